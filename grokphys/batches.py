@@ -1,4 +1,4 @@
-"""Read many files into one table with a row for each run; files that cannot be read are named and skipped."""
+"""Many files as one table with a row for each run; files that cannot be read are named and skipped."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -254,6 +254,8 @@ def named_value(text: str) -> tuple[str, float]:
     """
     name, _, value = text.partition("=")
     try:
-        return name, float(value)
+        if name:
+            return name, float(value)
     except ValueError:
-        raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}") from None
+        pass
+    raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}")

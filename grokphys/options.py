@@ -117,7 +117,9 @@ Directory = Annotated[Path, tyro.conf.arg(metavar="DIRECTORY")]
 Overwrite = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse)")]
 Switch = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: off)")]
 Resume = Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: refuse if OUT.partial exists)")]
-Files = Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...", help_behavior_hint="")]
+Files = Annotated[
+    tuple[str, ...], tyro.conf.arg(metavar="FILE|'PATTERN' ...", help_behavior_hint="(required)")
+]
 OneFile = Annotated[str, tyro.conf.arg(metavar="FILE|'PATTERN'")]
 Figures = Annotated[
     FigureFormat,

@@ -288,14 +288,16 @@ def _options(command: Command) -> dict[str, str]:
 
 
 def _stand_in(name: str, commands: Mapping[str, Command]) -> Callable[..., Callable[[], int]]:
-    """Return a command for the parser that is not called, so that only its docstring is needed."""
+    """Return a placeholder for the command `name` in the list of all commands.
+
+    It has the first paragraph of the command's docstring, so that the command's module is not imported.
+    """
     if not isinstance(commands, Commands):
         return _later(commands[name])
 
     def command() -> Callable[[], int]:
         return commands[name]
 
-    # The list of commands shows the first line of each.
     command.__doc__ = (commands.documentation(name) or "").partition("\n\n")[0]
     return command
 

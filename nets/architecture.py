@@ -121,9 +121,10 @@ class Architecture:
         (_, dim), layers = embedding, list(pairwise(self.sizes))
         first = {"concatenate": 2 * dim, "data": features}.get(self.combine, dim)
         if (len(layers) != 1 if neurons else len(layers) < 2) or self.sizes[0] != first or self.loss != loss:
+            rest = "outputs)" if neurons else "hidden widths, outputs) with at least one hidden width"
             raise InputError(
-                f"architecture of {kind} must have the sizes ({first}, hidden widths, outputs) and the loss "
-                f"{loss!r}, got {self.sizes} and {self.loss!r}"
+                f"architecture of {kind} must have the sizes ({first}, {rest} and the loss {loss!r}, got "
+                f"{self.sizes} and {self.loss!r}"
             )
         if self.combine == "product" and math.isqrt(dim) ** 2 != dim:
             raise InputError(f"dim of {kind} must be a square where embeddings are matrices, got {dim}")

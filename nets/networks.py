@@ -92,13 +92,13 @@ class Networks:
 
         Returns
         -------
-        ndarray, shape (runs, examples, outputs)
+        ndarray of `dtype`, shape (runs, examples, outputs)
             Logits, or the values that are compared with the targets.
 
         Raises
         ------
         InputError
-            If `inputs` have another shape, or name a token that does not exist.
+            If `inputs` have another shape, or tokens are not whole numbers from 0 to tokens - 1.
         """
         return self._each("inputs", self._inputs(inputs), self.model.outputs)
 
@@ -328,7 +328,9 @@ class Networks:
     def _per_run(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Return values (runs, ...) from values that were given for each run, or once for all runs."""
         if values.ndim == 3 and len(values) != self.runs:
-            raise InputError(f"{name} must be given once, or for each of {self.runs} runs, got {len(values)}")
+            raise InputError(
+                f"{name} must be given once, or for each of {self.runs} runs, got them for {len(values)}"
+            )
         return np.broadcast_to(values, (self.runs, *values.shape[-2:]))
 
     def _engine(self) -> Any:

@@ -140,7 +140,7 @@ def _head_and_tail(record: str, steps: int) -> NDArray[np.int64]:
     for part in parts:
         every, until = (whole_number("record", _number(number), 1) for number in part.split(":"))
         if until < begin:
-            raise InputError(f"record must name its parts in increasing order, got {record!r}")
+            raise InputError(f"record must list its parts EVERY:UNTIL in the order of UNTIL, got {record!r}")
         chosen.append(np.arange(begin, min(until, steps) + 1, every))
         begin = until
     chosen.append(np.arange(begin, steps + 1, whole_number("record", _number(tail), 1)))

@@ -94,10 +94,10 @@ def signals_and_final(
 
     Returns
     -------
-    signals : ndarray of float64, shape (runs, frames, K)
-        Norm of the embedding at each frequency.
+    signals : ndarray of float64, shape (runs, frames, tokens // 2)
+        Signals ‖F_k‖ of the frequencies 1 … ⌊tokens/2⌋.
     final : ndarray, shape (runs, tokens, dim)
-        Positions of the last frame.
+        Positions of the last frame, in the number type of the trajectory.
 
     Raises
     ------

@@ -157,7 +157,7 @@ def fitness(
     Parameters
     ----------
     signals, gradients : array_like, shape (runs, K), or (n,)
-        Initial signal of each circle, and its change over the first recorded steps.
+        Initial signal of each of K circles, and its change over the first recorded steps.
     survived : array_like of bool, the shape of `signals`
         Whether each circle survived.
     groups : array_like, shape (runs,) or (n,), optional
@@ -338,7 +338,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     steps : array_like of int, shape (frames,)
         Steps of the frames, increasing.
     signals : array_like, shape (runs, frames, K)
-        Signals (norms) of runs of full length.
+        Signals (norms) of K frequencies in runs of full length.
     rule : StoppingRule, optional
         Rule to test; by default `StoppingRule()`.
 

@@ -172,7 +172,7 @@ class StoppingRule:
         steps : array_like of int, shape (frames,)
             Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Signals (norms) at these steps.
+            Signals (norms) of K frequencies at these steps.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class StoppingRule:
         steps : array_like of int, shape (frames,)
             Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Signals (norms) at these steps.
+            Signals (norms) of K frequencies at these steps.
 
         Returns
         -------

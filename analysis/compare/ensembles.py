@@ -274,7 +274,10 @@ class EnsembleOf:
         found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
         several = {class_names(one) for one in found if one is not None}
         if len(several) > 1:
-            raise InputError(f"{self.name} must learn one operation, got {', '.join(sorted(several))}")
+            raise InputError(
+                f"{self.name} must record one operation, got {', '.join(sorted(several))}; pass operation to "
+                "choose one"
+            )
         return next((one for one in found if one is not None), Operation(self.tokens, self.tokens))
 
     @property

@@ -24,7 +24,7 @@ def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the generator, per unit of time.
+        Matrix of the generator, per unit of time, for K components.
     b : array_like, shape (K,)
         Constant of the generator.
     x0 : array_like, shape (K,)
@@ -59,7 +59,7 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the map, per step.
+        Matrix of the map, per step, for K components.
     b : array_like, shape (K,)
         Constant of the map.
     x0 : array_like, shape (K,)
@@ -99,7 +99,7 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the generator dx/dt = A x + b.
+        Matrix of the generator dx/dt = A x + b of K components.
     b : array_like, shape (K,)
         Constant of the generator.
     step : float, default 1.0
@@ -136,7 +136,7 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the map x(t + step) = x(t) + A x(t) + b.
+        Matrix of the map x(t + step) = x(t) + A x(t) + b of K components.
     b : array_like, shape (K,)
         Constant of the map.
     step : float, default 1.0
@@ -214,7 +214,7 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of an increment map or of a generator; both have the same fixed points.
+        Matrix of an increment map or of a generator of K components; both have the same fixed points.
     b : array_like, shape (K,)
         Constant of the law.
 
@@ -274,7 +274,7 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of the law.
+        Matrix of the law of K components.
     kind : {"increment", "generator"}, default "increment"
         Whether `A` belongs to the map x(n+1) = x(n) + A x(n) + b, or to dx/dt = A x + b.
 
@@ -312,7 +312,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of a law; A_ij is the effect of component j on the change of component i.
+        Matrix of a law of K components; A_ij is the effect of component j on the change of component i.
     names : sequence, length K, optional
         Names of the components, by default 1 … K as for frequencies.
 

@@ -168,7 +168,7 @@ def batch_lasso(
     Parameters
     ----------
     problems : sequence of (X, Y), shapes (n_i, K) and (n_i, T)
-        Regressions, with the same K and T for all.
+        Regressions, with the same numbers of features K and of targets T for all.
     alpha : float, default 0.01
         Weight of the penalty, greater than 0.
     l1_ratio : float, default 1.0

@@ -52,8 +52,8 @@ class ODEFit(Law):
     kind : {"increment", "generator"}
         Whether A and b are the map x(n+1) = x(n) + A x(n) + b, or dx/dt = A x + b.
     A : ndarray of float64, shape (K, K)
-        Effect of each component (column) on the change of each (row): per step for an increment, and per unit
-        of time for a generator.
+        Effect of each of K components (column) on the change of each (row): per step for an increment, and
+        per unit of time for a generator.
     b : ndarray of float64, shape (K,)
         Constant part of the change of each component, in the units of the data per step or per unit of time.
     unit : float

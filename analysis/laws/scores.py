@@ -295,11 +295,13 @@ class RegressorLaw(Law):
         Returns
         -------
         ndarray of float64, shape (n, K)
-            Changes; all infinite if a state is not finite.
+            Changes per step of an increment map, or per unit of time of a generator; all infinite if a state
+            is not finite.
         """
         if not np.isfinite(states).all():
             return np.full_like(states, np.inf)
-        return np.asarray(self.regressor.predict(states))
+        # Some estimators predict a single target as a vector.
+        return np.asarray(self.regressor.predict(states), np.float64).reshape(states.shape)
 
     def table(self) -> list[dict[str, Any]]:
         """Return the coefficients as rows of a table, if they have names.

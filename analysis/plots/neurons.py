@@ -136,4 +136,7 @@ def show_logit_waves(waves: LogitSpectrum, ax: Axes | None = None) -> Axes:
 def _one_layer(spectrum: NeuronSpectrum) -> None:
     """Refuse a spectrum of several layers."""
     if spectrum.theta.ndim != 2:
-        raise InputError(f"spectrum must be of one layer (hidden, K), got {spectrum.theta.shape}")
+        raise InputError(
+            "spectrum must hold one layer, with coefficients of shape (hidden, K), got the shape "
+            f"{spectrum.theta.shape}; give neuron_spectrum the weights of one run"
+        )

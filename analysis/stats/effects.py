@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
+from physics.checks import finite_array
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -183,7 +184,7 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
 
 
 def cliffs_delta(first: Any, second: Any) -> Interval:
-    """Return Cliff's delta, P(x > y) - P(x < y), of values x of the first sample and y of the second.
+    """Return Cliff's delta, P(x > y) - P(x < y), for random values x of the first sample and y of the second.
 
     Parameters
     ----------
@@ -193,13 +194,18 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     Returns
     -------
     Interval
-        From -1 to 1, where 0 is no difference, with its 95 % interval.
+        From -1 to 1, where 0 is no difference, with its 95 % interval. The bounds are NaN if a sample has a
+        single value, and the estimate is NaN too if a sample is empty.
+
+    Raises
+    ------
+    InputError
+        If a value is not finite.
 
     Notes
     -----
     The interval is that of Newcombe's fifth method for the Mann-Whitney statistic (Statistics in Medicine 25,
-    2006, 559), a score interval that remains valid if the samples do not overlap. There is no interval if a
-    sample has a single value.
+    2006, 559), a score interval that remains valid if the samples do not overlap.
 
     Examples
     --------
@@ -207,7 +213,7 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     >>> analysis.cliffs_delta([3, 4, 5], [1, 2, 4]).estimate
     0.6666666666666667
     """
-    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    x, y = finite_array("first", first), finite_array("second", second)
     m, n = len(x), len(y)
     if not m or not n:
         return _unknown(m + n)
@@ -240,8 +246,13 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     Returns
     -------
     Interval
-        In units of the pooled standard deviation, with its 95 % interval. NaN if neither sample varies or one
-        has a single value.
+        In units of the pooled standard deviation, with its 95 % interval. NaN if neither sample varies, or
+        one has fewer than two values.
+
+    Raises
+    ------
+    InputError
+        If a value is not finite.
 
     Examples
     --------
@@ -249,7 +260,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     >>> round(analysis.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
     1.03
     """
-    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    x, y = finite_array("first", first), finite_array("second", second)
     freedom = len(x) + len(y) - 2
     if min(len(x), len(y)) < 2 or (np.ptp(x) == 0 and np.ptp(y) == 0):
         return _unknown(len(x) + len(y))
@@ -331,8 +342,13 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     float
         Exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is added,
         so that the result is never 0. It is NaN if a sample is empty.
+
+    Raises
+    ------
+    InputError
+        If a value is not finite.
     """
-    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    x, y = finite_array("first", first), finite_array("second", second)
     if not len(x) or not len(y):
         return math.nan
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.

@@ -30,7 +30,8 @@ def analyze(
     Example: grokphys analyze 'runs/*.h5' --table runs.csv
 
     Args:
-        files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
+        files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
+            example:ding.
         structures: Whether to find circles and count the grid imperfections of the final embeddings. With
             auto this is done for up to 4 dimensions; otherwise the summary counts the surviving frequencies.
         neurons: Analyze the neurons instead of the embeddings. The networks must add modulo their number of

@@ -27,7 +27,8 @@ def demo(
             networks.
         epochs: Number of epochs, at least 1, for which the networks are trained. An epoch is one step of the
             optimizer, because each step uses all training examples.
-        seed: Seed of the ensemble, a whole number of at least 0. All four ensembles have the same seed.
+        seed: Seed of the ensemble, a whole number of at least 0. All four ensembles use it: the particles at
+            three alignment constants, and the networks.
         overwrite: Replace files that exist.
     """
     from grokphys.report.demo import demonstrate

@@ -40,7 +40,8 @@ def fit_ode(
     Example: grokphys fit-ode example:ding --alpha 0.01 --directory fit
 
     Args:
-        files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
+        files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
+            example:ding.
         law: Law to fit: linear (the ODE of the paper), mean-field (nine terms, the same for every frequency)
             or lotka-volterra (all linear and quadratic terms).
         penalty: Penalty of the linear and of the Lotka-Volterra law: lasso (as in the paper), elastic-net, or

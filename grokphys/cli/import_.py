@@ -34,7 +34,7 @@ def import_(
         array: Name of the array in an .npz file, or of the parameter in the checkpoints. It is needed if
             there are several.
         steps_array: Name of the array in an .npz file that holds the step of each frame, as whole numbers.
-        dtype: Number type of the stored values: float32, with about 7 significant digits, or float64, with
+        dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64, with
             about 16.
         overwrite: Replace files that exist.
     """

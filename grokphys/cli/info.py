@@ -21,8 +21,8 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
     Example: grokphys info networks.h5
 
     Args:
-        files: Trajectory files, or quoted patterns such as 'runs/*.h5'. Unfinished files (.partial) can be
-            read too.
+        files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
+            example:ding. Unfinished files (.partial) can be read too.
         follow: Print each new frame of one unfinished file until its run is complete. Press Ctrl-C to stop
             earlier.
     """

@@ -70,8 +70,9 @@ def phases(
             decided, and gets no more networks, once this probability is reached.
         steps: Number of steps, at least 1, of the optimizer. Training stops earlier when a network has
             reached both accuracies.
-        delay: Number of steps that separates grokking from comprehension, at least 0. A network has grokked
-            if it reaches the validation accuracy at least this many steps after the training accuracy.
+        delay: Number of steps that separates grokking from comprehension, greater than 0. A network has
+            grokked if it reaches the validation accuracy at least this many steps after the training
+            accuracy.
         train_accuracy: Training accuracy, greater than 0 and at most 1, at which a network has fitted its
             training set.
         validation_accuracy: Validation accuracy, greater than 0 and at most 1, at which a network has

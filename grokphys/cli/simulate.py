@@ -88,7 +88,7 @@ def simulate(
         seed: Seed of the ensemble, a whole number of at least 0.
         first_run: Number of the first run, at least 0. Use it to compute a large ensemble in several parts.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
-        overwrite: Replace files that exist.
+        overwrite: Replace files that exist: OUT, and the unfinished run in OUT.partial.
         resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
     refuse_special(out)

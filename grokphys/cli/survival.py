@@ -29,7 +29,8 @@ def survival(
     Example: grokphys survival 'runs/*.h5' --table circles.csv
 
     Args:
-        files: Trajectory files, or quoted patterns such as 'runs/*.h5'.
+        files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
+            example:ding.
         at: Step, at least 1, at which the initial gradient is measured. This is the change of the signal per
             step in the recorded interval that ends there. If the step is not recorded, the next recorded step
             is used.

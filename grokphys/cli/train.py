@@ -170,14 +170,15 @@ def train(
             value from 0 to 1, such as train_accuracy=0.9.
         track: Number of steps, at least 1, from one check of the thresholds to the next.
         stop_at_thresholds: Stop training a network when it has reached all values of --threshold.
-        dtype: Number type of the stored values, in which the networks are also trained: float32, with about 7
-            significant digits, or float64, with about 16.
+        dtype: Number type of the stored positions, which are the embeddings here; the networks are trained in
+            it too: float32, with about 7 significant digits, or float64, with about 16. Losses and other
+            observables are stored as float64.
         engine: Engine that computes the steps: fused (compiled kernels, on a CPU, for models of dense layers)
             or torch (PyTorch, for all models). With auto it is fused where possible, and torch otherwise.
         device: Device to compute on: cpu, or cuda (an NVIDIA graphics card). With auto it is cuda if PyTorch
             finds such a card, and cpu otherwise.
         out: File to write. The trajectory is written to OUT.partial until it is complete.
-        overwrite: Replace files that exist.
+        overwrite: Replace files that exist: OUT, and the unfinished run in OUT.partial.
         resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
     given = locals()

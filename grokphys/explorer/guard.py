@@ -218,7 +218,7 @@ def _order(_bridge: Any, value: Any) -> list[Any]:
 
 
 def _seen(bridge: Any, value: Any) -> int:
-    """Return the last frame on screen, which must be one of those that were sent."""
+    """Return the number of the last frame that the page has drawn; ignore one that was never sent."""
     if is_number(value, whole=True) and 0 <= value <= bridge.frame:
         return int(value)
     raise Ignored

@@ -147,7 +147,10 @@ def _unfinished(name: str) -> str:
 
 
 def _open(folder: Path, link: str) -> None:
-    """Open the page in a browser by a file that redirects to it, because all users can read command lines."""
+    """Open the page in a browser through a private file that redirects to `link`.
+
+    The link holds the secret token, and all users of the machine can read command lines.
+    """
     from grokphys.explorer.door import forwarding
 
     page = folder / "open.html"

@@ -107,10 +107,13 @@ class Uploads:
         Raises
         ------
         InputError
-            If there is no such key.
+            If there is no such key, or it has been used before.
         """
         if key not in self._names:
-            raise InputError("upload must be one that has just been made")
+            raise InputError(
+                f"upload must be the key of a file that has not been opened yet, got {key!r:.60}; upload the "
+                "file again"
+            )
         return self._names.pop(key)
 
     def drop(self, path: Path) -> None:

@@ -233,7 +233,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     header : sequence of str
         Titles of the columns.
     rows : iterable of sequence of str
-        Cells of each row. Vertical bars in them are escaped.
+        Cells of each row. Like the header, they are typeset by `typeset`, and vertical bars are escaped.
 
     Returns
     -------

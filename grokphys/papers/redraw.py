@@ -1,4 +1,4 @@
-"""Draws the pictures of stored results again, for instance in new colors, without a change of the results."""
+"""Redrawing the pictures of stored results, for instance in new colors; the results stay as they are."""
 
 from collections.abc import Mapping
 from pathlib import Path

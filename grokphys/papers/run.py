@@ -1,4 +1,4 @@
-"""Runs recipes one after the other, judges and writes each result, and continues after a failure."""
+"""Running recipes one after the other: each result is judged and written, also after a failure."""
 
 import sys
 import time

@@ -255,19 +255,21 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
     Returns
     -------
     Picture
-        Two rows of three panels. A panel is empty if no run has its structure.
+        Two rows of three panels. The panel of a structure that no run has is empty.
     """
     axes = panels(2, 3, 9.5 / 3, 3.3)
     for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
         found = structures(trajectory.final)
         chosen = typical_runs(trajectory, found)
-        for ax, (kind, run) in zip(row, chosen.items(), strict=False):
+        for ax, kind in zip(row, ("circle", "grid", "imperfect grid"), strict=True):
+            if kind not in chosen:
+                ax.set_axis_off()
+                continue
+            run = chosen[kind]
             number = str(found.imperfections[run])
             if kind == "circle":
                 number = f"ratio {circle_ratio(trajectory.final[run]):.2f}"
             show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({number})")
-        for ax in row[len(chosen) :]:
-            ax.set_axis_off()
     return Picture(
         "Final positions of the tokens. From left to right: the roundest circle, with the ratio of its "
         "largest to its smallest radius; the grid with the fewest grid imperfections; and the grid with the "

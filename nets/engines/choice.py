@@ -136,7 +136,7 @@ def choose_engine(
     dtype : {"float32", "float64"}
         Number type.
     device : str
-        "auto", "cpu", or a device of PyTorch such as "cuda".
+        "auto", "cpu", or a CUDA device such as "cuda" or "cuda:1".
     chunk : int or None
         Largest number of members whose activations PyTorch holds at once; None lets it choose.
 
@@ -180,8 +180,12 @@ def _device(device: str) -> str:
 
     try:
         place = torch.device(device)
-    except RuntimeError:
-        raise InputError(f"device must be 'auto', 'cpu' or 'cuda', got {device!r}") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
+    except (RuntimeError, TypeError):
+        place = None
+    if place is None or place.type != "cuda":
+        raise InputError(
+            f"device must be 'auto', 'cpu' or a CUDA device such as 'cuda' or 'cuda:1', got {device!r}"
+        )
+    if not torch.cuda.is_available():
         raise InputError(f"device {device!r} is not available: this machine or this PyTorch has no CUDA")
     return str(place)

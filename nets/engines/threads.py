@@ -1,4 +1,4 @@
-"""Makes the threads of PyTorch sleep, instead of spin, while they wait for each other.
+"""A setting with which the threads of PyTorch sleep, instead of spin, while they wait for each other.
 
 On busy cores, a step took 410 ms with two spinning threads, 14 ms with two sleeping threads, and 13 ms with
 one thread. OpenMP reads the setting when it is loaded, which happens while PyTorch is imported, whoever

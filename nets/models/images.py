@@ -240,7 +240,7 @@ def load_images(data: str, classes: int) -> Images:
         labels out of range.
     """
     if data == DIGITS:
-        return _digits()
+        return _digits(classes)
     path = Path(data)
     if not path.exists():
         raise FileFormatError(
@@ -253,11 +253,7 @@ def load_images(data: str, classes: int) -> Images:
     for where, pixels, labels in parts:
         if len(pixels) != len(labels) or not len(labels):
             raise FileFormatError(f"{where} holds {len(pixels)} images and {len(labels)} labels")
-        if labels.min() < 0 or labels.max() >= classes:
-            raise FileFormatError(
-                f"labels must be whole numbers from 0 to {classes - 1}; those of {where} are from "
-                f"{labels.min()} to {labels.max()}"
-            )
+        _check_labels(where, labels, classes)
     sizes = {pixels.shape[1:] for _, pixels, _ in parts}
     if len(sizes) > 1:
         found = " and ".join(" × ".join(map(str, size)) for size in sorted(sizes))
@@ -267,6 +263,13 @@ def load_images(data: str, classes: int) -> Images:
         np.concatenate([labels.astype(np.int64) for _, _, labels in parts]),
         len(parts[0][2]),
     )
+
+
+def _check_labels(where: str, labels: NDArray[np.generic], classes: int) -> None:
+    low, high = labels.min(), labels.max()
+    if low < 0 or high >= classes:
+        wanted = f"whole numbers from 0 to classes - 1 = {classes - 1}"
+        raise FileFormatError(f"labels must be {wanted}, got {low} to {high} in {where}")
 
 
 Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]
@@ -279,7 +282,7 @@ def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
     return flat / np.float32(255) if pixels.dtype == np.uint8 else flat
 
 
-def _digits() -> Images:
+def _digits(classes: int) -> Images:
     """Read the digits from the data file of scikit-learn, without the second that importing it takes."""
     spec = find_spec("sklearn")
     folder = spec.submodule_search_locations if spec else None
@@ -289,6 +292,7 @@ def _digits() -> Images:
             "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not installed"
         )
     table = np.loadtxt(io.BytesIO(_content(path)), delimiter=",", dtype=np.float32)
+    _check_labels(DIGITS, table[:, -1].astype(np.int64), classes)
     return Images(table[:, :-1] / np.float32(16), table[:, -1].astype(np.int64), len(table))
 
 

@@ -35,17 +35,18 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True, eq=False)
 class ThreeWaves:
-    """The solution through an initial state; the module explains its symbols.
+    """The exact solution of dθ/dt = 2c conj(θ) ξ, dξ/dt = c θ² through an initial state.
 
-    All quantities are in units of `size`, in which the largest part of the state is between 1 and 2, and time
-    is z = 2ct in the corresponding unit.
+    The module explains its symbols. θ and ξ are in units of `size`, in which their largest real or imaginary
+    part is between 1 and 2. Hence y, e, v, S and H are in units of size², M is in units of size³, and the
+    times z = 2ct and Q are in units of 1/size.
 
     Attributes
     ----------
     theta, xi : ndarray of complex128, shape (...)
         Initial state, in units of `size`.
     size : ndarray of float64, shape (...)
-        Unit of θ and ξ, a power of two. The unit of time is 1/(2c size).
+        Unit of θ and ξ, a power of two. The unit of the time t is 1/(2c size).
     y : ndarray of float64, shape (...)
         Initial value of |ξ|² - e.
     M : ndarray of float64, shape (...)

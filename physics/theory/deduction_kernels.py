@@ -107,7 +107,11 @@ def _deduce(
 def _tally(
     mask: NDArray[np.bool_], sums: Int, group: Int, size: NDArray[np.int64], augmented: NDArray[np.bool_]
 ) -> int:
-    """Write the root of each sample to `group`, mark the augmented set, and return |P(D)|."""
+    """Return the number |P(D)| of implied parallelograms: of pairs of samples with the same root in `sums`.
+
+    The root of each sample is written to `group`. In `augmented`, all samples are marked that share a root
+    with a sample of the training set `mask`. `size` is scratch memory, one number for each sample.
+    """
     size[:] = 0
     augmented[:] = False
     total = 0

@@ -57,7 +57,10 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
     operation = operation_of(theory)
     marked = operation.masks(masks)
     if not operation.commutes:
-        raise InputError(f"theory must commute to have a grokking rate, got {operation.name}")
+        raise InputError(
+            "theory must be of an operation that commutes to have a grokking rate, got the group "
+            f"{operation.name}"
+        )
     rates = np.zeros(len(marked))
     moving = (
         np.flatnonzero(nullities(operation, marked) < 3) if operation.tokens > 2 else np.empty(0, np.int64)

@@ -367,7 +367,9 @@ class Log:
             last = new[-1][0] if new else self.steps
             if not np.isfinite(times).all():
                 raise FileFormatError(f"{self.path} is damaged: its times are not finite")
-            if not count or np.any(np.diff(np.append(last[-1:], steps)) <= 0):
+            if not count:
+                raise FileFormatError(f"{self.path} is damaged: a block holds no frames")
+            if np.any(np.diff(np.append(last[-1:], steps)) <= 0):
                 raise FileFormatError(f"{self.path} is damaged: its steps do not increase")
             first = sum(self._blocks[-1][:2]) if self._blocks else 0
             self._blocks.append((first, count, address))

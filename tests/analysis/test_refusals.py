@@ -219,7 +219,7 @@ REFUSED = [
     ),
     (
         lambda: LinearODERegressor(alpha="hic").check(),
-        "alpha must be a number or one of ('aic', 'bic', 'cv'), got 'hic'",
+        "alpha must be a number of at least 0, 'aic', 'bic' or 'cv', got 'hic'",
     ),
     (lambda: LinearODERegressor(alpha=-1).check(), "alpha must be a finite number of at least 0, got -1"),
     (lambda: LinearODERegressor(max_iter=0).check(), "max_iter must be at least 1, got 0"),

@@ -53,6 +53,11 @@ def write_archive(path, **replaced):
 # -- files -------------------------------------------------------------------------------------------------
 
 
+def test_the_digits_have_ten_classes():
+    with pytest.raises(FileFormatError, match="from 0 to classes - 1 = 4, got 0 to 9 in digits"):
+        load_images("digits", 5)
+
+
 def test_the_digits_are_those_of_scikit_learn(python):
     images = load_images("digits", 10)
     theirs = load_digits()
@@ -130,7 +135,10 @@ WRONG_TYPE = idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))
             {"t10k_images_idx3": idx(IMAGES[30:, :3])},
             "holds images of 3 × 3 and 4 × 3 pixels; all must be of one",
         ),
-        ({"train_labels_idx1": idx(LABELS[:30] + 1)}, "labels must be whole numbers from 0 to 4; "),
+        (
+            {"train_labels_idx1": idx(LABELS[:30] + 1)},
+            "labels must be whole numbers from 0 to classes - 1 = 4",
+        ),
     ],
 )
 def test_bad_idx_files_end_in_a_sentence(replaced, sentence, tmp_path):
@@ -155,7 +163,10 @@ def test_bad_idx_files_end_in_a_sentence(replaced, sentence, tmp_path):
         ({"x_train": IMAGES[:30, 0, 0]}, "found uint8 of shape (30,)"),
         ({"y_train": LABELS[:30] + 0.5}, "y_train of"),
         ({"y_train": np.eye(5, dtype=int)[LABELS[:30]]}, "found int64 of the shape (30, 5)"),
-        ({"y_train": LABELS[:30].astype(int) - 1}, "labels must be whole numbers from 0 to 4; "),
+        (
+            {"y_train": LABELS[:30].astype(int) - 1},
+            "labels must be whole numbers from 0 to classes - 1 = 4",
+        ),
         ({"y_train": LABELS[:20]}, "holds 30 images and 20 labels"),
         ({"x_test": IMAGES[30:, :, :2]}, "holds images of 4 × 2 and 4 × 3 pixels"),
     ],

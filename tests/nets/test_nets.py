@@ -180,7 +180,13 @@ def test_logarithmic_recording_is_dense_where_it_begins():
         ({"record": [0, 99999]}, "record must name at least one step and none beyond 2000, got [0, 99999]"),
         ({"record": []}, "record must name at least one step"),
         ({"dtype": "int8"}, "dtype must be one of 'float32', 'float64', got 'int8'"),
-        ({"device": "abacus"}, "device must be 'auto', 'cpu' or 'cuda', got 'abacus'"),
+        *(
+            (
+                {"device": device},
+                f"device must be 'auto', 'cpu' or a CUDA device such as 'cuda' or 'cuda:1', got {device!r}",
+            )
+            for device in ("abacus", "meta", "mps", None)
+        ),
         ({"model": "mlp"}, "model must be a model such as ConstantAttention(), got str"),
         ({"seed": 1.5}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got 1.5"),
     ],

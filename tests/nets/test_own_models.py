@@ -127,17 +127,21 @@ def with_architecture(**fields):
         ),
         (
             with_architecture(sizes=(5, 9, 7)),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs) and the loss "
-            "'cross_entropy', got (5, 9, 7)",
+            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden "
+            "width and the loss 'cross_entropy', got (5, 9, 7)",
         ),
         (
             with_architecture(sizes=(4, 7)),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs)",
+            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden",
+        ),
+        (
+            with_architecture(combine="neurons", activation="relu"),
+            "architecture of Mine must have the sizes (4, outputs) and the loss 'cross_entropy', got (4, 9",
         ),
         (
             changed(Layers, loss="mean_squared_error"),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs) and the loss "
-            "'mean_squared_error', got (4, 9, 7) and 'cross_entropy'",
+            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden "
+            "width and the loss 'mean_squared_error', got (4, 9, 7) and 'cross_entropy'",
         ),
         (
             changed(Layers, initial=Product.initial),

@@ -651,7 +651,10 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"optimizer": "adam"}, "optimizer must be one of 'adamw', 'sgd', got 'adam'"),
         ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64', got 'float16'"),
         ({"engine": "steam"}, "engine must be one of 'auto', 'fused', 'torch', got 'steam'"),
-        ({"record": "5:3,2:1,1"}, "record must name its parts in increasing order, got '5:3,2:1,1'"),
+        (
+            {"record": "5:3,2:1,1"},
+            "record must list its parts EVERY:UNTIL in the order of UNTIL, got '5:3,2",
+        ),
         ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
     ],
 )

@@ -38,6 +38,6 @@ class MeasureCurves:
             getattr(self.imperfections, kind)(steps, imperfections=count.astype(float))
 
     def end_at(self, step: int, ratio: float, imperfections: int) -> None:
-        """Show the ends of the curves elsewhere, as of a particle that is held."""
+        """Move the dots of both curves to `step` and these values, as while a particle is dragged."""
         self.ratio.end_at(step, ratio=ratio)
         self.imperfections.end_at(step, imperfections=float(imperfections))

@@ -314,7 +314,7 @@ class Curves:
         self._tick()
 
     def end_at(self, step: int, **values: float) -> None:
-        """Show the ends of the curves elsewhere, until they are shown again."""
+        """Move the dot of each named curve to `step` and its given value, until `show` is called again."""
         self._now.data = {"step": [step], **{name: [value] for name, value in values.items()}}
 
     def show_beside(self, steps: Any, **values: Any) -> None:

@@ -114,8 +114,9 @@ class PairGrid:
 class ParallelogramPlot:
     """A figure of tokens with the parallelograms of the training set.
 
-    In the plane these are quadrilaterals. On a line each pair is an arc, above it for even classes and below
-    it for odd ones; two arcs form a parallelogram if they have the same center.
+    In the plane these are quadrilaterals. On a line, each trained pair whose class has another trained pair
+    is a half circle, above the line for even classes and below it for odd ones. A parallelogram is satisfied
+    if its two half circles have the same center.
 
     Attributes
     ----------

@@ -162,7 +162,7 @@ class NetworksView(View):
                 curves.show(history.steps, **parts)
 
     def reset(self) -> None:
-        """Start again with the same network."""
+        """Return network and particles to step 0, with the same initial weights and the current rates."""
         self.changes.clear()
         self._run.reset()
         self.forget()

@@ -1,4 +1,4 @@
-"""The interface of views: each shows one system of the toolkit live on a page."""
+"""The interface of views, the tabs of the explorer: a live simulation or training, or a recorded run."""
 
 import contextlib
 import importlib

@@ -108,7 +108,7 @@ def _better(name: str, start: int) -> Statement:
     rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
 )
 def across_networks(run: Run) -> Result:
-    """Predict the survivors of networks that are left out of a fit, by rollouts from several steps.
+    """Beyond the papers: predict the survivors of networks that are left out of a fit, by rollouts.
 
     The table compares a mean-field law, the linear law of Ding et al. and a ranking by the signal.
 
@@ -284,7 +284,7 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
     draw=_draw_forward,
 )
 def forward(run: Run) -> Result:
-    """Compare R² of the changes in the steps of a fit with that in the steps that follow.
+    """Beyond the papers: compare R² of the changes in the steps of a fit and in those that follow.
 
     The signals of embedding MLPs are fitted by least squares and by Lasso. The table has a row for each
     network and law. The rules ask how often R² is negative in the second half of the steps, to which the law

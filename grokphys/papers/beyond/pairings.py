@@ -117,7 +117,7 @@ class Toys:
     ),
 )
 def theory_and_toy(run: Run) -> Result:
-    """Compare the effective theory of Liu et al. with toy networks from the same starts, pair by pair.
+    """Beyond the papers: compare the effective theory of Liu et al. with toy networks, pair by pair.
 
     The rule asks whether networks are nearer to their own theory than to that of another.
     """
@@ -235,7 +235,7 @@ class Two:
     ),
 )
 def particles_and_attention(run: Run) -> Result:
-    """Compare final shapes of particles at f_a = 1 with those of networks at weight decay 1.
+    """Beyond the papers: compare Musat's particles at f_a = 1 with networks at weight decay 1.
 
     The table has a row for each network, with Procrustes disparities to the nearest shapes. The rules compare
     the distance to the particles with those to the other networks and to the starts.
@@ -326,7 +326,7 @@ class Signals:
     ),
 )
 def ode_and_mlp(run: Run) -> Result:
-    """Compare the signals of the linear law with those of the networks to which it was fitted.
+    """Beyond the papers: compare the signals of the linear law and of the networks of its fit.
 
     Parameters
     ----------

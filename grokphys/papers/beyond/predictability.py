@@ -342,7 +342,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Measure the agreement of networks that share a start, and that of each predictor from each step.
+    """Beyond the papers: how far networks from one start agree, and how far each predictor does.
 
     Parameters
     ----------

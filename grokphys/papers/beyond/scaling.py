@@ -210,7 +210,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
     draw=_draw_scaling,
 )
 def scaling(run: Run) -> Result:
-    """Measure the critical training fraction of addition, plain and modulo p, for many p.
+    """Beyond the papers: measure the critical training fraction of addition, plain and modulo p.
 
     Each random order of all samples is followed until the samples determine the representation. The table
     counts orders by that number of samples. The rules judge how the median fraction depends on p, and whether
@@ -329,9 +329,9 @@ def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_groups,
 )
 def groups(run: Run) -> Result:
-    """Measure the critical training fraction of finite groups.
+    """Beyond the papers: measure the critical training fraction of finite groups.
 
-    It is that of the linear closure for groups that commute, and that of the deduction for others.
+    This fraction is that of the linear closure for groups that commute, and that of the deduction for others.
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
     rules=(*_selection_rules(31), *_selection_rules(59)),
 )
 def selection(run: Run) -> Result:
-    """Measure the effective number of circles over the weight λ of SiLU's even part, and by activation.
+    """Beyond the papers: the effective number of circles over the weight of SiLU's even part.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
     ),
 )
 def pairs_of_survivors(run: Run) -> Result:
-    """Measure how often one survivor has twice the frequency of another, by modulus and activation.
+    """Beyond the papers: measure how often one survivor has twice the frequency of another.
 
     Parameters
     ----------

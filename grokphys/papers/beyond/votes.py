@@ -381,7 +381,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def votes(run: Run) -> Result:
-    """Measure how often each predictor is right about neurons, and each ranking about circles.
+    """Beyond the papers: how often predictors are right about neurons, and rankings about circles.
 
     Parameters
     ----------

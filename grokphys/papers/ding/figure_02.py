@@ -152,7 +152,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     ),
 )
 def signals(run: Run) -> Result:
-    """Reproduce Figure 2: all signals over time, and a dead and a surviving frequency in their planes.
+    """Reproduce Figure 2 of Ding et al.: all signals, and a dead and a surviving frequency in their planes.
 
     Embedding MLPs are trained on addition modulo 59 to the end. The table has a row for each frequency of
     each network, with its first and last signal. The rules ask how far survivors and dead circles are apart,
@@ -296,7 +296,7 @@ def _better(tables: Tables, level: float) -> Interval:
     ),
 )
 def components(run: Run) -> Result:
-    """Reproduce Figure 3: the final embedding along its principal components and in its Fourier planes.
+    """Reproduce Figure 3 of Ding et al.: a final embedding along principal components and in Fourier planes.
 
     Embedding MLPs are trained on addition modulo 59 to the end. The table has a row for each survivor of each
     network. The rules ask how often a pair of components shows the frequency of a survivor, and how much

@@ -111,7 +111,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def frozen(run: Run) -> Result:
-    """Reproduce Figure 4: the test loss over the dimension d if only the layers are trained.
+    """Reproduce Figure 4 of Ding et al.: the test loss over the dimension d if only the layers are trained.
 
     Layers are trained on embeddings that are drawn at random and kept, for many dimensions d. The table has a
     row for each network and snapshot. The rules compare the final test losses below and above d = p.

@@ -176,7 +176,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_size(run: Run) -> Result:
-    """Reproduce Figure 5: how many circles survive over p at a fixed d, and over d at a fixed p.
+    """Reproduce Figure 5 of Ding et al.: how many circles survive over p at fixed d, and over d at fixed p.
 
     Each network is trained until its survivors are decided. The table "networks" has a row for each of them.
     The rules ask whether the mean number of circles rises with p and with d, and how many circles there are
@@ -278,7 +278,7 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     ),
 )
 def all_moduli(run: Run) -> Result:
-    """Reproduce Figure 14: how many circles survive over the modulus p, prime or composite.
+    """Reproduce Figure 14 of Ding et al.: how many circles survive over the modulus p, prime or composite.
 
     Each network is trained until its survivors are decided. The table has a row for each of them. The rules
     ask whether the mean number of circles rises with p, and whether it scatters more if composite p are

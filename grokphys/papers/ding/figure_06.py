@@ -90,7 +90,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_signals,
 )
 def initial_signals(run: Run) -> Result:
-    """Reproduce Figure 6 (left): how often each frequency of an embedding survives, over its signal.
+    """Reproduce Figure 6 (left) of Ding et al.: how often each frequency survives, over its initial signal.
 
     Many networks with new layers and training sets start from each of some embeddings. The table has a row
     for each frequency of each network. The rules judge the correlation of survival rate and initial signal.
@@ -188,7 +188,7 @@ def _more(tables: Tables, level: float) -> Interval:
     ),
 )
 def scaled(run: Run) -> Result:
-    """Reproduce Figure 6 (middle): survival of a frequency over how its signal differs from the others.
+    """Reproduce Figure 6 (middle) of Ding et al.: survival of a frequency whose signal is multiplied.
 
     One frequency of an embedding is multiplied by a factor, and many networks with new layers and training
     sets start from the result. The table has a row for each network. The rules judge how often the frequency
@@ -320,7 +320,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
     ),
 )
 def pairs(run: Run) -> Result:
-    """Reproduce Figure 6 (right): survival of the stronger and the weaker of two frequencies.
+    """Reproduce Figure 6 (right) of Ding et al.: survival of the stronger and the weaker of two frequencies.
 
     Networks start with two random frequencies, and all others at a tiny signal. The table has a row for each
     network. The rules judge how often the stronger, the weaker and any other frequency survives.

@@ -153,7 +153,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     draw=_draw_gradients,
 )
 def initial_gradients(run: Run) -> Result:
-    """Reproduce Figure 7: survival over the change of the signal in each of the steps 1 to 4.
+    """Reproduce Figure 7 of Ding et al.: survival over the change of the signal in each of the steps 1 to 4.
 
     The networks are those of Figure 6 (left). The table has a row for each frequency of each network. The
     rules judge how survival depends on the change of the signal in step 4, and how well a linear classifier
@@ -176,8 +176,8 @@ def initial_gradients(run: Run) -> Result:
 def _show_plane(ax: Axes, circles: Any) -> None:
     """Draw all circles by initial signal and change in step 4, and the boundary of a linear classifier.
 
-    `circles` is the table of circles. Both classes have equal weight in the classifier. There is no boundary
-    if all circles survive or none does.
+    `circles` has the columns signal, change_4 and survived. Survivors and dead circles have equal total
+    weight in the classifier. There is no boundary if all circles survive or none does.
     """
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):

@@ -114,7 +114,7 @@ def _strongest(count: int, holds: Any) -> Measure:
     ),
 )
 def collaboration(run: Run) -> Result:
-    """Reproduce Figure 8: the test loss if only one, two or three of the surviving circles are kept.
+    """Reproduce Figure 8 of Ding et al.: the test loss if only one, two or three of the survivors are kept.
 
     Embedding MLPs are trained on addition modulo 59 to the end, and tested with embeddings that keep only
     some of their circles. The rules judge test loss and accuracy with one, two and three of the strongest

@@ -227,7 +227,7 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Reproduce Figure 9 (b) to (d): two signals, the laws fitted to all of them, and the matrix of Lasso.
+    """Reproduce Figure 9 (b) to (d) of Ding et al.: two signals, the laws fitted to all, and a Lasso matrix.
 
     The rules judge R², rollouts and sparsity of four laws, each fitted to one network.
     """
@@ -294,7 +294,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """Reproduce Figure 9 (a): R² of the linear law, on the data of the fit, over the embedding dimension.
+    """Reproduce Figure 9 (a) of Ding et al.: R² of the linear law, on the data of its fit, over d.
 
     The rules judge R² of least squares, and the error of rollouts by Lasso.
     """
@@ -335,7 +335,7 @@ Bold numbers: survivors."""
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Reproduce Figure 15: the matrices of the Lasso fit for three networks.
+    """Reproduce Figure 15 of Ding et al.: the matrices of the Lasso fit for three networks.
 
     The rule judges how many of the coefficients of all networks are zero.
     """
@@ -372,7 +372,7 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Reproduce Figure 16: the signals of all frequencies of one network, and those of the fitted laws.
+    """Reproduce Figure 16 of Ding et al.: all signals of one network, and those of the fitted laws.
 
     The rule asks how many signals the law of Lasso follows.
     """

@@ -75,7 +75,7 @@ def _rounder(name: str, column: str) -> Statement:
     rules=(_rounder("mean", "mean"), _rounder("maximum", "maximum")),
 )
 def initial_circularity(run: Run) -> Result:
-    """Reproduce Figure 11 (left): the circularity (Eq. 5) of random embeddings over their dimension.
+    """Reproduce Figure 11 (left) of Ding et al.: the circularity (Eq. 5) of random embeddings over d.
 
     Normally distributed embeddings of 59 tokens are drawn in several dimensions, and none is trained. The
     table has a row for each embedding. The rules ask whether the mean and the maximum of circularity over
@@ -168,7 +168,7 @@ def _tells(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_circularity(run: Run) -> Result:
-    """Reproduce Figure 11 (right): the survival rate of circles over their initial circularity.
+    """Reproduce Figure 11 (right) of Ding et al.: how often circles survive, over their initial circularity.
 
     Embedding MLPs are trained until their survivors are decided. The table has a row for each frequency of
     each network. The rule asks whether survival and initial circularity are uncorrelated.

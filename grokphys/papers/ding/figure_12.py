@@ -193,7 +193,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Reproduce Figure 12: trainings that start with only the winning frequencies, or random ones.
+    """Reproduce Figure 12 of Ding et al.: trainings that start with only the winning or random frequencies.
 
     Embedding MLPs start from all circles, or from one or two that won or were drawn at random. The rules
     judge how many circles survive, which others are revived, the lowest test loss, and whether learning is

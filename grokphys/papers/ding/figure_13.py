@@ -98,7 +98,7 @@ def _late(tables: Tables, level: float) -> Interval:
     ),
 )
 def gradients(run: Run) -> Result:
-    """Reproduce Figure 13: the gradient with respect to the embedding, by frequency, over time.
+    """Reproduce Figure 13 of Ding et al.: the gradient of the embedding, by frequency, over time.
 
     Embedding MLPs are trained on addition modulo 59, and the Fourier norms of their gradients are recorded.
     The table has a row for each network and step. The rules judge when the gradient is largest, and how small

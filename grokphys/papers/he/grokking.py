@@ -310,7 +310,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def grokking(run: Run) -> Result:
-    """Reproduce Figures 14 and 15: losses, accuracies, alignment, sparsity and norm over training.
+    """Reproduce Figures 14 and 15 of He et al.: losses, accuracies, alignment, sparsity and norm over time.
 
     The result has a table of frames and one of the stages, whose ends the figure marks.
 

@@ -324,7 +324,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
     ),
 )
 def neurons(run: Run) -> Result:
-    """Reproduce Figures 3 to 7: neurons in Fourier space after training on all pairs.
+    """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
     The figure shows the first network: the weights of twenty neurons at each frequency, the phases of both
     layers, how many neurons have each frequency, and the magnitudes. The tables hold all networks.

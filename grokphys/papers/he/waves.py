@@ -246,7 +246,10 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     ),
 )
 def waves(run: Run) -> Result:
-    """Reproduce Figures 9, 12 and 13: phases and magnitudes of a neuron next to the exact flow.
+    """Reproduce Figures 9, 12 and 13 of He et al.: phases and magnitudes of a neuron that starts as a wave.
+
+    Networks with quadratic and ReLU neurons are trained. The exact flow is drawn next to the magnitudes of
+    the quadratic neuron.
 
     The last column of the figure shows the final misalignment of all neurons.
 

@@ -123,7 +123,7 @@ def _change(first: str, second: str) -> Any:
     ),
 )
 def dimension(run: Run) -> Result:
-    """Reproduce Figure 7 (left): the effective dimension of the embeddings over training.
+    """Reproduce Figure 7 (left) of Liu et al.: the effective dimension of the embeddings over training.
 
     The figure marks the step at which each network reaches 90 % validation accuracy. The rules ask whether
     the dimension rises until then, and falls afterward.
@@ -271,7 +271,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     ),
 )
 def dropout(run: Run) -> Result:
-    """Reproduce Figure 7 (center): the steps to 90 % accuracy on both sets over the rate of dropout.
+    """Reproduce Figure 7 (center) of Liu et al.: steps to 90 % accuracy on both sets, over dropout.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
     ),
 )
 def phases(run: Run) -> Result:
-    """Reproduce Figure 7 (right): the phases of transformers over learning rate and weight decay.
+    """Reproduce Figure 7 (right) of Liu et al.: phases of transformers over learning rate and weight decay.
 
     Parameters
     ----------

@@ -78,7 +78,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_deduction,
 )
 def deduction(run: Run) -> Result:
-    """Reproduce Figure 16 and Appendix H.1: what follows from parallelograms in groups.
+    """Reproduce Figure 16 and Appendix H.1 of Liu et al.: what follows from parallelograms in groups.
 
     One table has chains of parallelograms without one link, and the other what random training sets imply.
 
@@ -284,7 +284,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_emergence,
 )
 def emergence(run: Run) -> Result:
-    """Compare the coupled flow of a linear network and its inputs with its adiabatic limit (Appendix L).
+    """Reproduce Appendix L of Liu et al.: the flow of a linear network and its adiabatic limit.
 
     In this limit the layers learn infinitely slowly, and the effective loss is the energy of the inputs.
 

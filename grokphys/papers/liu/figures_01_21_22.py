@@ -222,7 +222,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
     ),
 )
 def emergence(run: Run) -> Result:
-    """Reproduce Figure 1: the first two principal components of the embeddings over training.
+    """Reproduce Figure 1 of Liu et al.: the first two principal components of the embeddings over training.
 
     Transformers learn addition modulo 53. The table has a row for each network and recorded frame. The rule
     asks whether one circle holds more of the variance once a network generalizes.
@@ -281,7 +281,7 @@ def _hints(tables: Tables, level: float) -> Interval:
     ),
 )
 def tickets(run: Run) -> Result:
-    """Reproduce Figure 21: the final and the initial embedding on the final principal components.
+    """Reproduce Figure 21 of Liu et al.: the final and the initial embedding on the final components.
 
     The initial embedding is also shown on its own components. The rule asks whether the final circle is
     stronger in it on the final components than on its own.
@@ -356,7 +356,7 @@ def _final_better(tables: Tables, level: float) -> Interval:
     ),
 )
 def projections(run: Run) -> Result:
-    """Reproduce Figure 22: the accuracy with embeddings that are reduced to a few principal components.
+    """Reproduce Figure 22 of Liu et al.: the accuracy with embeddings reduced to a few components.
 
     The rules compare the accuracy with all components, with final and with current ones.
     """

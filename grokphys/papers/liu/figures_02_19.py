@@ -127,7 +127,7 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
     ),
 )
 def planar(run: Run) -> Result:
-    """Reproduce Figure 2: embeddings in the plane, and the class that the decoder assigns to each point.
+    """Reproduce Figure 2 of Liu et al.: plane embeddings, and the class of each point by the decoder.
 
     It shows, for each task, the networks that generalize least and most.
 
@@ -301,7 +301,7 @@ def _log_change(column: str) -> Measure:
     ),
 )
 def collapse(run: Run) -> Result:
-    """Reproduce Figure 19: embeddings of images by random encoders, before and after 100 steps.
+    """Reproduce Figure 19 of Liu et al.: embeddings of images by random encoders, and after 100 steps.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def _distance(tables: Tables, level: float) -> Interval:
     ),
 )
 def accuracies(run: Run) -> Result:
-    """Reproduce Figure 3: the accuracy of networks, and that predicted from their embeddings.
+    """Reproduce Figure 3 of Liu et al.: the accuracy of networks, and that predicted from their embeddings.
 
     Toy networks learn addition with p = 10 from training sets of all sizes. The table has a row for each. The
     rules judge how near and how correlated both accuracies are.
@@ -270,7 +270,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """Reproduce Figure 4 (b): the RQI of networks, and their steps to RQI > 0.95, over their data.
+    """Reproduce Figure 4 (b) of Liu et al.: RQI of networks, and steps to RQI > 0.95, over their data.
 
     The networks are those of Figure 3. The rules compare the training fraction of the transition with the
     paper's, and judge its height.
@@ -371,7 +371,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Reproduce Figure 5 (b): steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η) of the theory.
+    """Reproduce Figure 5 (b) of Liu et al.: steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η).
 
     The rules ask whether steps fall with the data, and whether they follow n_h.
     """

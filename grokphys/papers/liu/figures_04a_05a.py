@@ -142,7 +142,7 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_probability,
 )
 def probability(run: Run) -> Result:
-    """Reproduce Figure 4 (a): the probability that a random training set determines the representation.
+    """Reproduce Figure 4 (a) of Liu et al.: how probably a random training set determines the representation.
 
     Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
     size. The rules compare the fraction at which the probability is one half with that of the paper, and
@@ -248,7 +248,7 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
-    """Reproduce Figure 5 (a): the grokking rate λ_3 of random training sets of each size, for p = 10.
+    """Reproduce Figure 5 (a) of Liu et al.: the grokking rate λ_3 of random training sets, for p = 10.
 
     Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
     size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises
@@ -343,7 +343,7 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
     ),
 )
 def conservation(run: Run) -> Result:
-    """Integrate the flow of Appendix F numerically, and follow Z_0 = Σ|E|² and C = ΣE.
+    """Integrate the flow of Appendix F of Liu et al., and follow Z_0 = Σ|E|² and C = ΣE.
 
     Each training set has a start with a mean and one without.
 

@@ -94,7 +94,7 @@ def _in_units(tables: Tables, level: float) -> Interval:
     ),
 )
 def trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (c): embeddings in the effective theory, and when they have formed a line.
+    """Reproduce Figure 4 (c) of Liu et al.: embeddings in the theory, and when they have formed a line.
 
     Random training sets of 45 samples are drawn, and the flow is solved in closed form for one start each.
     The table has a row for each set. The rule judges the median time until RQI exceeds 0.95, in units of n_h.
@@ -247,7 +247,7 @@ def _linear(tables: Tables, level: float) -> Interval:
     ),
 )
 def trained_trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (d): one-dimensional embeddings of networks that are trained on 45 of 55 samples.
+    """Reproduce Figure 4 (d) of Liu et al.: embeddings on a line, of networks trained on 45 of 55 samples.
 
     Toy networks learn addition with p = 10. The rules compare the median number of steps until RQI exceeds
     0.95 with n_h by three conventions, and judge how linear the final embeddings are.

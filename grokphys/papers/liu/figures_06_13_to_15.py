@@ -176,7 +176,7 @@ SECTION = "Section 4.1"
     ),
 )
 def competition(run: Run) -> Result:
-    """Reproduce Figure 6 (a): the phases over the learning rates of decoder and representation.
+    """Reproduce Figure 6 (a) of Liu et al.: the phases over the learning rates of decoder and representation.
 
     The rules judge where memorization, comprehension and late generalization are frequent.
     """
@@ -257,7 +257,7 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Reproduce Figure 13: phases over rate and batch size; the rules judge two corners for each loss."""
+    """Reproduce Figure 13 of Liu et al.: phases over rate and batch size, judged in two corners."""
     return diagram(run, "liu-13")
 
 
@@ -282,7 +282,7 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Reproduce Figure 14: phases over rate and scale; the rules ask if small scales help comprehension."""
+    """Reproduce Figure 14 of Liu et al.: phases over rate and scale; whether small scales help."""
     return diagram(run, "liu-14")
 
 
@@ -307,7 +307,7 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Reproduce Figure 15: phases over rate and embedding's decay; the rules ask if the decay matters."""
+    """Reproduce Figure 15 of Liu et al.: phases over rate and embedding's decay; whether it matters."""
     return diagram(run, "liu-15")
 
 
@@ -362,7 +362,7 @@ def _named(tables: Tables, level: float) -> Interval:
     ),
 )
 def definitions(run: Run) -> Result:
-    """Compare the phases of Table 1 with those of `classify_phases`, on a grid of both numbers of steps.
+    """Compare the phases of Table 1 of Liu et al. with those of `classify_phases`, on a grid of steps.
 
     Nothing is trained. The table "outcomes" has a row for each point of the grid. The rules ask how often
     both phases agree, and whether the table of the paper names every outcome.

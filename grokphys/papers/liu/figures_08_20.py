@@ -166,7 +166,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
     ),
 )
 def grokking(run: Run) -> Result:
-    """Reproduce Figure 8 (a): training curves of networks that grok on images.
+    """Reproduce Figure 8 (a) of Liu et al.: training curves of networks that grok on images.
 
     Networks with large initial weights are trained on 1000 images. The table "networks" has the steps to both
     accuracies, and "curves" all accuracies. The rule asks how many networks generalize 1000 steps or more
@@ -266,7 +266,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     ),
 )
 def phases(run: Run) -> Result:
-    """Reproduce Figure 8 (b): the phases over the learning rate of the last layer and the weight decay.
+    """Reproduce Figure 8 (b) of Liu et al.: the phases over the rate of the last layer and the weight decay.
 
     One network is trained in each cell on 1000 images. The rules judge where in the plane confusion and
     memorization are frequent, and whether grokking has less weight decay than comprehension.
@@ -315,7 +315,7 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     ),
 )
 def sizes(run: Run) -> Result:
-    """Reproduce Figure 20: the steps to fit and to generalize over the number of training images.
+    """Reproduce Figure 20 of Liu et al.: the steps to fit and to generalize over the number of images.
 
     Networks with large initial weights are trained on each number of images. The table has the steps to both
     accuracies. The rule judges whether networks need more steps to generalize with fewer images.

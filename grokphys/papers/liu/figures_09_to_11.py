@@ -140,7 +140,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     ),
 )
 def curriculum(run: Run) -> Result:
-    """Reproduce Figure 9: the parallelograms that follow from growing training sets, for p = 6.
+    """Reproduce Figure 9 of Liu et al.: the parallelograms that follow from growing training sets, for p = 6.
 
     A table has the number of training sets of each size that determine the representation.
 
@@ -256,7 +256,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     ),
 )
 def bounds(run: Run) -> Result:
-    """Reproduce Figure 10: RQI and predicted accuracy of networks, and the bounds by their training sets.
+    """Reproduce Figure 10 of Liu et al.: RQI and predicted accuracy of networks, and bounds by their data.
 
     Toy networks learn addition with p = 10 from training sets of all sizes; they are those of Figure 3. The
     rules ask how many networks exceed the bounds, and how far below them they are.
@@ -330,7 +330,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def hierarchy(run: Run) -> Result:
-    """Reproduce Figure 11: subsets of the three equations of p = 4, what they imply, and representations.
+    """Reproduce Figure 11 of Liu et al.: subsets of the three equations of p = 4, and what they imply.
 
     Nothing is trained. The rule checks that a representation which satisfies more equations has no more
     degrees of freedom.

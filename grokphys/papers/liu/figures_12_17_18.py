@@ -100,7 +100,7 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     draw=_draw_four,
 )
 def four(run: Run) -> Result:
-    """Reproduce Figure 12: representations that networks learn for p = 4, with a fast and a slow decoder.
+    """Reproduce Figure 12 of Liu et al.: representations learned for p = 4 with a fast and a slow decoder.
 
     The table has a row for each network. The rules ask whether a slow decoder gives a higher RQI, and whether
     all five representations occur.
@@ -242,7 +242,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     draw=_draw_hexagon,
 )
 def hexagon(run: Run) -> Result:
-    """Reproduce Figure 17: the principal components of the six matrices that networks learn for S_3.
+    """Reproduce Figure 17 of Liu et al.: principal components of the six matrices learned for S_3.
 
     The rule asks how often they form a hexagon, among networks with RQI > 0.95.
     """
@@ -375,7 +375,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
     ),
 )
 def permutations(run: Run) -> Result:
-    """Reproduce Figure 18: RQI, steps and accuracies of networks on S_3 over the training fraction.
+    """Reproduce Figure 18 of Liu et al.: RQI, steps and accuracies for S_3 over the training fraction.
 
     The rules judge how each of these depends on the training fraction.
     """

@@ -122,7 +122,7 @@ SHUFFLED = shuffled("tokens", "token", within="network")
     ),
 )
 def grid_map(run: Run) -> Result:
-    """Reproduce Figure 3: a network whose embedding is a grid, and its classes over the plane.
+    """Reproduce Figure 3 of Musat: a network whose embedding is a grid, and its classes over the plane.
 
     Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
     grid is drawn. The rule asks how many pair sums have a sum of their own class as the nearest other one, in
@@ -171,7 +171,7 @@ def grid_map(run: Run) -> Result:
     ),
 )
 def circle_map(run: Run) -> Result:
-    """Reproduce Figure 4: a network whose embedding is a circle, and its classes over the plane.
+    """Reproduce Figure 4 of Musat: a network whose embedding is a circle, and its classes over the plane.
 
     Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
     circle is drawn. The rules ask whether the pair sums of a class lie on one line in circles, and are less
@@ -211,7 +211,7 @@ def circle_map(run: Run) -> Result:
     ),
 )
 def more_maps(run: Run) -> Result:
-    """Reproduce Appendix F: the embeddings of fourteen networks at weight decay 0.6, and their classes.
+    """Reproduce Appendix F of Musat: embeddings of fourteen networks at weight decay 0.6, and their classes.
 
     All networks that are trained are drawn. The rule asks how many pair sums have a sum of their own class as
     the nearest other one.

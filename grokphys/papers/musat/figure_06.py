@@ -113,7 +113,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def norms(run: Run) -> Result:
-    """Reproduce Figure 6: mean |w| and |b| of the hidden layer, by weight decay and over training.
+    """Reproduce Figure 6 of Musat: mean |w| and |b| of the hidden layer, by weight decay and over training.
 
     Networks of constant attention are trained at eleven weight decays from 0 to 1. The table "networks" has
     their final mean magnitudes, and "course" the means over networks at each step. The rules compare the

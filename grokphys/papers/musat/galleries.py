@@ -129,10 +129,11 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
     ),
 )
 def arrangements(run: Run) -> Result:
-    """Reproduce Figure 5 and Appendix E: final positions of particles, and counts of their kinds.
+    """Reproduce Figure 5 and Appendix E of Musat: final positions of particles, and counts of their kinds.
 
-    Particles are simulated at f_a = 0.5, 1 and 2. The table has a row for each run, and a figure for each f_a
-    shows the first runs. The rules bound the shares of circles, grids and imperfect grids at f_a = 1.
+    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table has a row for each run,
+    and a figure for each f_a shows the first runs. The rules bound the shares of circles, grids and imperfect
+    grids at f_a = 1.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def _fewer(tables: Tables, level: float) -> Interval:
     ),
 )
 def embeddings(run: Run) -> Result:
-    """Reproduce Figures 1 and 2 and Appendix D: final embeddings, and counts of their kinds.
+    """Reproduce Figures 1 and 2 and Appendix D of Musat: final embeddings, and counts of their kinds.
 
     Networks of constant attention are trained at the four weight decays of Table 1. The table has a row for
     each network, and a figure for each weight decay shows the first networks. The rules bound the shares of
@@ -247,7 +248,7 @@ def _disordered(dim: int) -> Measure:
     ),
 )
 def higher(run: Run) -> Result:
-    """Reproduce Appendix G: embeddings in three and four dimensions, projected on planes of two of these.
+    """Reproduce Appendix G of Musat: embeddings in three and four dimensions, projected on planes of two.
 
     Networks of constant attention are trained at weight decay 1, with embeddings of three and of four
     dimensions. The tables "D3" and "D4" have a row for each network. The rules ask how many pair sums have a

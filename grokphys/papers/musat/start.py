@@ -319,7 +319,7 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     ),
 )
 def starts(run: Run) -> Result:
-    """Compare networks of several initializations with the numbers of Musat's Table 1.
+    """Beyond the papers: compare networks of several initializations with Table 1 of Musat.
 
     The tables are "networks" and "totals". The rules judge χ² of PyTorch's and of the next initialization.
     """

@@ -246,7 +246,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def table_1(run: Run) -> Result:
-    """Reproduce Table 1: circles, imperfections and validation accuracy of networks at four weight decays.
+    """Reproduce Table 1 of Musat: circles, imperfections and validation accuracy at four weight decays.
 
     Networks of constant attention learn addition modulo 17. The table has a row for each network. The rules
     compare four or five numbers at each weight decay with those of the paper, and judge whether circles are

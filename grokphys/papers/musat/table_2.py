@@ -156,11 +156,11 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw_table,
 )
 def table_2(run: Run) -> Result:
-    """Reproduce Table 2: circles and imperfections of particles by f_a, and of networks at weight decay 1.
+    """Reproduce Table 2 of Musat: circles and imperfections of particles for each alignment constant f_a.
 
     The tables "particles" and "networks" count the runs of each structure. The rules compare the share of
     circles and the mean imperfections with those of the paper. They also judge whether circles become more
-    frequent with f_a, and whether particles at f_a = 1 agree with the networks.
+    frequent with f_a, and whether particles at f_a = 1 agree with networks at weight decay 1.
 
     Parameters
     ----------
@@ -308,10 +308,11 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
     draw=_draw_map,
 )
 def phase_map(run: Run) -> Result:
-    """Map circles and imperfections of the particles over f_a and step size, all at the same final time.
+    """Map circles and imperfections of particles over f_a and step size: beyond the paper of Musat.
 
-    The table counts the runs of each structure, for each f_a and step size. The rules judge whether the share
-    of circles rises with f_a, and whether neither this share nor the imperfections depend on the step size.
+    The table counts the runs of each structure, for each alignment constant f_a and step size. The rules
+    judge whether the share of circles rises with f_a, and whether neither this share nor the imperfections
+    depend on the step size.
 
     Parameters
     ----------

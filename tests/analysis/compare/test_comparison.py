@@ -143,7 +143,7 @@ def test_classes_are_those_that_the_file_records():
     nameless = analysis.compare(ensemble(noise(2, 7, 2)), made)
     assert "simulated names no operation: classes are i + j mod 7" in nameless.notes
     other = physics.simulate(physics.ParticleSystem(7), runs=2, steps=9)
-    with pytest.raises(InputError, match="trained must learn one operation, got i . j mod 3, i . j mod 7"):
+    with pytest.raises(InputError, match="trained must record one operation, got i . j mod 3, i . j mod 7"):
         analysis.compare(made, [again, other])
 
 

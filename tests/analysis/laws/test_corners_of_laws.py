@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import analysis
 import physics
@@ -103,6 +104,18 @@ def test_steps_of_a_map_are_whole_from_zero_on():
     assert unit([(np.array([0.0, 2.0, 4.0]), None), (np.array([1.0, 3.0, 5.0]), None)]) == 2.0
 
 
+def test_a_single_component_may_be_predicted_as_a_vector():
+    class Halves(BaseEstimator):
+        def fit(self, X, Y):
+            return self
+
+        def predict(self, X):
+            return -X[:, 0] / 2
+
+    law = analysis.fit_law(Halves(), analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20))
+    np.testing.assert_array_equal(law.changes(np.array([[4.0], [6.0]])), [[-2.0], [-3.0]])
+
+
 def test_a_prediction_that_overflows_has_no_finite_score():
     truth = np.array([[1.0], [2.0], [4.0]])
     assert r_squared(truth, truth) == 1.0
@@ -198,7 +211,7 @@ def test_an_ensemble_of_several_parts_asks_each_of_them():
     assert not EnsembleOf("a", [plain, five]).says_operation
     assert EnsembleOf("a", [five, five]).says_operation
     assert EnsembleOf("a", [plain]).operation.modulus == 5, "addition modulo the tokens if nothing is known"
-    with pytest.raises(InputError, match=r"^a must learn one operation, got i \+ j, i \+ j mod 5$"):
+    with pytest.raises(InputError, match=r"^a must record one operation, got i \+ j, i \+ j mod 5; pass"):
         EnsembleOf("a", [five, free]).operation  # noqa: B018 - a property
     pairs = part(system={"type": "ParticleSystem", "pairs": [[0, 1]]})
     assert EnsembleOf("a", [plain, pairs]).training_set.tolist() == [[0, 1]]

@@ -90,7 +90,7 @@ def test_lines_of_many_runs_are_pale(ax, runs, alpha):
 
 
 def test_bad_input():
-    with pytest.raises(InputError, match=r"spectrum must be of one layer \(hidden, K\), got \(1, 3, 1\)"):
+    with pytest.raises(InputError, match=r"one layer, .* \(hidden, K\), got the shape \(1, 3, 1\)"):
         show_neurons(neuron_spectrum(np.ones((1, 3, 3))))
     with pytest.raises(InputError, match=r"waves must be of one network"):
         show_logit_waves(logit_spectrum(np.ones((2, 3, 3, 3))))

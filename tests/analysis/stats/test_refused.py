@@ -14,6 +14,7 @@ from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.neurons import show_neurons
 from analysis.plots.trajectory import show_trajectory
+from analysis.stats.effects import permutation_p_value
 from physics import InputError, Operation, Trajectory
 
 RNG = np.random.default_rng(0)
@@ -33,6 +34,8 @@ def axis(**options):
 def outcome(points, done):
     return np.ones((len(points), 3))
 
+
+NOT_FINITE = " must be finite, got 1 NaN or infinite among 2 values"
 
 REFUSED = [
     (lambda: axis(scale="root"), "scale must be one of 'linear', 'log', got 'root'"),
@@ -181,8 +184,12 @@ REFUSED = [
     ),
     (
         lambda: show_neurons(analysis.neuron_spectrum(RNG.normal(size=(2, 7, 3)))),
-        "spectrum must be of one layer (hidden, K), got (2, 3, 3)",
+        "spectrum must hold one layer, with coefficients of shape (hidden, K), got the shape (2, 3, 3); give "
+        "neuron_spectrum the weights of one run",
     ),
+    (lambda: analysis.cliffs_delta([1.0, np.nan], [0.0, 1.0]), "first" + NOT_FINITE),
+    (lambda: analysis.hedges_g([0.0, 1.0], [1.0, np.inf]), "second" + NOT_FINITE),
+    (lambda: permutation_p_value([0.0, 1.0], [1.0, np.nan]), "second" + NOT_FINITE),
 ]  # fmt: skip
 
 

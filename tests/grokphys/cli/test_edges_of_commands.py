@@ -18,9 +18,10 @@ from grokphys.cli.fit_ode import fit_ode
 from grokphys.cli.survival import survival
 from grokphys.explorer.films.export import evenly
 from grokphys.options import check_names, structures_of, summarise
-from grokphys.phases import Training, axis, is_whole, or_never, summary
+from grokphys.phases import Training, axis, is_whole
 from grokphys.report.demo import _reproduced
 from grokphys.report.laws import recipe_of
+from grokphys.report.phases import or_never, summary
 from grokphys.report.survival import group_labels
 from physics import InputError, OutputError, Trajectory
 
@@ -66,8 +67,8 @@ OF_FILES = [
     (alive, "bins", 1, 0, "bins must be at least 1, got 0"),
     (alive, "factor", 1e-9, 0, f"factor {POSITIVE}"),
     (
-        alive, "signal_threshold", 1e-9, -1,
-        "signal_threshold must be a finite number of at least 0, got -1",
+        alive, "signal_threshold", 1e-9, 0,
+        "signal_threshold must be a finite number greater than 0, got 0",
     ),
 ]  # fmt: skip
 
@@ -107,10 +108,11 @@ WITHIN = [
      f"group must be Zn, Sn, An, Dn or Q8, such as S3, got '{'S' * 20}…'"),
     (models.named_group, "D4", "S" * 39, f"group must be Zn, Sn, An, Dn or Q8, such as S3, got '{'S' * 39}'"),
     (models.named_value, "a=0.5", "a", "threshold must be NAME=VALUE, such as train_accuracy=0.9, got 'a'"),
+    (models.named_value, "a=0.5", "=1", "threshold must be NAME=VALUE, such as train_accuracy=0.9, got '=1'"),
     (lambda x: models.build("two-layer", {"hidden": x}), (4,), (4, 4),
-     "hidden must be one width for two-layer, got 2"),
+     "hidden must be one width for two-layer, got 2 widths"),
     (lambda x: models.build("constant-attention", {"hidden": x}), (4,), (4, 4),
-     "hidden must be one width for constant-attention, got 2"),
+     "hidden must be one width for constant-attention, got 2 widths"),
     (lambda x: check_names((x,), ("a", "b"), "quick"), "b", "c", "names must be one of 'a', 'b', got 'c'"),
     (lambda x: check_names((), ("a",), x), "paper", "all",
      "budget must be one of 'quick', 'default', 'paper', got 'all'"),
@@ -132,7 +134,7 @@ def test_films_and_pictures_are_known_by_their_endings(tmp_path):
     _check_output(tmp_path / "a.gif", overwrite=True)
     with pytest.raises(OutputError, match=r"a\.gif exists; choose another name or pass --overwrite"):
         _check_output(tmp_path / "a.gif", overwrite=False)
-    with pytest.raises(OutputError, match=r"a\.jpg: the name of a film ends in \.gif or \.mp4, that of a"):
+    with pytest.raises(OutputError, match=r"a\.jpg: the name of a film must end in \.gif or \.mp4, and"):
         _check_output(Path("a.jpg"), overwrite=False)
 
 

@@ -310,7 +310,9 @@ def test_uploads_are_opened_and_files_that_were_not_given_are_refused(make_sessi
     assert session.bridge.message[2] == "two.h5 must hold at least 3 tokens to have circles, got 2"
     assert session.view._file.list.value == str(REAL), "what cannot be opened is not said to be open"
     session.bridge.command = [101, "uploaded", "0" * 32]
-    assert session.bridge.message[2] == "upload must be one that has just been made"
+    assert session.bridge.message[2].startswith(
+        "upload must be the key of a file that has not been opened yet"
+    )
     assert len(list((tmp_path / "private").iterdir())) == 3
     session.close()
     assert list((tmp_path / "private").iterdir()) == []

@@ -78,6 +78,7 @@ def test_a_gallery_has_particles_above_and_networks_below(particles):
     axes = np.reshape(musat.gallery(particles, other).figure.get_axes(), (2, 3))
     for row, name, one in zip(axes, ("particles", "networks"), (particles, other), strict=True):
         found = structures(one.final)
+        assert all(ax.axison for ax in row)
         for ax, (kind, run) in zip(row, musat.typical_runs(one, found).items(), strict=True):
             number = (
                 f"ratio {physics.circle_ratio(one.final[run]):.2f}"
@@ -86,6 +87,14 @@ def test_a_gallery_has_particles_above_and_networks_below(particles):
             )
             assert ax.get_title(loc="left") == f"{name} {run}: {kind} ({number})"
             np.testing.assert_allclose(ax.collections[-1].get_offsets(), one.final[run])
+
+
+def test_each_kind_of_a_gallery_has_its_own_column(particles):
+    circle = structures(particles.final).circle
+    rows = [Trajectory(particles.positions[chosen], particles.steps) for chosen in (~circle, circle)]
+    axes = np.reshape(musat.gallery(*rows).figure.get_axes(), (2, 3))
+    drawn = [[ax.get_title(loc="left").partition(": ")[2].partition(" (")[0] for ax in row] for row in axes]
+    assert drawn == [["", "grid", "imperfect grid"], ["circle", "", ""]]
 
 
 def test_the_demonstration_compares_what_it_says(tmp_path, monkeypatch):

@@ -342,7 +342,7 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         (lambda: simulate(S_3), "group must commute for embeddings that add up"),
         (
             lambda: physics.grokking_rates(S_3, np.ones((1, 36), bool)),
-            "theory must commute to have a grokking rate",
+            "theory must be of an operation that commutes to have a grokking rate, got the group S_3",
         ),
     ],
 )
