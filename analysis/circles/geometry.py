@@ -225,6 +225,9 @@ class PrincipalComponents:
         InputError
             If there is no such component.
         """
+        last = (self.points.shape[1] - 1) // 2
+        if whole_number("pair", pair, 0) > last:
+            raise InputError(f"pair must be at most {last}, got {pair}")
         return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 

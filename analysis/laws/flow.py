@@ -327,7 +327,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     Raises
     ------
     InputError
-        If `A` is not a finite square matrix.
+        If `A` is not a finite square matrix, or `names` holds more or fewer names than it has rows.
 
     Examples
     --------
@@ -338,6 +338,8 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     matrix = finite_array("A", A)
     _affine(matrix, np.zeros(len(matrix)))
     labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
+    if len(labels) != len(matrix):
+        raise InputError(f"names must hold one name for each of {len(matrix)} components, got {len(labels)}")
     rows = []
     for i, j in zip(*np.triu_indices(len(matrix), 1), strict=True):
         pair = float(matrix[i, j]), float(matrix[j, i])

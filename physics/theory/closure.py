@@ -102,9 +102,9 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
 
     Raises
     ------
+    InputError
         If `theory` or `masks` are invalid, a set is empty, or `transitive` is False although the operation
         commutes or `groups` is True.
-        `groups` is True.
 
     Notes
     -----

@@ -770,7 +770,7 @@ def test_another_start_is_not_resumed(tmp_path):
     physics.simulate(**options, initial=start, out=tmp_path / "t.h5", resume=True)
 
 
-@pytest.mark.parametrize("name", ["source", "numpy", "numba", "processor"])
+@pytest.mark.parametrize("name", ["source", "numpy", "scipy", "numba", "llvmlite", "torch", "processor"])
 def test_a_run_begun_with_other_versions_is_not_resumed(tmp_path, monkeypatch, name):
     path = tmp_path / "t.h5"
     whole = physics.simulate(ParticleSystem(5), steps=4)
