@@ -185,6 +185,7 @@ def test_a_link_to_a_long_run_says_how_far_it_is_and_leaves_other_pages_alone(br
             waits.page.wait_for_function(
                 "!document.getElementById('message').textContent.includes('Repeating')"
             )
+            waits.page.wait_for_timeout(1000)  # the step itself is shown
             step = int(waits.status("step"))
             assert 0 < step < 20_000
             waits.page.wait_for_timeout(1000)
