@@ -192,13 +192,13 @@ def test_the_fate_of_a_circle_is_told_with_its_octave():
     assert said(1, [2], steps, signals, 0.5) == (
         "1 of 5 circles survives: 2. Circle 1 is lost by step 10; its octave 2 survives."
     )
-    assert said(3, [2], steps, signals, 0.5) == "1 of 5 circles survive: 2. Circle 3 is lost."
+    assert said(3, [2], steps, signals, 0.5) == "1 of 5 circles survives: 2. Circle 3 is lost."
     assert (
         said(1, [], steps, signals, 0.4) == "No circle reaches the survival limit of 0.4. Circle 1 is lost."
     )
     assert said(1, [], steps, signals, 2.0) == "No circle reaches the survival limit of 2."
     assert said(1, [2], steps, signals, 2.0) == (
-        "1 of 5 circles survive: 2. Circle 1 never reaches the limit; its octave 2 survives."
+        "1 of 5 circles survives: 2. Circle 1 never reaches the limit; its octave 2 survives."
     )
     signals[:, 0] = [0.4, 0.6, 0.4]
     assert "Circle 1 is lost by step 20;" in said(1, [2], steps, signals, 0.5), "it was above in between"
