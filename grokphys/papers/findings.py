@@ -54,12 +54,12 @@ FINDINGS = (
         "The even part of the activation makes circles compete",
         "Ding et al. ask which circles survive. None has to die if the activation has no even part: with "
         "tanh nearly all circles survive, with nearly equal signals, and the networks generalize as well as "
-        "with SiLU. With asinh, an odd function that does not saturate, most circles do. SiLU is x/2 plus an "
-        "even function. If that function is added to tanh with a weight λ, little changes up to λ = 0.25. The "
-        "number of circles falls steeply from there to λ = 0.75, for $p = 59$ more than for $p = 31$, and "
-        "then slowly. For $p = 31$ it is larger again at λ = 4, where not all networks have generalized by "
-        "the last step. No rule judges where the fall is steepest, or whether it is a transition for large "
-        "$p$.",
+        "with SiLU. With asinh, an odd function that does not saturate, most circles do. SiLU is x/2 plus "
+        "an even function. If that function is added to tanh with a weight λ, little changes up to λ = "
+        "0.25. The number of circles falls steeply from there to λ = 0.75, for $p = 59$ more than for $p = "
+        "31$, and then slowly. For $p = 31$ it is larger again at λ = 4, where not all networks have "
+        "generalized by the last step. No rule judges where the fall is steepest, or whether it is a "
+        "transition for large $p$.",
         ("selection",),
     ),
     Finding(
