@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from analysis import (
     neuron_spectrum,
     restricted_loss,
 )
+from nets import neurons
 from nets.engines.ensemble import draw
 from nets.observing import Observer
 from physics import InputError, load, representation_quality
@@ -174,3 +177,17 @@ def test_a_member_that_collapsed_on_one_axis_has_no_quality():
     expected = representation_quality(first, ensemble.model.theory, 1.0)
     np.testing.assert_array_equal(found, [expected, np.nan, 1.0])
     assert expected != representation_quality(first, ensemble.model.theory)
+
+
+@pytest.mark.parametrize(
+    ("loss", "modulus", "classes", "adds"),
+    [
+        ("cross_entropy", 7, 7, True),
+        ("mse", 7, 7, False),
+        ("cross_entropy", 6, 7, False),
+        ("cross_entropy", 7, 8, False),
+    ],
+)
+def test_a_network_adds_if_it_has_a_logit_for_each_sum(loss, modulus, classes, adds):
+    theory, task = SimpleNamespace(modulus=modulus), SimpleNamespace(classes=classes)
+    assert neurons.adds(SimpleNamespace(loss=loss, tokens=7, theory=theory, task=task)) is adds

@@ -265,6 +265,10 @@ def test_a_law_meets_its_target_if_no_peer_is_better_by_more_than_a_twentieth(mo
         assert ours["error"] == pytest.approx(scaled["ours"])
         assert theirs["error"] == pytest.approx(peer)
         assert ours["met"] is met
+        for other, best in ((0.3, met), (0.01, False)):  # the better of two peers decides
+            worse = (A * (1 + other), b * (1 + other))
+            monkeypatch.setattr(bench_ode, "_pysindy", lambda x, t, smooth, worse=worse: worse)
+            assert bench_ode.noisy_rows(2, [])[0]["met"] is best
 
 
 def test_the_first_problem_of_the_bench_is_the_recorded_run():

@@ -243,9 +243,12 @@ def test_the_constructed_circles_are_lines():
 
 def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
     """Here, against the published scripts: frequencies 1 and 2 are raised, and scored."""
+    begun, seeds = [], []
 
-    def nothing_changes(model, *, runs, steps, initial, audited=0, **options):
+    def nothing_changes(model, *, runs, steps, initial, seed, audited=0, **options):
         start = analysis.fourier_signals(initial)
+        begun.append(start)
+        seeds.append(seed)
         signals = np.repeat(start[:, None], 4, axis=1)
         return Circles(np.array([0, 1, steps // 2, steps]), signals, audited)
 
@@ -255,3 +258,5 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
     assert rows["larger"].all()
     assert not rows["revived"].any()
     assert rows["smaller"][rows["ratio"] == 1.0].all()
+    largest = [tuple(start.argmax(axis=1)) for start in begun]
+    assert len(set(largest)) == len(set(seeds)) == 3, "each ratio has pairs and networks of its own"
