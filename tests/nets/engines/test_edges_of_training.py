@@ -65,8 +65,8 @@ BOUNDS = [
     (lambda n: engine(name="torch", chunk=n), 1, 0, "chunk must be at least 1, got 0"),
     (lambda x: engine(dtype=x), "float64", "int8", "dtype must be one of 'float32', 'float64', got 'int8'"),
     (lambda x: engine(name=x), "fused", "both", "engine must be one of 'auto', 'fused', 'torch', got 'both'"),
-    (lambda x: engine(name="fused", device=x), "cpu", "meta", "engine 'fused' trains models with an "
-     "architecture on a CPU, got ConstantAttention on meta; use 'torch'"),
+    (lambda x: engine(name="fused", device=x), "cpu", "meta", "device must be 'auto', 'cpu' or "
+     "a CUDA device such as 'cuda' or 'cuda:1', got 'meta'"),
     (lambda n: draw(SMALL, runs=n, seed=0), 1, 0, "runs must be at least 1, got 0"),
     (lambda x: draw(SMALL, runs=1, seed=0, layer_scale=x), 1e-9, 0, f"layer_scale {POSITIVE}"),
     (lambda x: draw(SMALL, runs=1, seed=0, embedding_scale=x), 1e-9, 0, f"embedding_scale {POSITIVE}"),
@@ -97,8 +97,7 @@ BOUNDS = [
     (lambda x: recording_steps(x, 9), "log:1", "log:0", DENSITY + "'log:0'"),
     (due, f"log:{2**53}", f"log:{2**53 + 1}", f"{DENSITY}'log:{2**53 + 1}'"),
     (lambda x: recording_steps(x, 9), "1:3,2:3,4", "1:3,2:2,4",
-     "record must name its parts in increasing order, "
-     "got '1:3,2:2,4'"),
+     "record must list its parts EVERY:UNTIL in the order of UNTIL, got '1:3,2:2,4'"),
     (lambda x: recording_steps(x, 9), "1:1,1", "0:1,1", "record must be at least 1, got 0"),
     (lambda x: recording_steps(x, 9), "1:1,1", "1:1,0", "record must be at least 1, got 0"),
     (due, 1, 0, "record must be at least 1, got 0"),
@@ -137,12 +136,12 @@ BOUNDS = [
     (lambda n: NETS.outputs(np.full((1, 2), n)), 0, -1, "inputs must be tokens from 0 to 4, got -1 to -1"),
     (lambda n: NETS.outputs(np.zeros((n, 3, 2), int)), 2, 3,
      "inputs must be given once, or for each of 2 runs, "
-     "got 3"),
+     "got them for 3"),
     (lambda x: NETS.outputs(np.zeros((3, x), int)), 2, 1,
      "inputs must be whole numbers of shape (examples, 2), or "
      "(runs, examples, 2), got int64 of shape (3, 1)"),
     (lambda n: NETS.classify(np.zeros((n, 3, 2))), 2, 3,
-     "points must be given once, or for each of 2 runs, got 3"),
+     "points must be given once, or for each of 2 runs, got them for 3"),
     (lambda n: NETS.classify(np.zeros((3, n))), 2, 3,
      "points must have the shape (points, 2), or (runs, points, "
      "2), got (3, 3)"),
@@ -166,7 +165,7 @@ BOUNDS = [
      "dropout must be a finite number of at least 0, got -0.1"),
     (lambda x: nets.TokenTransformer(dropout=x), 0.99, 1, "dropout must be less than 1, got 1"),
     (lambda x: nets.TokenTransformer(causal=x), False, 0, "causal must be True or False, got 0"),
-    (lambda n: nets.ImageMLP(classes=n), 3, 2, "classes must be at least 3, got 2"),
+    (lambda n: nets.ImageMLP(classes=n), 10, 2, "classes must be at least 3, got 2"),
 ]  # fmt: skip
 
 
