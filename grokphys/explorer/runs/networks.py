@@ -13,7 +13,17 @@ from grokphys.explorer.runs.history import History
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
 from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import GRID, LASTS, MEMORIZED, PARTLY, SURE, circles, learned, shape
+from grokphys.explorer.runs.verdicts import (
+    GRID,
+    LASTS,
+    MEMORIZED,
+    PARTLY,
+    SURE,
+    circles,
+    gridded,
+    learned,
+    shape,
+)
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
@@ -279,8 +289,7 @@ class NetworkRun:
         self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
         self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
         imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)
-        ordered = 1 - float(imperfections) / (len(E) * (len(E) + 1) // 2)
-        self.grid = learned(self.grid, self.step, ordered, (1 - SURE, 1 - GRID))
+        self.grid = gridded(self.grid, self.step, imperfections, len(E), (SURE, GRID))
         self.history.append(
             self.step,
             embedding=E,

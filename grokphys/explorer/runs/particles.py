@@ -303,10 +303,12 @@ class ParticleRun:
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=system.modulus),
         )
-        sums = len(E) * (len(E) + 1) // 2
-        ordered = 1 - self._history.last["imperfections"] / sums
-        self._grid = verdicts.learned(
-            self._grid, self.step, ordered, (1 - verdicts.GRID, 1 - verdicts.NO_GRID)
+        self._grid = verdicts.gridded(
+            self._grid,
+            self.step,
+            self._history.last["imperfections"],
+            len(E),
+            (verdicts.GRID, verdicts.NO_GRID),
         )
         self._motion = verdicts.motion(
             self._history,

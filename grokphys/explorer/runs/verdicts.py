@@ -1,7 +1,7 @@
 """Descriptions of states in a sentence: circle or grid, memorized or generalizing, settled or moving."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -190,6 +190,29 @@ def learned(
     if since is None:
         return step if accuracy >= limits[0] else None
     return since if accuracy >= limits[1] else None
+
+
+def gridded(
+    since: int | None, step: int, imperfections: SupportsFloat, tokens: int, limits: tuple[float, float]
+) -> int | None:
+    """Return the step by which tokens became a grid; the first two arguments are as of `learned`.
+
+    Parameters
+    ----------
+    imperfections : int
+        Number of grid imperfections now.
+    tokens : int
+        Number of tokens.
+    limits : pair of float
+        Fractions of the pair sums up to which imperfections make a grid, and beyond which it is lost.
+
+    Returns
+    -------
+    int or None
+        The step; None if the tokens are no grid, or none any more.
+    """
+    ordered = 1 - float(imperfections) / (tokens * (tokens + 1) // 2)
+    return learned(since, step, ordered, (1 - limits[0], 1 - limits[1]))
 
 
 def learning(
