@@ -14,6 +14,7 @@ import numba
 
 import nets  # noqa: F401 - before torch, as it decides how PyTorch's threads wait
 
+pytest.register_assert_rewrite("edges")  # so that it shows both sentences
 # In the background of a shell it is ignored, and processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

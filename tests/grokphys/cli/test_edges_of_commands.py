@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from edges import taken_and_refused
 
 import nets
 import physics
@@ -121,10 +122,7 @@ WITHIN = [
 
 @pytest.mark.parametrize(("call", "taken", "refused", "sentence"), WITHIN, ids=range(len(WITHIN)))
 def test_the_last_value_is_taken_and_the_next_one_refused(call, taken, refused, sentence):
-    call(taken)
-    with pytest.raises(InputError) as said:
-        call(refused)
-    assert str(said.value) == sentence
+    taken_and_refused(call, taken, refused, sentence)
 
 
 def test_films_and_pictures_are_known_by_their_endings(tmp_path):

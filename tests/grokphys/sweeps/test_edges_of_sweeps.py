@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from edges import taken_and_refused
 
 from grokphys.sweeps import config
 from grokphys.sweeps.config import coerced, declaration, read_declaration
@@ -62,10 +63,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("call", "taken", "refused", "sentence"), BOUNDS, ids=range(len(BOUNDS)))
 def test_the_last_value_is_taken_and_the_next_one_refused(call, taken, refused, sentence):
-    call(taken)
-    with pytest.raises(InputError) as said:
-        call(refused)
-    assert str(said.value) == sentence
+    taken_and_refused(call, taken, refused, sentence)
 
 
 def test_a_sweep_has_at_most_so_many_cells_and_runs(monkeypatch):
