@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import number
+from physics.checks import number, written
 from physics.errors import InputError, SimulationError
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ def checked_tolerance(value: float) -> float:
     """
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
-        raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")
+        raise InputError(f"relative_tolerance must be at most 0.1, got {written(tolerance)}")
     return tolerance
 
 
