@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
+from physics.system import normal_start
 from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
@@ -55,6 +56,8 @@ class AffineFlow(Value):
 
     default_step_size: ClassVar[float] = 0.1
 
+    start = normal_start
+
     def __post_init__(self) -> None:
         A, b = finite_array("A", self.A), finite_array("b", self.b)
         if A.ndim != 2 or A.shape[0] != A.shape[1] or not A.size:
@@ -72,27 +75,6 @@ class AffineFlow(Value):
     def dim(self) -> int:
         """Number of columns of b, each of which is an independent system with the same A."""
         return 1 if self.b.ndim == 1 else self.b.shape[1]
-
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial values from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, dim)
-            State of one run; `tokens` is the number K of components.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> physics.AffineFlow(np.eye(3), np.zeros(3)).start(np.random.default_rng(0)).shape
-        (3, 1)
-        """
-        return generator.standard_normal((self.tokens, self.dim))
 
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:

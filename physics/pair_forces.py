@@ -15,7 +15,7 @@ from physics.checks import choice, finite_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel, rows_kernel
 from physics.particles.adaptive import checked_tolerance, integrate
-from physics.system import careful_step
+from physics.system import largest_step_size, mean_force, normal_start
 from physics.theory.operations import class_rule
 from physics.values import Value
 
@@ -95,6 +95,10 @@ class PairForces(Value):
 
     default_step_size: ClassVar[float] = 0.02
 
+    start = normal_start
+    largest_step_size = largest_step_size
+    mean_force = mean_force
+
     def __post_init__(self) -> None:
         tokens = whole_number("tokens", self.tokens, 2)
         choice("on", self.on, get_args(Sites))
@@ -121,26 +125,6 @@ class PairForces(Value):
         )
         _called(self.function, self.on, len(self.parameters))
         _factor(self.function, self.on, len(self.parameters))
-
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial positions from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, dim)
-            Positions of one run.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> physics.PairForces(lambda r2: -1.0, tokens=4, dim=3).start(np.random.default_rng(0)).shape
-        (4, 3)
-        """
-        return generator.standard_normal((self.tokens, self.dim))
 
     def forces(self, positions: Any) -> Array:
         """Return the force on every point.
@@ -220,54 +204,10 @@ class PairForces(Value):
             for _ in range(steps):
                 positions += step_size * self.forces(positions)
 
-    def largest_step_size(self, positions: Array) -> float:
-        """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
-
-        With it, no coordinate changes by more than a tenth of the largest coordinate of its run.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-
-        Returns
-        -------
-        float
-            Step size in units of time; 0 if a force is infinite or NaN, or all positions of a run are 0.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1)
-        >>> pull.largest_step_size(np.array([[[0.0], [4.0]]]))
-        0.1
-        """
-        return careful_step(positions, self.forces(positions))
-
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
         """Functions of positions that `simulate` applies on request, by name: only `mean_force`."""
         return {"mean_force": self.mean_force}
-
-    def mean_force(self, positions: Array) -> Array:
-        """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-
-        Returns
-        -------
-        ndarray of float64, shape (runs,)
-            Mean over the tokens, in units of position per time.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1)
-        >>> pull.mean_force(np.array([[[0.0], [4.0]], [[1.0], [1.0]]])).tolist()
-        [4.0, 0.0]
-        """
-        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
     @cached_property
     def _pair_sums(self) -> tuple[NDArray[np.int64], ...]:

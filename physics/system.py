@@ -242,6 +242,81 @@ def careful_step(positions: Array, forces: Array) -> float:
     return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
 
 
+# -- methods that several systems have -----------------------------------------------------------------
+
+
+def normal_start(self: Any, generator: np.random.Generator) -> Array:
+    """Draw initial positions from the standard normal distribution.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (tokens, dim)
+        Positions of one run.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> physics.ParticleSystem(tokens=5, dim=3).start(np.random.default_rng(0)).shape
+    (5, 3)
+    """
+    return generator.standard_normal((self.tokens, self.dim))
+
+
+def largest_step_size(self: Any, positions: Array) -> float:
+    """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
+
+    In an Euler step of this size, no coordinate changes by more than a tenth of the largest coordinate of its
+    run.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs.
+
+    Returns
+    -------
+    float
+        Step size in units of time. It is 0 if a force is infinite or NaN, or if all positions of a run are 0.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> positions = np.array([[[-1.0], [0.0], [1.0]]])  # the forces are 3, 0 and -3
+    >>> round(pull.largest_step_size(positions), 4)
+    0.0333
+    """
+    return careful_step(positions, self.forces(positions))
+
+
+def mean_force(self: Any, positions: Array) -> Array:
+    """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Finite positions of all runs.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs,)
+        Mean over the tokens, in units of position per time.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
+    [2.0]
+    """
+    return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
+
+
 def name_of(system: Any) -> str:
     """Return the name of the class of a system, which messages and files use for it."""
     return type(system).__name__
