@@ -1,14 +1,14 @@
 """Equations that move embeddings: particles, effective theories, and the trajectories that they produce.
 
-`simulate` moves a system, such as `ParticleSystem` or `EffectiveTheory`, and returns a `Trajectory`. The
-other functions measure what the points have formed, such as circles and grids, or compute what a training set
-implies. Terms of the field are explained in ``docs/glossary.md``.
+`simulate` moves a system, such as `ParticleSystem` or `EffectiveTheory`, and returns a `Trajectory`. Other
+functions test whether points have formed circles or grids, compute what a training set implies, or make the
+finite groups whose products a network learns. Terms of the field are explained in ``docs/glossary.md``.
 
 Examples
 --------
 >>> import physics
 >>> trajectory = physics.simulate(steps=10, runs=3)
->>> trajectory.positions.shape
+>>> trajectory.positions.shape  # runs, frames, tokens, dimensions
 (3, 11, 17, 2)
 >>> physics.grid_imperfections(trajectory.final).shape
 (3,)

@@ -15,13 +15,12 @@ from threadpoolctl import ThreadpoolController
 class _OneThread(ContextDecorator):
     """Limit BLAS to one thread inside a ``with`` block or a decorated function.
 
-    The number of BLAS threads is a setting of the whole process, so it also limits what other Python threads
-    compute in the meantime. If several Python threads use this object, they take turns, because the first one
-    to leave would restore the setting for the others. A thread that is inside may enter again.
+    The number of BLAS threads is a setting of the whole process. Several Python threads that use this object
+    therefore take turns, because the first one to leave restores the setting. A thread that is inside may
+    enter again. Other Python threads, which do not use this object, are limited in the meantime too.
 
-    The bits are the same as long as no other code changes the setting in the meantime. The setting is
-    effective for the libraries that threadpoolctl supports: OpenBLAS, MKL, BLIS and FlexiBLAS, but not
-    Apple's Accelerate.
+    The setting is effective for the libraries that threadpoolctl supports: OpenBLAS, MKL, BLIS and FlexiBLAS,
+    but not Apple's Accelerate.
     """
 
     def __init__(self) -> None:

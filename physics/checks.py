@@ -1,7 +1,8 @@
-"""Checks of arguments: each function converts a value, or refuses it and names the argument.
+"""Checks of arguments: each function returns a value in one type, or refuses it and names the argument.
 
-Public functions pass their arguments through these checks once, and kernels then trust their arrays. Every
-function raises an `InputError` for a value that it refuses.
+Public functions pass their arguments through these checks once, and kernels then trust their arrays. All
+functions here raise an `InputError` for a value that they refuse; its message begins with `name`, the name of
+the argument.
 """
 
 import math
@@ -18,26 +19,9 @@ LARGEST = 2**53
 
 
 def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int between `minimum` and 2^53; refuse booleans, fractions and floats.
+    """Return `value`, an integer of Python or NumPy, as an int; refuse all but those from `minimum` to 2^53.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument.
-    minimum : int
-        Smallest number that is allowed.
-
-    Returns
-    -------
-    int
-        The same number.
-
-    Raises
-    ------
-    InputError
-        If `value` is not an integer (of Python or NumPy), or is out of range.
+    Booleans and floats are refused, even if they are whole.
     """
     try:
         if isinstance(value, bool):
@@ -54,27 +38,7 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
 
 
 def place(name: str, value: Any, count: int) -> int:
-    """Return `value` as the index of one of `count` items, which are counted from 0.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument.
-    count : int
-        Number of items.
-
-    Returns
-    -------
-    int
-        Index from 0 to ``count - 1``.
-
-    Raises
-    ------
-    InputError
-        If `value` is not a whole number, or is out of this range.
-    """
+    """Return `value` as an int if it is the index of one of `count` items, from 0 to ``count - 1``."""
     index = whole_number(name, value, 0)
     if index >= count:
         raise InputError(f"{name} must be at most {count - 1}, got {index}")
@@ -82,28 +46,9 @@ def place(name: str, value: Any, count: int) -> int:
 
 
 def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = -math.inf) -> float:
-    """Return `value` as a finite float that is at least `minimum` and greater than `above`.
+    """Return `value` as a finite float of at least `minimum`, or greater than `above`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument; anything that ``float`` accepts.
-    minimum : float, default -math.inf
-        Smallest number that is allowed.
-    above : float, default -math.inf
-        Bound that the number must exceed.
-
-    Returns
-    -------
-    float
-        The same number, finite and in its range.
-
-    Raises
-    ------
-    InputError
-        If `value` is not a number, is NaN or infinite, or is out of range.
+    `value` may be anything that ``float`` accepts. A caller gives one of the two bounds, or none.
     """
     allowed = "a finite number"
     if above > -math.inf:
@@ -114,58 +59,28 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
         result = float(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be {allowed}, got {value!r}") from None
+    except OverflowError:  # a whole number that is too large for a float
+        result = math.inf
     if not math.isfinite(result) or result < minimum or result <= above:
-        raise InputError(f"{name} must be {allowed}, got {result:g}")
+        raise InputError(f"{name} must be {allowed}, got {written(result)}")
     return result
 
 
+def written(value: float) -> str:
+    """Return a float for a message: in six digits if they are exact, since a rounded one may be allowed."""
+    short = f"{value:g}"
+    return short if float(short) == value or math.isnan(value) else repr(value)
+
+
 def flag(name: str, value: Any) -> bool:
-    """Return a truth value as a bool, and refuse all others, so that "no" or 0 is not misread.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument.
-
-    Returns
-    -------
-    bool
-        The same truth value, as Python's own type.
-
-    Raises
-    ------
-    InputError
-        If `value` is not True or False (of Python or NumPy).
-    """
+    """Return `value`, a bool of Python or NumPy, as a bool; refuse all others, such as "no" or 0."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return a string if it is one of those that are allowed.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : object
-        Value of the argument.
-    allowed : tuple of str
-        Strings that are allowed; the message lists them.
-
-    Returns
-    -------
-    str
-        The same string.
-
-    Raises
-    ------
-    InputError
-        If `value` is not among `allowed`.
-    """
+    """Return `value` if it is one of the strings `allowed`, which the message lists otherwise."""
     if value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return str(value)
@@ -174,22 +89,7 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
 def finite_array(name: str, value: Any) -> NDArray[np.float64]:
     """Return `value` as a C-contiguous array of float64; refuse complex numbers, text, NaN and infinity.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : array_like
-        Real numbers of any shape; booleans count as 0 and 1.
-
-    Returns
-    -------
-    ndarray of float64, shape of `value`
-        It shares memory with `value` if that already has this type and layout.
-
-    Raises
-    ------
-    InputError
-        If `value` is not an array of real numbers, or one of them is not finite.
+    Booleans count as 0 and 1. The result shares memory with `value` if that already has this type and layout.
     """
     try:
         raw = np.asarray(value)
@@ -205,25 +105,7 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
 
 
 def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
-    """Return `value` as an array of complex128; refuse text, booleans, NaN and infinity.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : array_like
-        Complex or real numbers of any shape.
-
-    Returns
-    -------
-    ndarray of complex128, shape of `value`
-        A new array, which shares no memory with `value`.
-
-    Raises
-    ------
-    InputError
-        If `value` is not an array of numbers, or one of them is not finite.
-    """
+    """Return a copy of `value` as an array of complex128; refuse text, booleans, NaN and infinity."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "iufc":
@@ -237,26 +119,10 @@ def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
 
 
 def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.float64]:
-    """Return `value` as finite point sets (..., tokens, dim) with enough tokens and at least one dimension.
+    """Return `value` as finite point sets, C-contiguous and of float64, (..., tokens, dim).
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : array_like, shape (..., tokens, dim)
-        One point set, or any number of them.
-    minimum_tokens : int, default 3
-        Smallest number of tokens that is allowed.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., tokens, dim)
-        C-contiguous; it shares memory with `value` if that already has this type and layout.
-
-    Raises
-    ------
-    InputError
-        If `value` is not finite and real, has too few axes or tokens, or its last axis is empty.
+    Fewer than two axes, fewer than `minimum_tokens` tokens, and a last axis of length 0 are refused. The
+    result shares memory with `value` if that already has this type and layout.
     """
     array = finite_array(name, value)
     if array.ndim < 2:

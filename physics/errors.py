@@ -16,7 +16,7 @@ class InputError(ValueError):
 class FileFormatError(ValueError):
     """A file is not a readable trajectory; the message names the file and what is wrong with it.
 
-    Functions that read a file, such as `physics.load` and `Trajectory.open`, raise it.
+    Functions that read a trajectory file, such as `physics.load` and `Trajectory.open`, raise this error.
 
     Examples
     --------
@@ -35,8 +35,8 @@ class FileFormatError(ValueError):
 class OutputError(OSError):
     """A result cannot be stored; the message names the file and the reason.
 
-    The file may exist already, its folder may be missing, or the disk may be full. `simulate` and all
-    functions that write a file raise it.
+    For example, the file may exist already, its folder may be missing, or the disk may be full. `simulate`
+    with `out` and the other functions that write files raise this error.
 
     Examples
     --------
@@ -54,10 +54,12 @@ class InUseError(OutputError):
 
 
 class SimulationError(ArithmeticError):
-    """A simulation cannot continue, for example because the state overflowed; recorded frames are kept.
+    """A simulation cannot continue, for example because the state overflowed.
 
-    With a file they are in ``out.partial``. Without one, the attribute `recorded` of the error is a
-    `Trajectory` of the frames. The message names the step at which the simulation ended.
+    If `simulate` raises this error, the frames up to that point are kept: in ``out.partial`` if there is a
+    file `out`, and otherwise as a `Trajectory` in the attribute `recorded` of the error. The message names
+    the step that overflowed, or the two steps between which an adaptive integrator gave up. The method
+    `advance` of a system also raises this error, and then nothing is recorded.
 
     Examples
     --------

@@ -6,6 +6,7 @@ from physics.checks import choice
 from physics.trajectory import Trajectory, load
 
 EXAMPLES = {"ding": "ding_p59_d128_seed0.h5"}
+"""File of each example, by the name of the example."""
 
 
 def example(name: str) -> Trajectory:
@@ -14,9 +15,10 @@ def example(name: str) -> Trajectory:
     Parameters
     ----------
     name : {"ding"}
-        "ding" is a network of Ding et al., an embedding MLP that learned addition modulo 59: one run with 80
-        frames of the embedding (59 tokens in 128 dimensions) from step 0 to 4000. Its observables are losses,
-        accuracies, and the Fourier signals of every step up to 1000. ``data/README.md`` says how it was made.
+        "ding" is one run of an embedding MLP that learned addition modulo 59, trained with the setting of
+        Ding et al. It holds 80 frames of the embedding (59 tokens in 128 dimensions) from step 0 to step
+        4000. Its observables are losses and accuracies, and the Fourier signals of steps 0 to 1000, each at
+        its own steps. ``data/README.md`` says how the file was made.
 
     Returns
     -------
@@ -38,22 +40,9 @@ def example(name: str) -> Trajectory:
 
 
 def example_path(name: str) -> Path:
-    """Return the path of the file of an example trajectory, which is in the package or in the checkout.
+    """Return the path of the file of the example `name`, in the installed package or in the checkout.
 
-    Parameters
-    ----------
-    name : str
-        Name of the example, one of the keys of `EXAMPLES`.
-
-    Returns
-    -------
-    pathlib.Path
-        Path of an HDF5 file; the file itself is not opened.
-
-    Raises
-    ------
-    InputError
-        If there is no example of that name.
+    An `InputError` refuses a name that is not a key of `EXAMPLES`.
     """
     file = EXAMPLES[choice("name", name, tuple(EXAMPLES))]
     here = Path(__file__).parent

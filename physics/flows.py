@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
+from physics.system import normal_start
 from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
@@ -20,8 +21,9 @@ Array = NDArray[np.float64]
 class AffineFlow(Value):
     """K components that obey the linear differential equation `dx/dt = A x + b`.
 
-    The components may be the Fourier signals of an embedding, whose linear law Ding et al. fit to training,
-    or the coordinates of points in a linear theory. As a system of `simulate`, each component is a token.
+    The components may be the Fourier signals of an embedding (the norm of its Fourier transform at each
+    frequency, to which Ding et al. fit this law), or the coordinates of points in a linear theory. In
+    `simulate`, each component is a token.
 
     Parameters
     ----------
@@ -38,8 +40,8 @@ class AffineFlow(Value):
 
     Notes
     -----
-    The solution is computed from the matrix ``exp(t [[A, b], [0, 0]])``. It is exact for every A, even a
-    singular one. The paper adds 1e-8 I to A in order to invert it.
+    The solution comes from the matrix exponential ``exp(t [[A, b], [0, 0]])``, so it is exact except for
+    rounding, even if A is singular. Ding et al. (Eq. 4) add 1e-8 I to A in order to invert it.
 
     Examples
     --------
@@ -53,6 +55,8 @@ class AffineFlow(Value):
     b: Any
 
     default_step_size: ClassVar[float] = 0.1
+
+    start = normal_start
 
     def __post_init__(self) -> None:
         A, b = finite_array("A", self.A), finite_array("b", self.b)
@@ -72,21 +76,6 @@ class AffineFlow(Value):
         """Number of columns of b, each of which is an independent system with the same A."""
         return 1 if self.b.ndim == 1 else self.b.shape[1]
 
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial values from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, dim)
-            State of one run.
-        """
-        return generator.standard_normal((self.tokens, self.dim))
-
     @one_blas_thread
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move an ensemble in place along the exact solution over the time ``steps * step_size``.
@@ -99,6 +88,14 @@ class AffineFlow(Value):
             Length of a step, in units of time.
         steps : int
             Number of steps.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> values = np.array([[[1.0]]])  # one run of one component
+        >>> physics.AffineFlow([[-1.0]], [0.0]).advance(values, step_size=np.log(2.0), steps=3)
+        >>> values.round(6).item()
+        0.125
         """
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             linear, shift = self._map(step_size * steps)
@@ -157,7 +154,7 @@ class AffineFlow(Value):
         return lru_cache(maxsize=4)(self._propagator)
 
     def _propagator(self, time: float) -> tuple[Array, Array]:
-        """Return the matrix (K, K) and the shift (K, dim) that advance a state by a given `time`."""
+        """Return the matrix (K, K) and the shift (K, dim) that advance a state of K components by `time`."""
         from scipy.linalg import expm
 
         power = expm(time * self._augmented)

@@ -16,19 +16,9 @@ Progress = bool | Callable[[int, int], object]
 
 
 def check_hooks(callback: Callback | None, progress: Progress) -> None:
-    """Check the hooks of a run before it begins.
+    """Refuse hooks with an `InputError` before a run begins.
 
-    Parameters
-    ----------
-    callback : callable or None
-        Function of (step, time, positions, observables), or None for no callback.
-    progress : bool or callable
-        Whether to show a progress bar, or a function of (done, total).
-
-    Raises
-    ------
-    InputError
-        If `callback` is neither None nor callable, or `progress` is neither a bool nor callable.
+    `callback` must be None or callable, and `progress` a bool or callable.
     """
     if callback is not None and not callable(callback):
         raise InputError(
@@ -47,24 +37,9 @@ def goes_on(
 ) -> bool:
     """Call a callback with one frame, and return whether the run is to continue.
 
-    Parameters
-    ----------
-    callback : callable or None
-        Function of (step, time, positions, observables), which ends the run by raising `StopIteration`.
-        Without it every run continues.
-    step : int
-        Number of the step.
-    time : float
-        Time of the frame.
-    positions : ndarray, shape (runs, tokens, dim)
-        Positions, of which the callback receives a copy.
-    observables : mapping of str to ndarray
-        Observables by name, each (runs, ...); the callback receives a new dict of the same arrays.
-
-    Returns
-    -------
-    bool
-        False if the callback has raised `StopIteration`.
+    The result is False if the callback raises `StopIteration`; without a callback it is True. The callback
+    receives a copy of `positions` (runs, tokens, dim), and a new dict of the arrays in `observables`, (runs,
+    ...) each.
     """
     try:
         if callback is not None:
@@ -76,24 +51,11 @@ def goes_on(
 
 @contextlib.contextmanager
 def shown(progress: Progress, total: int, done: int, desc: str) -> Iterator[Callable[[int], object]]:
-    """Show progress while the context is open, and yield the function that updates it.
+    """Show progress while the context is open, and yield a function of the number of steps done so far.
 
-    Parameters
-    ----------
-    progress : bool or callable
-        Whether to show a bar on stderr (True shows it only at a terminal), or a function that is called as
-        ``progress(done, total)`` in place of the bar.
-    total : int
-        Number of steps of the run.
-    done : int
-        Number of steps that are done at the beginning, which is positive for a run that is resumed.
-    desc : str
-        Text in front of the bar.
-
-    Yields
-    ------
-    callable
-        A function to call with the number of steps that are done so far.
+    If `progress` is True, a bar with the text `desc` is shown on stderr, but only at a terminal. If
+    `progress` is a function, it is called as ``progress(done, total)`` instead. A resumed run begins at
+    `done` of its `total` steps.
     """
     if callable(progress):
         yield lambda now: progress(now, total)

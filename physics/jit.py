@@ -1,12 +1,12 @@
 """How kernels are compiled: the one place that decides about cache, order of sums and threads.
 
-Compiled code is cached on disk next to the source, or in the user's cache directory if that is read-only.
-Numba writes index and code through a temporary file and an atomic rename, so many processes may start at
-once; a process that finds an index without its code compiles again.
+Compiled code is cached on disk, next to the source or in the user's cache directory. Numba writes index and
+code through a temporary file and an atomic rename, so many processes may start at once. A process that finds
+an index without its code compiles again.
 
-Numba's own cache notices a change of the file that holds a kernel, but not of a file that this one calls
-into. Ours notices a change of any file with kernels in the same folder, and of this file. Therefore **a
-kernel calls only kernels of its own folder**, and takes constants only from files with kernels.
+Numba's own cache notices a change of the file that holds a kernel, but not of a file whose kernels it calls.
+Ours notices a change of any file with kernels in the same folder, and of this file. Therefore **a kernel
+calls only kernels of its own folder**, and takes constants only from files with kernels.
 """
 
 import contextlib
@@ -48,10 +48,10 @@ def kernel(
 ) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function of plain arrays, numbers and tuples of them.
 
-    A division by zero gives infinity, as in NumPy (``error_model="numpy"``), which also leaves loops with a
-    division free to be vectorized. Sums keep their order, so the same seed gives the same bits with any
-    number of threads. This holds as long as every row that a ``prange`` writes belongs to one iteration, and
-    nothing is accumulated across iterations.
+    A division by zero gives infinity or NaN, as in NumPy (``error_model="numpy"``), which also leaves loops
+    with a division free to be vectorized. Unless `reorder` is true, sums keep their order. The same input
+    then gives the same bits with any number of threads, as long as every row that a ``prange`` writes belongs
+    to one iteration and nothing is accumulated across iterations.
 
     Parameters
     ----------
@@ -60,10 +60,9 @@ def kernel(
         `rows_kernel` compiles faster. Such a kernel takes positional arguments and is called from Python, not
         from another kernel. Where Numba's threading layer allows only one call at a time, calls take turns.
     reorder : bool, default False
-        Whether the compiler may choose the order of sums, once and for all, and fuse products into them. A
-        vectorized sum needs this. The bits then depend on the processor, but still not on the number of
-        threads. Use it only for a loop whose error a test bounds. NaN, infinity and comparisons keep their
-        meaning.
+        Whether the compiler may choose the order of sums and fuse products into them, which a vectorized sum
+        needs. The choice is made once, so the bits depend on the processor, but not on the number of threads.
+        Use it only for a loop whose error a test bounds. NaN, infinity and comparisons keep their meaning.
     cache : bool, default True
         Whether to keep the compiled code on disk. It must be False if the kernel calls a function of the
         user.
@@ -83,8 +82,8 @@ def rows_kernel(
     """Return a decorator that compiles a function of rows and distributes its rows among threads.
 
     The first two arguments of the decorated function are ``begin`` and ``end``, and it processes the rows
-    between them. Callers leave these two out, and pass the other arguments by position. The function itself
-    is serial.
+    from ``begin`` to before ``end`` serially. Callers leave these two out, and pass the other arguments by
+    position.
 
     Parameters
     ----------
@@ -104,8 +103,7 @@ def rows_kernel(
 
     Notes
     -----
-    A ``prange`` would start its threads within 10 µs instead of 50 µs, but LLVM compiles its body three
-    times. A first call for 17 particles then took 8 s of processor time instead of 4 s.
+    A ``prange`` would start its threads faster, but LLVM compiles its body three times.
     """
     compiled = _compiler(False, reorder, cache)
 
@@ -118,7 +116,7 @@ def rows_kernel(
 class Inner(NamedTuple):
     """A kernel that only other kernels call; `address_of` compiles it and returns its address.
 
-    Its field `dispatcher` is Numba's object for the function, which Python must not call.
+    The field `dispatcher` is Numba's object for the function, which Python must not call.
     """
 
     dispatcher: Any
@@ -137,8 +135,8 @@ def inner_kernel(*, reorder: bool = False) -> Callable[[Callable[..., None]], In
 def inlined(*, reorder: bool = False) -> Callable[[Function], Function]:
     """Return a decorator for a function that is compiled within the kernel that calls it, and not by itself.
 
-    LLVM puts a small kernel into the one that calls it anyway, so a function with a single caller is compiled
-    once instead of twice. The order of operations, and so the bits, are the same. See `kernel` for `reorder`.
+    LLVM puts a small kernel into its caller anyway, so a function with a single caller is compiled once
+    instead of twice. The order of operations, and so the bits, stay the same. See `kernel` for `reorder`.
     """
     return cast("Callable[[Function], Function]", _compiler(False, reorder, False, inline="always"))
 
@@ -192,9 +190,9 @@ def _digest(*files: tuple[str, int]) -> bytes:
 def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: Any) -> Any:
     """Return ``rows * columns`` entries of a contiguous array, from the entry `start`, as a matrix.
 
-    The result is a C-contiguous view (rows, columns) of the dtype of `numbers`, so the array must outlive it,
-    and nothing checks its bounds. A slice that is reshaped would do the same, but compiles for half a second
-    each time. Kernels leave out the first argument, which Numba passes.
+    The result is a C-contiguous view (rows, columns) of the dtype of `numbers`. The array must outlive this
+    view, and nothing checks its bounds. A slice that is reshaped would do the same, but compiles slowly.
+    Kernels leave out the first argument, which Numba passes.
     """
     return _view(numbers, 2)
 
@@ -203,8 +201,8 @@ def matrix(typing_context: Any, numbers: Any, start: Any, rows: Any, columns: An
 def piece(typing_context: Any, numbers: Any, start: Any, size: Any) -> Any:
     """Return `size` entries of a contiguous array, from the entry `start`.
 
-    The result is a view (size,) of the dtype of `numbers`, so the array must outlive it, and nothing checks
-    its bounds. Kernels leave out the first argument, which Numba passes.
+    The result is a view (size,) of the dtype of `numbers`. The array must outlive this view, and nothing
+    checks its bounds. Kernels leave out the first argument, which Numba passes.
     """
     return _view(numbers, 1)
 
@@ -232,9 +230,9 @@ def _view(numbers: Any, dimensions: int) -> Any:
 def call(typing: Any, address: Any, arguments: Any) -> Any:
     """Call a kernel by its address, with a tuple of arguments; the kernel returns nothing.
 
-    A kernel that is called by its name is optimized again within each of its callers, and three times within
-    a ``prange``. A call by its address avoids this. The address must come from `address_of` with arguments of
-    the same types. Kernels leave out the first argument, `typing`, which Numba passes.
+    A kernel that is called by its name is optimized again within each of its callers. A call by its address
+    avoids this. The address must come from `address_of` with arguments of the same types. Kernels leave out
+    the first argument, `typing`, which Numba passes.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -333,8 +331,8 @@ _calls_may_meet = False
 def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
     """Make Python threads take turns in parallel kernels under the threading layer "workqueue".
 
-    This layer comes with every installation of Numba, and it ends the process if two calls overlap. OpenMP
-    and TBB allow overlapping calls, and a call then only tests a flag.
+    This layer comes with every installation of Numba, and it ends the process if two calls overlap. Under
+    OpenMP and TBB only the first call takes a turn, and later ones may overlap.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -356,7 +354,7 @@ def _in_turn(compiled: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Announcement(event.Listener):
-    """Tells a user at a terminal, once in each process, that kernels are being compiled."""
+    """Tells a user at a terminal, at most once in each process, that kernels are being compiled."""
 
     def __init__(self) -> None:
         self._depth = 0  # kernels compile the kernels that they call; only one thread compiles at a time
@@ -384,10 +382,9 @@ event.register("numba:compile", _Announcement())
 def _let_idle_threads_sleep() -> None:
     """Make the idle threads of GNU's OpenMP wait actively for microseconds instead of milliseconds.
 
-    On a busy machine, a thread that waits actively can occupy the core on which the thread it waits for
-    should run: steps of 0.3 ms then took 10 ms. The library reads the setting when it is loaded, which
-    happens here. A setting of the user takes precedence, and other libraries' copies of OpenMP are not
-    affected.
+    On a busy machine, a thread that waits actively can occupy the core on which another thread should run.
+    The library reads the setting when it is loaded, which happens here. A setting of the user takes
+    precedence, and other libraries' copies of OpenMP are not affected.
     """
     if os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
         return

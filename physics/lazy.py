@@ -7,15 +7,10 @@ from typing import Any
 
 
 class LazyModule:
-    """A stand-in for a module, which is imported when one of its names is first used.
+    """A stand-in for the module `name`, which is imported when one of its names is first used.
 
-    It stands for modules with kernels: importing Numba takes a third of a second, and a system can be made,
-    checked and described without it.
-
-    Parameters
-    ----------
-    name : str
-        Full name of the module, such as "physics.particles.direct".
+    Importing Numba takes a third of a second. A system whose kernels are in lazy modules can be made, checked
+    and described without Numba.
     """
 
     def __init__(self, name: str) -> None:
@@ -27,10 +22,9 @@ class LazyModule:
 
 
 def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
-    """Yield a `LazyModule` for each of the modules `names` of a package.
+    """Yield a `LazyModule` for each of the modules `names` of a package, without importing any.
 
-    `package` is the full name of the package, such as "physics.particles", and `names` are the names of
-    modules within it. Nothing is imported yet.
+    `package` is the full name of the package, such as "physics.particles", and `names` are relative to it.
     """
     return (LazyModule(f"{package}.{name}") for name in names)
 
@@ -38,23 +32,12 @@ def lazy_modules(package: str, *names: str) -> Iterator[LazyModule]:
 def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the functions `__getattr__` and `__dir__` of a package whose names are imported on first use.
 
-    Parameters
-    ----------
-    package : str
-        Name of the package, which is being imported.
-    homes : mapping of str to str
-        The module from which each public name is imported.
+    `package` is the name of the package, which is being imported, and `homes` maps each public name to its
+    module.
 
-    Returns
-    -------
-    tuple of callables
-        The two functions, which the package assigns to `__getattr__` and `__dir__`.
-
-    Notes
-    -----
-    A function may have the name of a folder of the package, as `analysis.compare` has. Python stores a folder
-    in its package once, when it is first imported, and would hide the function. Such folders are therefore
-    imported here, and their entries are deleted from the package.
+    A function may have the name of a folder of the package, as `analysis.compare` has. When Python first
+    imports such a folder, it stores the folder in the package under this name, which would hide the function.
+    Such folders are therefore imported here, and their entries are deleted from the package.
     """
     names = vars(sys.modules[package])
     for name, home in homes.items():

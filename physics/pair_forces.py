@@ -15,7 +15,7 @@ from physics.checks import choice, finite_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel, rows_kernel
 from physics.particles.adaptive import checked_tolerance, integrate
-from physics.system import careful_step
+from physics.system import largest_step_size, mean_force, normal_start
 from physics.theory.operations import class_rule
 from physics.values import Value
 
@@ -28,35 +28,38 @@ Integrator = Literal["euler", "adaptive"]
 class PairForces(Value):
     """Points that move by your own force between every two of them.
 
-    Point i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function. Use this
-    class to try a theory of how embeddings interact without writing a kernel.
+    Point i at x_i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function.
+    The forces may also act between the sums of two points, with `on`. Use this class to try a theory of how
+    embeddings interact without writing a kernel.
 
     Parameters
     ----------
     function : callable
-        Function that returns the factor f for two points at the squared distance r2; it is positive if they
-        repel each other. It is called as ``function(r2, *parameters)``, and on pair sums as ``function(r2,
-        same_class, *parameters)`` with a bool `same_class`. It may be compiled by `numba.njit` or be a plain
-        function that Numba can compile. It is called for every two points, from several threads at once.
+        Function that returns the factor f for two points at the squared distance r2; a positive factor means
+        repulsion. The call is ``function(r2, *parameters)``, and on pair sums ``function(r2, same_class,
+        *parameters)`` with a bool `same_class`. The function may be compiled by `numba.njit` or be a plain
+        function that Numba can compile. Several threads call it, for every two points at different places.
     tokens : int
         Number of points N, at least 2.
     dim : int
         Dimension D of the space, at least 1.
     on : {"tokens", "pair sums"}, default "tokens"
-        Where the forces act: between tokens, or between the sums s_ij = x_i + x_j with i ≤ j of all pairs of
-        tokens. A force on s_ij moves both x_i and x_j, as in `ParticleSystem`.
+        Where the forces act: between tokens (the points), or between the sums s_ij = x_i + x_j of all pairs
+        of tokens with i ≤ j. A force on s_ij acts on both x_i and x_j, and twice on x_i if i = j.
     parameters : sequence of float, default ()
-        Constants that `function` is called with.
+        Finite constants that `function` is called with.
     modulus : int, optional
-        On pair sums only: the class of (i, j) is (i + j) mod `modulus`, at least 2; N by default.
+        On pair sums only, at least 2: the class of (i, j) is (i + j) mod `modulus`, and N if neither
+        `modulus` nor `group` is given. Two pair sums of equal class have ``same_class = True``.
     group : FiniteGroup or array_like of int, shape (N, N), optional
-        On pair sums only: the class of (i, j) is the product i·j in this commutative group, or in the group
-        with this Cayley table.
+        On pair sums only: the class of (i, j) is the product i·j in this commutative group, or in the
+        commutative group with this Cayley table.
     integrator : {"euler", "adaptive"}, default "euler"
         "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the continuous flow by a
         Runge-Kutta method of order 5 that chooses its own steps; the step size is then only the unit of time.
     relative_tolerance : float, default 1e-6
-        Largest error of an adaptive step, relative to the largest coordinate; from 1e-12 to 0.1.
+        Largest estimated error of an adaptive step, relative to the largest coordinate of the run; from 1e-12
+        to 0.1.
 
     Raises
     ------
@@ -66,12 +69,9 @@ class PairForces(Value):
 
     Notes
     -----
-    Two points at the same place exert no force on each other. Each process compiles the sum of forces with
-    `function` when the forces are first needed. Every sum has a fixed order, so the result has the same bits
-    for any number of threads.
-
-    A trajectory file holds the name of `function`, and its source if Python knows it, but not the function
-    itself.
+    Two points at the same place exert no force on each other. Every sum has a fixed order, so the result has
+    the same bits for any number of threads. A trajectory file holds the name of `function`, and its source if
+    Python knows it, but not the function itself.
 
     Examples
     --------
@@ -94,6 +94,10 @@ class PairForces(Value):
     relative_tolerance: float = 1e-6
 
     default_step_size: ClassVar[float] = 0.02
+
+    start = normal_start
+    largest_step_size = largest_step_size
+    mean_force = mean_force
 
     def __post_init__(self) -> None:
         tokens = whole_number("tokens", self.tokens, 2)
@@ -122,33 +126,18 @@ class PairForces(Value):
         _called(self.function, self.on, len(self.parameters))
         _factor(self.function, self.on, len(self.parameters))
 
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial positions from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, dim)
-            Positions of one run.
-        """
-        return generator.standard_normal((self.tokens, self.dim))
-
     def forces(self, positions: Any) -> Array:
         """Return the force on every point.
 
         Parameters
         ----------
         positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            Positions of one run or of several. NaN is allowed and leads to forces of NaN.
+            Positions of one run or of several. Forces that depend on a position that is NaN are NaN.
 
         Returns
         -------
         ndarray of float64, shape of `positions`
-            Force F, the time derivative of the position; a positive factor f repels.
+            Force F on each token, which is its velocity.
 
         Raises
         ------
@@ -197,7 +186,16 @@ class PairForces(Value):
         Raises
         ------
         SimulationError
-            If the adaptive integrator cannot meet its tolerance.
+            If the adaptive integrator needs too many steps.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1)
+        >>> positions = np.array([[[0.0], [4.0]]])
+        >>> pull.advance(positions, step_size=0.25, steps=1)
+        >>> positions.ravel().tolist()
+        [1.0, 3.0]
         """
         if self.integrator == "adaptive":
             integrate(self.forces, positions, step_size * steps, self.relative_tolerance)
@@ -206,58 +204,21 @@ class PairForces(Value):
             for _ in range(steps):
                 positions += step_size * self.forces(positions)
 
-    def largest_step_size(self, positions: Array) -> float:
-        """Return a safe step size, which `simulate` suggests after an overflow.
-
-        With it, no coordinate changes by more than a tenth of the largest coordinate of its run.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Positions of all runs.
-
-        Returns
-        -------
-        float
-            Step size in units of time; 0 if a force is infinite or NaN.
-        """
-        return careful_step(positions, self.forces(positions))
-
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
-        """Functions that `simulate` applies on request, by name; the only one is `mean_force`.
-
-        A function takes positions (runs, tokens, dim) and returns float64 (runs,).
-        """
+        """Functions of positions that `simulate` applies on request, by name: only `mean_force`."""
         return {"mean_force": self.mean_force}
-
-    def mean_force(self, positions: Array) -> Array:
-        """Return the mean length of the forces on the points of each run.
-
-        It shows how far an ensemble is from equilibrium, where it is 0.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Positions of all runs.
-
-        Returns
-        -------
-        ndarray of float64, shape (runs,)
-            Mean over the points, in units of position per time.
-        """
-        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
     @cached_property
     def _pair_sums(self) -> tuple[NDArray[np.int64], ...]:
-        """Tokens i and j of every pair sum and its class: three arrays of int64 of shape (P,)."""
+        """Tokens i and j of each of the n pair sums, and its class: three arrays of int64, (n,)."""
         operation = class_rule(self.tokens, self.modulus, self.group)
         first, second = np.ascontiguousarray(operation.samples.T, np.int64)
         return first, second, operation.label.astype(np.int64)
 
 
 def _called(function: Any, on: Sites, constants: int) -> Any:
-    """Return the plain Python function of `function`; refuse one that cannot be called with its arguments."""
+    """Return `function` as a plain Python function; refuse one that cannot be called with its arguments."""
     plain = getattr(function, "py_func", function)
     called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
     what = f"function must be a Python function that is called as function({called})"
@@ -272,7 +233,7 @@ def _called(function: Any, on: Sites, constants: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _factor(function: Any, on: Sites, constants: int) -> Any:
-    """Compile the user's function for its arguments, and refuse it with an `InputError` if that fails."""
+    """Compile the user's function for its arguments, or raise an `InputError` if that fails."""
     plain = getattr(function, "py_func", function)
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
     for own in ("nopython", "parallel"):
@@ -298,8 +259,8 @@ def _factor(function: Any, on: Sites, constants: int) -> Any:
 def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
     """Compile the sum of forces for the user's function, and return it.
 
-    The compiled function takes points (runs, dim, n), axis by axis, and writes the forces to `out` (runs, n,
-    dim). Each row of `out` is summed in the order of the points.
+    The compiled function takes points axis by axis, (runs, dim, n), and writes the forces to `out` (runs, n,
+    dim).
     """
     factor = _factor(function, on, constants)
 
@@ -342,7 +303,7 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
 
 @kernel()
 def _squares(points: Array, a: int) -> Array:
-    """Return the squared distances (n,) of the point `a` of points (dim, n) from all of them."""
+    """Return the squared distances (n,) of the point `a` from all of the points (dim, n)."""
     dim, count = points.shape
     square = np.zeros(count)
     for k in range(dim):
@@ -368,11 +329,7 @@ def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
 def _share_out(
     begin: int, end: int, found: Array, first: NDArray[np.int64], second: NDArray[np.int64], out: Array
 ) -> None:
-    """Write the forces on tokens to `out` (runs, tokens, dim), from those on pair sums.
-
-    The forces `found` (runs, P, dim) on pair sums act on both of their tokens, and twice on token i of a pair
-    (i, i).
-    """
+    """Add each force on a sum, in `found` (runs, n, dim), to its two tokens in `out` (runs, tokens, dim)."""
     for run in range(begin, end):
         out[run] = 0.0
         for a in range(first.size):

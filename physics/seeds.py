@@ -18,12 +18,10 @@ _shift: ContextVar[int] = ContextVar("shift", default=0)
 
 @contextmanager
 def hear_seeds() -> Iterator[set[int]]:
-    """Collect, while the context is open, the seeds of everything that is drawn.
+    """Yield a set that collects the seeds that `parent_seed` receives while the context is open.
 
-    Yields
-    ------
-    set of int
-        Numbers of the seeds so far. The child of a seed counts as the seed itself.
+    The set holds the numbers of the seeds, with the shift of `other_seeds`. A child of a seed counts as its
+    parent.
     """
     heard: set[int] = set()
     token = _heard.set(heard)
@@ -38,7 +36,7 @@ def other_seeds(shift: int) -> Iterator[None]:
     """Add `shift` to every seed that is given as a number while the context is open.
 
     A whole computation can thus be repeated with independent random numbers. A `numpy.random.SeedSequence` is
-    not shifted. The context yields nothing; contexts do not add up, and the innermost one counts.
+    not shifted. If contexts are nested, only the innermost shift counts.
     """
     token = _shift.set(shift)
     try:
@@ -48,22 +46,10 @@ def other_seeds(shift: int) -> Iterator[None]:
 
 
 def parent_seed(seed: Any) -> np.random.SeedSequence:
-    """Return the seed sequence whose children are the seeds of the runs.
+    """Return the seed sequence of a `seed`, whose children are the seeds of the runs.
 
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        A whole number of at least 0, to which the shift of `other_seeds` is added, or a sequence.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        The sequence of that number, or the given sequence unchanged.
-
-    Raises
-    ------
-    InputError
-        If `seed` is anything else.
+    `seed` is a whole number of at least 0, to which the shift of `other_seeds` is added, or a
+    `numpy.random.SeedSequence`, which is returned unchanged. Anything else is an `InputError`.
     """
     if isinstance(seed, np.random.SeedSequence):
         _hear(seed.entropy)
@@ -76,23 +62,7 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
 
 
 def generator(seed: Any) -> np.random.Generator:
-    """Return NumPy's default random generator for a seed.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Seed; an int is shifted by `other_seeds`.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A new generator; equal seeds give equal random numbers.
-
-    Raises
-    ------
-    InputError
-        If `seed` is neither a whole number of at least 0 nor a sequence.
-    """
+    """Return NumPy's default random generator for a `seed` as in `parent_seed`."""
     return np.random.default_rng(parent_seed(seed))
 
 
@@ -103,53 +73,20 @@ def _hear(entropy: Any) -> None:
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:
-    """Return the seeds of some runs: the children `first_run … first_run + runs - 1` of `seed`.
+    """Return the children `first_run … first_run + runs - 1` of `seed`, one for each run.
 
-    Child k equals ``SeedSequence(seed).spawn(k + 1)[k]``. It is made directly, so that a part of a large
-    ensemble costs no more than its own runs.
-
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Seed of the ensemble.
-    runs : int
-        Number of runs.
-    first_run : int, default 0
-        Number of the first run, at least 0.
-
-    Returns
-    -------
-    list of numpy.random.SeedSequence
-        One seed for each run.
-
-    Raises
-    ------
-    InputError
-        If `seed` or `first_run` is invalid.
+    They are made directly, so a part of a large ensemble costs no more than its own runs. An `InputError`
+    refuses an invalid `seed` or `first_run`.
     """
     first_run = whole_number("first_run", first_run, 0)
     return children(seed, range(first_run, first_run + runs))
 
 
 def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
-    """Return some of the children of a seed; each run of an ensemble draws from one child.
+    """Return the children of a `seed` (as in `parent_seed`) with the given `numbers`, which count from 0.
 
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Parent; an int is shifted by `other_seeds`.
-    numbers : iterable of int
-        Numbers of the children, from 0.
-
-    Returns
-    -------
-    list of numpy.random.SeedSequence
-        One child for each number, the same that ``SeedSequence.spawn`` would return at this place.
-
-    Raises
-    ------
-    InputError
-        If `seed` is neither a whole number of at least 0 nor a sequence.
+    Child k equals ``sequence.spawn(k + 1)[k]`` of a new sequence with the same entropy. It is the same
+    whether or not other children have been made.
     """
     parent = parent_seed(seed)
     return [
@@ -161,27 +98,10 @@ def children(seed: Any, numbers: Iterable[int]) -> list[np.random.SeedSequence]:
 
 
 def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None) -> list[int]:
-    """Return the number of each run: `run_numbers` if given, otherwise ``first_run, first_run + 1, …``.
+    """Return the number of each of `runs` runs: `run_numbers`, or ``first_run, first_run + 1, …`` if None.
 
-    Parameters
-    ----------
-    runs : int
-        Number of runs.
-    first_run : int
-        Number of the first run, at least 0; it must be 0 if `run_numbers` are given.
-    run_numbers : sequence of int, optional
-        Number of each run, at least 0, in any order.
-
-    Returns
-    -------
-    list of int
-        One number for each run.
-
-    Raises
-    ------
-    InputError
-        If a number is not a whole number of at least 0, `run_numbers` does not hold `runs` numbers, or both
-        arguments are given.
+    An `InputError` refuses numbers that are not whole or below 0, `run_numbers` of another length than
+    `runs`, and `run_numbers` together with a `first_run` other than 0.
     """
     first_run = whole_number("first_run", first_run, 0)
     if run_numbers is None:
@@ -195,18 +115,10 @@ def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None
 
 
 def describe_seed(seed: Any) -> int | dict[str, Any]:
-    """Return `seed` in a form that JSON can hold, for the parameters of a trajectory.
+    """Return a seed in a form that JSON can hold, for the parameters of a trajectory.
 
-    Parameters
-    ----------
-    seed : int or numpy.random.SeedSequence
-        Seed, as `simulate` takes it; an int is shifted by `other_seeds`.
-
-    Returns
-    -------
-    int or dict
-        The number, or the "entropy" and "spawn_key" of a `SeedSequence`, and its "pool_size" if that is not
-        NumPy's default.
+    It is the number (with the shift of `other_seeds`), or for a `SeedSequence` a dict of its "entropy" and
+    "spawn_key", and of its "pool_size" if that is not NumPy's default.
     """
     if isinstance(seed, np.random.SeedSequence):
         entropy = seed.entropy

@@ -51,7 +51,7 @@ def simulate(
         Number of steps, at least 1.
     step_size : float, optional
         Length of a step in units of time, greater than 0. By default it is the `default_step_size` of the
-        system, which is 0.02 for particles.
+        system, which is 0.02 for a `ParticleSystem`.
     runs : int, default 1
         Number of runs R, at least 1. If `initial` holds the positions of several runs, it sets R, and `runs`
         may be left out.
@@ -60,7 +60,7 @@ def simulate(
         recorded.
     observables : str or sequence of str, default ()
         What to measure at every frame in addition to what the system always records: names in
-        ``system.measures``. For particles they are "circle_ratio", "grid_imperfections", "mean_force" and
+        ``system.measures``. A `ParticleSystem` offers "circle_ratio", "grid_imperfections", "mean_force" and
         "potential".
     seed : int or numpy.random.SeedSequence, default 0
         Seed of the initial positions. Run k takes the k-th child of the seed, so its start does not depend on
@@ -77,15 +77,16 @@ def simulate(
     overwrite : bool, default False
         Whether to replace `out` and an unfinished ``out.partial`` if they exist.
     resume : bool, default False
-        Whether to continue an unfinished ``out.partial`` of the same configuration from its last frame. The
-        result has the same bits as an uninterrupted run. A complete run is returned unchanged.
+        Whether to continue an unfinished ``out.partial`` of the same configuration from its last frame; the
+        result then has the same bits as an uninterrupted run. If `out` already holds this run, it is
+        returned unchanged. If neither file exists, the run starts as usual.
     callback : callable, optional
         Called as ``callback(step, time, positions, observables)`` after each frame that is recorded, with
         copies of its positions (runs, tokens, dim) and of its observables {name: (runs, ...)}. If it raises
-        `StopIteration`, the run ends with this frame.
+        `StopIteration`, the run ends with this frame and counts as complete.
     progress : bool or callable, default False
         Whether to show a progress bar on stderr if that is a terminal. A function is called instead, as
-        ``progress(done, total)`` with numbers of steps, after each recorded frame but the first.
+        ``progress(done, total)`` with numbers of steps, after each recorded frame except that of step 0.
 
     Returns
     -------
@@ -97,14 +98,15 @@ def simulate(
     ------
     InputError
         If an argument is invalid, if the system returns positions of a wrong shape or that are not real
-        numbers, or if `step_size` is missing and the system has no default. No file is written if this is
-        noticed before the first step.
+        numbers, or if `step_size` is missing and the system has no default. If this is noticed before the
+        first step, no file is left.
     OutputError
-        If `out` exists, or cannot be written.
+        If `out` or ``out.partial`` exists and neither `overwrite` nor `resume` is given, if another process
+        writes the file, or if it cannot be written.
     SimulationError
-        If the state overflows, or an adaptive integrator cannot continue. The message names the step, and a
-        smaller step size to try. Frames that were recorded are kept: in ``out.partial``, or as the trajectory
-        ``error.recorded`` if there is no `out`.
+        If the state overflows; the message names the step, and if possible a smaller step size to try. Also
+        if an adaptive integrator cannot continue. Frames that were recorded are kept: in ``out.partial``, or
+        as the trajectory ``error.recorded`` if there is no `out`.
 
     Examples
     --------
@@ -165,12 +167,12 @@ def simulate(
             goes = at < steps
             while goes:
                 step = min(at - at % record_every + record_every, steps)
-                kept = f"The frames up to step {at} are kept{record.where}"
+                kept = f"the frames up to step {at} are kept{record.where}"
                 before, first = positions.copy(), not record.frames
                 try:
                     advance(system, positions, step_size, step - at)
                 except SimulationError as error:
-                    raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
+                    raise SimulationError(f"between step {at} and step {step}, {error}; {kept}") from None
                 finally:  # frame 0 is kept even if the first steps fail, unless the system is unusable
                     if first and not isinstance(sys.exception(), InputError):
                         record.append(0, 0.0, before, **found)
@@ -178,7 +180,7 @@ def simulate(
                     break
                 if not np.isfinite(positions).all():
                     what = _overflow(system, before, step_size, at, step)
-                    raise SimulationError(f"{what}. {kept}")
+                    raise SimulationError(f"{what}; {kept}")
                 at, found = step, measured(system, measures, positions)
                 record.append(at, at * step_size, positions, **found)
                 tell(at)
@@ -187,23 +189,10 @@ def simulate(
 
 
 def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
-    """Find the step in which a state overflows, by repeating steps one by one.
+    """Name the step, from `at` + 1 to `end`, in which a state overflows, and advise what to change.
 
-    Parameters
-    ----------
-    system : System
-        System that moves the points.
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions at the step `at`, which are overwritten.
-    step_size : float
-        Time of a step.
-    at, end : int
-        Number of the step before the first one to repeat, and of the last one.
-
-    Returns
-    -------
-    str
-        Sentence that names the step, and advises a smaller step size or smaller constants.
+    The steps are repeated one by one from `positions` (runs, tokens, dim), which are overwritten. The advice
+    is a smaller step size, or smaller constants if none would help.
     """
     while True:
         before = positions.copy()

@@ -1,8 +1,8 @@
 """The interface of the systems that `physics.simulate` moves, and checks of what a system returns.
 
-Your own system may be any object with the members of `System`; it need not inherit from it or be a dataclass.
-The guide ``docs/guide/own_systems.md`` develops some. If your system is a force between every two points, use
-`physics.PairForces`.
+Your own system may be an instance of any class with the members of `System`. The class need not inherit from
+`System` or be a dataclass. The guide ``docs/guide/own_systems.md`` develops some such classes. For a force
+between every two points, use `physics.PairForces`.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ class System(Protocol):
       tokens, dim); `simulate` records them with every frame;
     * a property ``measures``, a mapping {name: function of positions with values (runs, ...)} of quantities
       that are recorded only on request;
-    * a method ``largest_step_size(positions)``, which returns the step size that the error message suggests
-      if a step overflows.
+    * a method ``largest_step_size(positions)``, which returns a step size that is safe for these positions;
+      the error message after an overflow suggests it if it is smaller than the one that was used.
 
-    A trajectory stores how it was made: the fields of a system that is a dataclass, or else those public
-    attributes that JSON can hold.
+    A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
+    public attributes of the object (not those of its class) that JSON can hold.
 
     Examples
     --------
@@ -67,13 +67,19 @@ class System(Protocol):
         Parameters
         ----------
         generator : numpy.random.Generator
-            Generator of this run, and the only source of randomness to use, so that the seed determines the
+            Generator of this run. It must be the only source of randomness, so that the seed determines the
             run.
 
         Returns
         -------
         array_like of float, shape (tokens, dim)
             Finite positions.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> physics.ParticleSystem(tokens=5).start(np.random.default_rng(0)).shape
+        (5, 2)
         """
 
     def advance(self, positions: Array, step_size: float, steps: int) -> Any:
@@ -92,28 +98,22 @@ class System(Protocol):
         -------
         None or ndarray, shape (runs, tokens, dim)
             None if `positions` has been changed in place, otherwise the new positions.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> positions = np.array([[[0.0], [2.0]]])  # one run of two points on a line
+        >>> physics.AffineFlow(-np.eye(2), [1.0, 1.0]).advance(positions, step_size=10.0, steps=10)
+        >>> positions.round(6).ravel().tolist()
+        [1.0, 1.0]
         """
 
 
 def size_of(system: Any, initial: Any) -> tuple[int, int]:
-    """Return the numbers of tokens and dimensions of a system; refuse what `simulate` cannot move.
+    """Return `tokens` and `dim` of a system, each at least 1; refuse a system that `simulate` cannot move.
 
-    Parameters
-    ----------
-    system : object
-        Proposed system.
-    initial : object
-        Proposed initial positions, or None, in which case the system must have a method `start`.
-
-    Returns
-    -------
-    tuple of int
-        `tokens` and `dim`, each at least 1.
-
-    Raises
-    ------
-    InputError
-        If a member of `System` is missing, or a size is not a whole number of at least 1.
+    `initial` is the argument of `simulate`; if it is None, the system must have a method `start`. An
+    `InputError` says which member of `System` is missing, or which size is not a whole number of at least 1.
     """
     if isinstance(system, type) or not hasattr(system, "advance"):
         got = f"the class {system.__name__}" if isinstance(system, type) else name_of(system)
@@ -128,18 +128,10 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
 
 
 def describe(system: Any) -> Mapping[str, Any]:
-    """Return what a trajectory stores of a system, so that it shows how the trajectory was made.
+    """Return what a trajectory stores of a system: the name of its class as "type", and its parameters.
 
-    Parameters
-    ----------
-    system : System
-        Any system; a dataclass stores its fields, and another object its public attributes.
-
-    Returns
-    -------
-    mapping of str to object
-        The name of its class under "type", then the fields or attributes by name. Attributes of an object
-        that is no dataclass are left out if JSON cannot hold them.
+    The parameters are the fields of a dataclass. For another object they are the entries of its `__dict__`
+    whose names do not begin with "_" and which JSON can hold.
     """
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
@@ -152,23 +144,10 @@ def describe(system: Any) -> Mapping[str, Any]:
 
 
 def advance(system: System, positions: Array, step_size: float, steps: int) -> None:
-    """Move an ensemble in place, whether the system changes its argument or returns new positions.
+    """Move positions (runs, tokens, dim) in place by some steps of a system.
 
-    Parameters
-    ----------
-    system : System
-        Its method `advance` is called once.
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions, which are overwritten by those after the steps.
-    step_size : float
-        Length of a step, in units of time.
-    steps : int
-        Number of steps.
-
-    Raises
-    ------
-    InputError
-        If the system returns something other than None or real numbers of the same shape.
+    The system may change its argument or return new positions, which are copied. An `InputError` refuses
+    anything but None or real numbers of the same shape.
     """
     moved = system.advance(positions, step_size, steps)
     if moved is None or moved is positions:
@@ -188,32 +167,12 @@ def advance(system: System, positions: Array, step_size: float, steps: int) -> N
 def starts(
     system: System, one: tuple[int, int], runs: int, seed: Seed, first_run: int, initial: Any
 ) -> Array:
-    """Return the initial positions of all runs.
+    """Return the initial positions of all runs as a new array of float64, (runs, tokens, dim).
 
-    Parameters
-    ----------
-    system : System
-        Its method `start` is called for each run if `initial` is None.
-    one : tuple of int
-        Shape (tokens, dim) of a single run.
-    runs : int
-        Number of runs.
-    seed : int or numpy.random.SeedSequence
-        Seed of the ensemble.
-    first_run : int
-        Number of the first run.
-    initial : array_like or None
-        Given positions, as in `physics.simulate`.
-
-    Returns
-    -------
-    ndarray of float64, shape (runs, tokens, dim)
-        A new array, which the caller may change.
-
-    Raises
-    ------
-    InputError
-        If `seed` is invalid, or the positions are not finite real numbers of the right shape.
+    If `initial` is None, `system.start` draws each run from the child of `seed` with the number of the run,
+    counted from `first_run`. Otherwise `initial` holds the positions of all runs, or of one run that is
+    repeated. An `InputError` refuses an invalid seed, and positions that are not finite real numbers of the
+    shape `one`, which is (tokens, dim).
     """
     if initial is None:
         drawn = np.empty((runs, *one))
@@ -229,62 +188,36 @@ def starts(
         return np.repeat(array[None], runs, axis=0)
     if array.ndim == 3 and array.shape[1:] == one and runs in (1, len(array)) and len(array):
         return array.copy()
+    number = f"runs = {runs}" if runs > 1 else "at least 1 run"
     raise InputError(
-        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with runs = {runs}, "
-        f"got {array.shape}"
+        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with {number}, got {array.shape}"
     )
 
 
 def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
-    """Return the quantities that a system measures on request.
+    """Return the quantities `names` that a system measures on request, as functions by name.
 
-    Parameters
-    ----------
-    system : System
-        System, whose `measures`, if it has any, are functions by name.
-    names : str or sequence of str
-        Names of the quantities; there may be none.
-
-    Returns
-    -------
-    dict of str to callable
-        Functions of positions (runs, tokens, dim) that return values (runs, ...), one row for each run.
-
-    Raises
-    ------
-    InputError
-        If the system has no measure of one of these names.
+    Each function takes positions (runs, tokens, dim) and returns values (runs, ...). `names` is a name or a
+    sequence of names, which may be empty. An `InputError` refuses names that the mapping `system.measures`
+    lacks.
     """
     offered = getattr(system, "measures", {})
-    names = (names,) if isinstance(names, str) else tuple(names)
+    try:
+        names = (names,) if isinstance(names, str) else tuple(names)
+    except TypeError:
+        raise InputError(f"observables must be a name or a sequence of names, got {names!r}") from None
     if names and not offered:
-        raise InputError(f"observables must be empty for {name_of(system)}, got {', '.join(names)}")
+        raise InputError(f"observables must be empty for {name_of(system)}, got {', '.join(map(str, names))}")
     return {choice("observables", name, tuple(offered)): offered[name] for name in names}
 
 
 def measured(
     system: System, measures: Mapping[str, Callable[[Array], NDArray[Any]]], positions: Array
 ) -> dict[str, NDArray[Any]]:
-    """Measure an ensemble: what the system always records, and the requested quantities.
+    """Measure positions (runs, tokens, dim): what the system always records, and the requested `measures`.
 
-    Parameters
-    ----------
-    system : System
-        Its method `observables` is called, if it has one.
-    measures : mapping of str to callable
-        Requested quantities, as `measures_of` returns them.
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of all runs.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (runs, ...)
-        Copies, which the system cannot change later.
-
-    Raises
-    ------
-    InputError
-        If a quantity does not have one row for each run.
+    The result maps names to copies of the values, (runs, ...) each. An `InputError` refuses values without
+    one row for each run.
     """
     always = system.observables(positions) if hasattr(system, "observables") else {}
     values = {**always, **{name: function(positions) for name, function in measures.items()}}
@@ -299,22 +232,89 @@ def measured(
 
 
 def careful_step(positions: Array, forces: Array) -> float:
-    """Return a step size to suggest after an overflow, at which no coordinate changes by much.
+    """Return a step size at which no coordinate changes by more than a tenth of the largest one of its run.
 
-    Parameters
-    ----------
-    positions, forces : ndarray of float64, shape (runs, tokens, dim)
-        Positions of all runs, and the forces on them.
-
-    Returns
-    -------
-    float
-        Step size at which no coordinate changes by more than a tenth of the largest coordinate of its run; 0
-        if a force is infinite or NaN.
+    `positions` and `forces` have the shape (runs, tokens, dim). The result is 0 if a force is infinite or
+    NaN, or if all positions of a run are 0, and infinite if all forces are 0 (at positions that are not).
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(forces).max(axis=(1, 2))
     return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
+
+
+# -- methods that several systems have -----------------------------------------------------------------
+
+
+def normal_start(self: Any, generator: np.random.Generator) -> Array:
+    """Draw initial positions from the standard normal distribution.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of float64, shape (tokens, dim)
+        Positions of one run.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> physics.ParticleSystem(tokens=5, dim=3).start(np.random.default_rng(0)).shape
+    (5, 3)
+    """
+    return generator.standard_normal((self.tokens, self.dim))
+
+
+def largest_step_size(self: Any, positions: Array) -> float:
+    """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
+
+    In an Euler step of this size, no coordinate changes by more than a tenth of the largest coordinate of its
+    run.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Positions of all runs.
+
+    Returns
+    -------
+    float
+        Step size in units of time. It is 0 if a force is infinite or NaN, or if all positions of a run are 0.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> positions = np.array([[[-1.0], [0.0], [1.0]]])  # the forces are 3, 0 and -3
+    >>> round(pull.largest_step_size(positions), 4)
+    0.0333
+    """
+    return careful_step(positions, self.forces(positions))
+
+
+def mean_force(self: Any, positions: Array) -> Array:
+    """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
+
+    Parameters
+    ----------
+    positions : ndarray of float64, shape (runs, tokens, dim)
+        Finite positions of all runs.
+
+    Returns
+    -------
+    ndarray of float64, shape (runs,)
+        Mean over the tokens, in units of position per time.
+
+    Examples
+    --------
+    >>> import numpy as np, physics
+    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
+    [2.0]
+    """
+    return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
 
 
 def name_of(system: Any) -> str:

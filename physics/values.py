@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 class Value:
     """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
 
-    Fields that are declared with ``compare=False`` do not count. A dataclass compares arrays with ``==``,
-    which gives an array instead of a bool. Subclasses are therefore declared with ``eq=False`` and inherit
-    the comparison and the hash of this class. Copies and unpickled objects are made by calling the
-    constructor with the fields, which computes all derived attributes again.
+    Only objects of the same class are equal, and fields that are declared with ``compare=False`` do not
+    count. The comparison that `dataclass` makes fails for arrays, whose ``==`` gives an array. Subclasses are
+    therefore declared with ``eq=False`` and inherit the comparison and the hash of this class. Copies and
+    unpickled objects are made by calling the constructor with the fields, which computes all derived
+    attributes again.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -37,10 +38,11 @@ class Value:
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a C-contiguous, read-only view of `array`, or of a copy if it is not contiguous.
+    """Return a C-contiguous, read-only view of `array`, or of a copy if `array` is not contiguous.
 
     Arrays of systems are read-only so that a system cannot change. Numba compiles a kernel separately for
-    read-only and for writable arrays, so each array must always be of the same kind.
+    read-only and for writable arrays, so the same argument of a kernel should not be sometimes one and
+    sometimes the other.
     """
     array = np.ascontiguousarray(array).view()
     array.setflags(write=False)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import number
+from physics.checks import number, written
 from physics.errors import InputError, SimulationError
 
 Array = NDArray[np.float64]
 
 MAX_STEPS = 20_000
-"""Largest number of steps that one call tries, accepted or rejected."""
+"""Largest number of steps that one call tries for each run, accepted or rejected."""
 STAGES = (
     (1 / 5,),
     (3 / 40, 9 / 40),
@@ -26,26 +26,10 @@ ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 
 
 
 def checked_tolerance(value: float) -> float:
-    """Return `value` as a float after checking that it is a relative tolerance that `integrate` can meet.
-
-    Parameters
-    ----------
-    value : float
-        Proposed tolerance, from 1e-12 to 0.1, without a unit.
-
-    Returns
-    -------
-    float
-        The same number.
-
-    Raises
-    ------
-    InputError
-        If `value` is not a number from 1e-12 to 0.1. The message calls it ``relative_tolerance``.
-    """
+    """Return `value` as a float if it is from 1e-12 to 0.1; messages call it ``relative_tolerance``."""
     tolerance = number("relative_tolerance", value, 1e-12)
     if tolerance > 0.1:
-        raise InputError(f"relative_tolerance must be at most 0.1, got {tolerance:g}")
+        raise InputError(f"relative_tolerance must be at most 0.1, got {written(tolerance)}")
     return tolerance
 
 
@@ -64,18 +48,17 @@ def integrate(
     duration : float
         Time to move, greater than 0, in the unit of time of `velocity`.
     relative_tolerance : float
-        Largest estimated error of a step, relative to the largest absolute entry of the state.
+        Largest estimated error of a step, relative to the largest absolute entry of the run's state.
 
     Raises
     ------
     SimulationError
-        If a run needs more than `MAX_STEPS` steps.
+        If a run needs more than `MAX_STEPS` steps, accepted or rejected.
 
     Notes
     -----
     The method is the pair of Dormand and Prince (1980), of order 5 with an error estimate of order 4, as in
-    `scipy.integrate.RK45`. Each run chooses its own steps, and the size of a state is its largest entry,
-    which does not depend on an order of summation. A run therefore has the same bits in any ensemble. A state
+    `scipy.integrate.RK45`. Each run chooses its own steps, so it has the same bits in any ensemble. A state
     that overflows, or needs steps below the resolution of floating-point numbers, becomes NaN and stops.
     """
     active = np.arange(len(states))
@@ -107,7 +90,7 @@ def integrate(
             if not active.size:
                 return
     raise SimulationError(
-        f"run {active[0]} needs more than {MAX_STEPS} adaptive steps, the last of size {step[0]:.2g}; "
+        f"run {active[0]} needs more than {MAX_STEPS} adaptive steps, the next of size {step[0]:.2g}; "
         "a force that jumps back and forth can cause this; raise relative_tolerance"
     )
 
@@ -115,7 +98,7 @@ def integrate(
 def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Array:
     """Return ``step · Σ weights · slopes``, added in a fixed order.
 
-    `step` (runs,) holds the step size of each run. The slopes and the result have the shape (runs, ...).
+    `step` (runs,) holds the step size of each run. Each slope and the result have the shape (runs, ...).
     """
     total = weights[0] * slopes[0]
     for weight, slope in zip(weights[1:], slopes[1:], strict=True):

@@ -1,7 +1,7 @@
 """Kernels of the alignment: for each pair sum, the sum of the directions of all in its half space.
 
-In all of them `sums` (dim, P) are the pair sums, axis by axis, and `units` (dim, P) their unit vectors, which
-are zero for a pair sum at the origin.
+In all of them `sums` (dim, P) are the P pair sums, axis by axis, and `units` (dim, P) their unit vectors,
+which are zero for a pair sum at the origin.
 """
 
 import math
@@ -22,10 +22,9 @@ MARGIN = 1e-14
 def half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
     """Add up, for pair sums a from `begin` to before `end`, the unit vectors of all b with s_a·s_b > 0.
 
-    The pair sums are `sums`, and `units` are their unit vectors. The pair sum a itself is among the b. The
-    results overwrite the columns `begin` to before `end` of `out` (dim, P). Each source b is added to a block
-    of targets that stays in the nearest cache, without a vectorized reduction or a fused product. The sign of
-    s_a·s_b is therefore the sign of the plain sum of rounded products.
+    The pair sums s are `sums` (dim, P), and `units` (dim, P) are their unit vectors. The b include a itself.
+    The results overwrite the columns `begin` to before `end` of `out` (dim, P). The sign of s_a·s_b is that
+    of the plain sum of rounded products, without a fused product.
     """
     dim, pairs = sums.shape
     size = end - begin
@@ -80,9 +79,9 @@ def merge_sort(key: Array, order: Integers, scratch: Integers) -> None:
 def sort(key: Array, order: Integers, merge_sort: int) -> None:
     """Write the permutation that sorts `key` (P,) to `order` (P,); equal keys are ordered by their index.
 
-    Keys are from 0 to 4, or infinite. There are as many buckets as keys, filled in the order of the index, so
-    that an insertion sort has little left to do. If keys are so crowded that it would take too long, the
-    kernel `merge_sort` takes over; the argument of this name is its address.
+    Keys are from 0 to 4, or infinite. They are put into as many buckets as there are keys, so that an
+    insertion sort has little left to do. If keys are so crowded that it would take too long, the kernel
+    `merge_sort`, whose address is the argument of this name, takes over.
     """
     count = key.size
     begin, bucket = np.empty(count + 2, np.int64), np.empty(count, np.int64)
@@ -114,13 +113,14 @@ def sort(key: Array, order: Integers, merge_sort: int) -> None:
 
 @inner_kernel()
 def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: int) -> None:
-    """Write the same sums as `half_spaces` to `out` (2, P), for all pair sums, in O(P log P) operations.
+    """Write the sums of `half_spaces` for all pair sums in the plane to `out` (2, P).
 
-    Pair sums in the plane are sorted by their diamond angle, a function of the direction that grows with the
-    true angle and is exactly 1 for a quarter of a turn. The half plane of a pair sum is then a window of the
-    sorted list, and its sum is a difference of prefix sums. The error is at most P units in the last place of
-    the largest prefix. Within `MARGIN` of the edges of the window the sign of s_a·s_b decides, so ties and
-    right angles are exact. The arguments `sort` and `merge_sort` are the addresses of these kernels.
+    `sums` and `units` (2, P) are the pair sums and their unit vectors. Pair sums are sorted by their diamond
+    angle, a function of the direction that grows with the true angle and is exactly 1 for a quarter of a
+    turn. The half plane of a pair sum is then a window of the sorted list, and its sum is a difference of
+    prefix sums. This takes O(P log P) operations. Within `MARGIN` of the edges of the window the sign of
+    s_a·s_b decides, so ties and right angles are exact. If products of coordinates may overflow or underflow,
+    all pairs are tested instead. The arguments `sort` and `merge_sort` are the addresses of these kernels.
     """
     pairs = sums.shape[1]
     key = np.empty(pairs)
@@ -197,9 +197,9 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
 def align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
     """Subtract `alignment` times the half-space sums `aligned` (dim, P) from the forces `out` (dim, P).
 
-    Each of these contains the direction of the pair sum itself, a column of `units` (dim, P), which is left
-    out unless the pair sum, in `sums` (dim, P), is at the origin. `alignment` is the constant of the
-    alignment between classes, weight included.
+    Each half-space sum contains the direction of the pair sum itself, a column of `units` (dim, P), which is
+    left out here. `sums` (dim, P) are the pair sums, and `alignment` is the constant of the alignment between
+    classes, weight included.
     """
     dim, count = sums.shape
     own = np.empty(count)

@@ -1,14 +1,14 @@
 """The repulsion d/(d² + ε²) of many points in the plane, computed as one convolution to a given tolerance.
 
-The softened push d/(d² + ε²) is smooth on the scale of the softening ε: its Fourier transform falls as
-exp(-ε|ξ|), so a grid of spacing h resolves it up to an error of about exp(-πε/h). Unit charges are spread
-onto the grid by a Kaiser-Bessel window and convolved by a fast Fourier transform (FFT). The field is read off
-through the same window, whose transform is divided out twice.
+The push d/(d² + ε²), with d the difference of two points and ε the softening length, is smooth on the scale
+of ε. Its Fourier transform falls as exp(-ε|ξ|) with the wavenumber ξ, so a grid of spacing h resolves it up
+to an error of about exp(-πε/h). Unit charges are spread onto the grid by a Kaiser-Bessel window and convolved
+by a fast Fourier transform (FFT). The field is read off through the same window, whose transform is divided
+out twice.
 
 The grid is periodic and the points are not. The box is therefore twice as wide as the points, plus a strip in
-which the push is tapered to zero, smoothly on a scale far above ε. The FFTs dominate the cost, which depends
-on the ratio of extent to softening and only linearly on the number of points. Multipole methods do not apply,
-because the softened push is not harmonic.
+which the push is tapered to zero, smoothly on a scale far above ε. Multipole methods do not apply, because
+the softened push is not harmonic.
 """
 
 import math
@@ -58,27 +58,14 @@ class Plan:
 
 
 def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
-    """Choose a grid for the repulsion of points in the plane.
+    """Choose a grid for the repulsion of points in the plane, or return None if none meets the tolerance.
 
-    Parameters
-    ----------
-    extent : ndarray of float64, shape (2,)
-        Width of the set of points along each axis, in units of the positions.
-    softening : float
-        Length ε, greater than 0, in the same units.
-    tolerance : float
-        Largest error, relative to the largest push.
+    `extent` (2,) is the width of the set of points along each axis, in the same unit as the `softening` ε >
+    0. `tolerance` is the largest error, relative to the largest push. There is no grid if rounding errors are
+    too large, for more than `MEMORY` cells, and for an extent of 10⁶ softening lengths or more.
 
-    Returns
-    -------
-    Plan or None
-        The grid, or None if rounding errors or memory do not allow a grid of this tolerance. This is so for
-        more than `MEMORY` cells, and for an extent of 10⁶ softening lengths or more.
-
-    Notes
-    -----
     Extents are rounded up to powers of 2^(1/8), so that a moving system uses one grid for many steps. Points
-    that have collapsed to within the softening push each other less, and most of these pushes cancel. The
+    that have collapsed to within the softening push each other less, and most of these pushes cancel; their
     tolerance is tightened for both reasons.
     """
     from scipy import fft  # imported here because it takes half a second
@@ -108,21 +95,9 @@ def plans(
 ) -> list[Plan | None]:
     """Return a grid for the pair sums of each run, or None for a run that should use the direct sum.
 
-    Parameters
-    ----------
-    positions : ndarray of float64, shape (runs, tokens, 2)
-        Positions of the particles.
-    softening : float
-        Length ε, greater than 0, in units of the positions.
-    tolerance : float
-        Largest error, relative to the largest push.
-    pair_count : int, optional
-        Number of pair sums. If it is given, a grid that would take longer than the direct sum is not used.
-
-    Returns
-    -------
-    list of Plan or None, length runs
-        The grid of each run. An entry is None if `plan` finds no grid, or the direct sum is faster.
+    `positions` (runs, tokens, 2) are those of the particles, and `softening` and `tolerance` are as in
+    `plan`. If the number of pair sums, `pair_count`, is given, a grid that would take longer than the direct
+    sum is replaced by None.
     """
     found: list[Plan | None] = []
     for position in positions:
@@ -135,23 +110,11 @@ def plans(
 
 
 def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) -> Array:
-    """Return the repulsion between all pair sums of one run as forces on its particles.
+    """Return the repulsion between all pair sums of one run as forces (tokens, 2) on its particles.
 
-    Parameters
-    ----------
-    position : ndarray of float64, shape (tokens, 2)
-        Positions of the particles.
-    pairs : Pairs
-        Layout of the pair sums.
-    softening : float
-        Length ε, greater than 0, in units of the positions.
-    chosen : Plan
-        Grid that `plan` has chosen for the extent of the pair sums.
-
-    Returns
-    -------
-    ndarray of float64, shape (tokens, 2)
-        Forces for a constant of 1; the caller multiplies them by the constant and the weight.
+    `position` (tokens, 2) are the particles, `pairs` is the layout of their pair sums, and `chosen` is the
+    grid that `plan` has chosen for the extent of the pair sums at this `softening`. The forces are for a
+    constant of 1.
     """
     first, second, tokens = pairs.first, pairs.second, len(position)
     push = repulsion(np.ascontiguousarray((position[first] + position[second]).T), softening, chosen)
@@ -160,23 +123,10 @@ def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) ->
 
 
 def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
-    """Return the sum of d/(d² + ε²) over all other points, for every point.
+    """Return the sum of d/(d² + ε²) over all other points, for every point; points and sums are (2, count).
 
-    Here d is the vector from the other point to this one, and d² its squared length.
-
-    Parameters
-    ----------
-    points : ndarray of float64, shape (2, count)
-        Points, axis by axis.
-    softening : float
-        Length ε, greater than 0, in units of the points.
-    chosen : Plan
-        Grid that `plan` has chosen for the extent of these points.
-
-    Returns
-    -------
-    ndarray of float64, shape (2, count)
-        Both components of the sum at each point, within the tolerance of the plan.
+    Here d is the vector from the other point to this one, d² its squared length, and ε the `softening`.
+    `chosen` is the grid that `plan` has chosen for the extent of these points.
     """
     from scipy import fft  # imported here because it takes half a second
 
@@ -205,8 +155,8 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
 def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the transforms of both components of the tapered push, without the effect of the windows.
 
-    Each is divided by the square of the window's transform, because the window is applied twice. Their shape
-    is that of a real transform of the grid, (rows, columns // 2 + 1), and they are complex.
+    Each is divided by the square of the window's transform, because the window is applied twice. They are
+    complex, in the shape of a real transform of the grid, (rows, columns // 2 + 1).
     """
     from scipy import fft, special  # imported here because it takes half a second
 
@@ -250,7 +200,7 @@ def _window_transform(frequency: Array, width: int) -> Array:
 
 @lru_cache(maxsize=8)
 def _window(width: int) -> Array:
-    """Return the window as polynomials (degree + 1, width), which are accurate to a few ulp.
+    """Return the window as polynomials (degree + 1, width), accurate to rounding errors.
 
     Column k belongs to the unit interval k of the window; rows run from the highest power to the constant.
     """

@@ -1,7 +1,7 @@
 """Kernels between points and a grid: a smooth window spreads charges onto the grid and reads a field off it.
 
-The window is a polynomial on each of its `width` unit intervals. All its values at a point then come from one
-loop (Horner's scheme) without transcendental functions.
+The window is a polynomial on each of its `width` unit intervals, so one loop (Horner's scheme) gives all of
+its values at a point without transcendental functions.
 """
 
 import numpy as np
@@ -16,9 +16,8 @@ Array = NDArray[np.float64]
 def _window(value: float, table: Array, weights: Array) -> int:
     """Write the window's values at the grid points around `value`, and return the first of these grid points.
 
-    `value` is in units of the grid. `table` (degree + 1, width) holds the polynomials, the highest power
-    first, as functions of the distance from the middle of each interval. The values at `width` successive
-    grid points are written to `weights` (width,).
+    `value` is in units of the grid. `table` (degree + 1, width) holds the polynomials in the distance from
+    the middle of each interval, the highest power first. The values are written to `weights` (width,).
     """
     begin = int(value - 0.5 * table.shape[1]) + 1
     t = begin - value + 0.5 * table.shape[1] - 0.5
@@ -32,12 +31,12 @@ def _window(value: float, table: Array, weights: Array) -> int:
 
 @rows_kernel(lambda points, table, partial: len(partial))
 def spread(begin: int, end: int, points: Array, table: Array, partial: Array) -> None:
-    """Add a unit charge for every point to the grids `partial` (tasks, rows, columns), initially zero.
+    """Add a unit charge for every point to the grids `partial` (tasks, rows, columns).
 
     `points` (2, count) are in units of the grid, and `table` (degree + 1, width) holds the polynomials of the
-    window, which must lie within the grid around every point. Each task takes an equal share of the points
-    and a separate grid, and this call does the tasks from `begin` to before `end`. The charge on a grid point
-    is the product of the windows along both axes.
+    window, which must lie within the grid around every point. Each task spreads an equal share of the points
+    onto its own grid; this call does the tasks from `begin` to before `end`. A point gives each grid point
+    the product of the windows along both axes.
     """
     tasks, count = len(partial), points.shape[1]
     for task in range(begin, end):
@@ -67,7 +66,7 @@ def gather(
 
     `points` (2, count) are in units of the grid, `table` (degree + 1, width) holds the polynomials of the
     window, and `field_x` and `field_y` (rows, columns) are the components of the field. Each result is the
-    sum of the field under the window, times the factor `scale`.
+    sum of the field weighted by the window, times the factor `scale`.
     """
     wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
     for a in range(begin, end):
@@ -100,10 +99,10 @@ def push_samples(
 ) -> None:
     """Write both components of the tapered push d/(d² + ε²) to the grid `push` (2, rows, columns).
 
-    `x` (2, rows) and `y` (2, columns) each hold the difference along an axis and the difference to the next
-    periodic image. `taper_x` and `taper_y`, of the same shapes, are factors from 0 to 1, so that an image
-    contributes where its factor is not yet zero. `softening_squared` is ε², in the squared unit of `x`. This
-    call writes the rows from `begin` to before `end`.
+    `x` (2, rows) and `y` (2, columns) hold the difference d along an axis, and in their second row that to
+    the next periodic image. The push of each image is multiplied by `taper_x` and `taper_y`, of the same
+    shapes, which are factors from 0 to 1. `softening_squared` is ε², in the squared unit of `x`. This call
+    writes the rows from `begin` to before `end`.
     """
     for i in range(begin, end):
         line_x, line_y = push[0, i], push[1, i]

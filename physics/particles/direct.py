@@ -1,14 +1,15 @@
 """The direct sum of the forces between pair sums, and the Euler step of an ensemble (Musat §5-6).
 
-With P pair sums of N particles, the force splits exactly into three sums:
+The force on P pair sums is the sum of three parts:
 
-1. the repulsion from *all* pair sums: P²/2 divisions, without a test of the class;
+1. the repulsion from *all* other pair sums, without a test of the class;
 2. the alignment against *all* pair sums: sums of unit vectors over the open half spaces s_a·s_b > 0;
-3. corrections for pairs of the same class: N³/8 pairs.
+3. corrections for pairs of the same class.
 
-Pair sums are stored by *rank*: first the first member of each class, then the second member of each, and so
-on. Interactions within classes then form long streams that need no test of the class. Positions are stored
-axis by axis, (dim, P). Every loop has one order, which depends only on the number of pair sums. The bits are
+The first part is different if the softening is tiny: then it is summed over different classes only. Pair sums
+are stored by *rank*: first the first member of each class, then the second member of each, and so on.
+Interactions within classes then form long streams that need no test of the class. Positions are stored axis
+by axis, (dim, P). Every loop has one order, which depends only on the number of pair sums. The bits are
 therefore the same for any number of threads, and for a run alone as in an ensemble.
 """
 
@@ -49,8 +50,9 @@ class Pairs(NamedTuple):
 class Law(NamedTuple):
     """The constants of the force, each multiplied by the weight of its kind of interaction.
 
-    `attraction` and `alignment_same` act within a class and have the weight P/n_same. `repulsion` and
-    `alignment_diff` act between classes and have P/n_diff. `softening_squared` is ε².
+    With P pair sums, n_same ordered pairs of them of the same class and n_diff of different classes, the
+    weight of `attraction` and `alignment_same` is P/n_same, and that of `repulsion` and `alignment_diff`
+    P/n_diff. `softening_squared` is the square of the softening length ε.
     """
 
     attraction: float
@@ -63,7 +65,7 @@ class Law(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Addresses (integers) of the kernels of a force, in fields of their names; 0 if one is not needed."""
+    """Addresses (integers) of the kernels of a force, in fields named after them; 0 if one is not needed."""
 
     pair_sums: int
     work: int
@@ -94,8 +96,9 @@ def _same_class(
 ) -> None:
     """Add the interactions of pair sums of the same class, for every `tasks`-th stream of `meetings`.
 
-    These are the attraction, the alignment with the opposite sign, and, unless `law.apart` is true, the
-    negative of the repulsion that the sum over all pairs has added. `sums`, `units` and `out` are (dim, P).
+    These are the attraction, the alignment, and the negatives of what the sums over all pairs contain too
+    much: the alignment between classes and, unless `law.apart` is true, the repulsion. `sums`, `units` and
+    `out` are (dim, P).
     """
     repulsion = 0.0 if law.apart else law.repulsion
     alignment = law.alignment_same + law.alignment_diff
@@ -129,7 +132,7 @@ def _same_class(
 
 @inner_kernel()
 def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
-    """Write the pair sums and their unit vectors, which are zero at the origin and NaN on overflow."""
+    """Write the pair sums and their unit vectors: zero at the origin, and NaN if a square overflows."""
     dim, count = sums.shape
     norm = np.empty(count)
     for a in range(count):
@@ -191,11 +194,11 @@ def _move(position: Array, force: Array, step_size: float, normalise: bool) -> N
 
 
 def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Move the particles of one run in place by one step of the paper, called from Python.
+    """Move the particles of one run in place by one Euler step, called from Python.
 
-    Each of the `position` (tokens, dim) moves by `step_size` times its `force` (tokens, dim). With
-    `normalise`, every axis is then shifted to zero mean and scaled to unit variance; an axis on which all
-    particles coincide is set to zero.
+    `position` (tokens, dim) moves by `step_size` times `force` (tokens, dim). With `normalise`, every axis is
+    then shifted to zero mean and scaled to unit variance; an axis on which all particles coincide up to
+    rounding errors is set to zero.
     """
     arguments = position, force, step_size, normalise
     _call_move(*arguments, address_of(_move, *arguments))
@@ -219,10 +222,9 @@ def _work_in_plane(
     aligned: Array,
     calls: Calls,
 ) -> None:
-    """Do one of `tasks` parts of the work in the plane.
+    """Do one of `tasks` parts of the work in the plane, and write its forces to `share` (dim, P).
 
-    Its forces are written to `share` (dim, P). The last task also writes the sums over half planes to
-    `aligned`.
+    If there is alignment between classes, the last task also writes the sums over half planes to `aligned`.
     """
     share[:] = 0.0
     if repel:
@@ -264,8 +266,8 @@ def _work_apart(
 def calls_of(pairs: Pairs, law: Law, dim: int) -> Calls:
     """Return the addresses of the kernels that `law` needs in `dim` dimensions; compile them once.
 
-    Of `pairs` only the types matter. Whether there is alignment, and how the repulsion is summed, decides
-    which kernels are needed.
+    Only the types of `pairs` matter. Which kernels are needed depends on `law.apart`, on whether there is
+    alignment between classes, and on whether `dim` is 2.
     """
     kind = law.apart, law.alignment_diff != 0.0, dim == 2
     if kind not in _calls:
@@ -337,10 +339,10 @@ def advance_runs(
     """Move the runs from `begin` to before `end` by `steps` steps, one run after the other.
 
     `positions` (runs, tokens, dim) are overwritten, and `forces`, of the same shape, receives the forces
-    before the last step. `step_size` is in units of time, `normalise` is as in `move`, and `calls` is what
-    `calls_of` returns for the layout `pairs` and the constants `law`. With `steps` = 0 the forces are
-    computed and nothing moves. Without `repel` they lack the repulsion, which the caller then adds. The
-    `tasks` parts of the work are done in turn, so that the bits are those of `advance_rows`.
+    before the last step. With `steps` = 0 the forces are computed and nothing moves; without `repel` they
+    lack the repulsion from all pair sums. `step_size` is in units of time, `normalise` is as in `move`, and
+    `calls` is what `calls_of` returns for the layout `pairs` and the constants `law`. The `tasks` parts of
+    the work are done in turn, so that the bits are those of `advance_rows`.
     """
     dim, count = positions.shape[2], pairs.first.size
     sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
@@ -372,10 +374,10 @@ def advance_rows(
     repel: bool,
     calls: Calls,
 ) -> None:
-    """Advance all runs as `advance_runs` does, with the same arguments, one run after the other on all cores.
+    """Advance all runs as `advance_runs` does, with the same arguments, but each run on all cores.
 
-    The work of a step is cut into `tasks` parts, whose number depends only on the number of pair sums. Each
-    part writes its forces to a row of `partial` (tasks, dim, P), and these rows are added in a fixed order.
+    The work of a step is cut into `tasks` parts. Each part writes its forces to a row of `partial` (tasks,
+    dim, P), and these rows are added in a fixed order.
     """
     runs, _, dim = positions.shape
     count = pairs.first.size

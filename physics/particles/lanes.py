@@ -1,12 +1,9 @@
 """Kernels for small systems in the plane: eight runs at a time, each in its own lane of the vectors.
 
-In systems of a hundred pair sums loops are short, and their remainders and horizontal sums cost more than the
-vectorized part. Here the loops run over pair sums, and each operation serves eight runs at once. There are no
-remainders, no horizontal sums and no tests of the class: all runs have the same classes, and pair sums of a
-class are contiguous. Repulsion and alignment are one pass over all pairs of different classes, with some
-twenty operations and a division for each pair, so that the multipliers are as busy as the divider.
-Measurements showed no gain from processing two rows at a time, nor from sorting for the alignment, which
-would have to be done for each lane separately.
+In systems of a hundred pair sums loops are short, and their remainders and horizontal sums would cost more
+than the vectorized part. Here each operation serves eight runs at once, so there are neither remainders nor
+horizontal sums. All runs have the same classes, and pair sums of a class are contiguous, so no class is
+tested.
 
 Operations of one lane do not depend on the others and have a fixed order, so a run has the same bits in every
 lane and with any other runs. `Lanes` is a vector of eight floats, a type of Numba's that this file defines;
@@ -38,7 +35,7 @@ TILE = 32
 
 
 class Classes(NamedTuple):
-    """Layout of the pair sums in memory, class by class: a slot for each of P pair sums."""
+    """Layout of the P pair sums in memory: a slot for each, and the slots of a class next to each other."""
 
     first: Integers
     """Token i of the pair (i, j) in each slot, (P,)."""
@@ -179,10 +176,10 @@ def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any
 
 @inlined()
 def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
-    """Write the pair sums of eight runs, and their unit vectors.
+    """Write the pair sums of eight runs to `s` and `t`, and their unit vectors to `u` and `v`.
 
-    The tokens are at `x` and `y` (tokens, WIDTH). The sums are written to `s` and `t`, and their unit vectors
-    to `u` and `v` (P, WIDTH each): zero for a sum at the origin, and NaN if a sum overflows.
+    The tokens are at `x` and `y` (tokens, WIDTH), and the results are (P, WIDTH). The unit vector of a sum at
+    the origin is zero, and that of a sum whose square overflows is NaN.
     """
     zero, one = spread(0.0), spread(1.0)
     for a in range(classes.first.size):
@@ -200,7 +197,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add the interactions of pair sum `a` with the later pair sums of its class, up to the slot `end`.
+    """Add the interactions of pair sum `a` with the later ones of its class, up to before the slot `end`.
 
     The pair sums are `s` and `t`, their unit vectors `u` and `v`, and the forces on both partners are added
     to `f` and `g` (P, WIDTH each).
@@ -230,10 +227,10 @@ def _within_class(
 def _across_classes(
     a: int, begin: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
-    """Add the interactions of pair sum `a` with those from `begin` to `end`, which are of other classes.
+    """Add the interactions of pair sum `a` with those from `begin` to before `end`, of other classes.
 
-    The other arguments are those of `_within_class`. Repulsion and directions are added up separately: in a
-    single sum each addition would wait for the one before.
+    The other arguments are those of `_within_class`. Repulsion and directions are summed separately, because
+    in a single sum each addition would wait for the previous one.
     """
     softening, push, align = (
         spread(law.softening_squared),
@@ -269,10 +266,9 @@ def _forces(
     force_x: Array,
     force_y: Array,
 ) -> None:
-    """Write the forces on the particles of eight runs.
+    """Write the forces on the particles of eight runs to `force_x` and `force_y` (tokens, WIDTH each).
 
-    The particles are at `x` and `y`, and the forces are written to `force_x` and `force_y` (tokens, WIDTH
-    each). `work` (6, P, WIDTH) is scratch memory.
+    The particles are at `x` and `y` (tokens, WIDTH each), and `work` (6, P, WIDTH) is scratch memory.
     """
     s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
     _pair_sums(x, y, classes, s, t, u, v)
@@ -346,8 +342,8 @@ def advance(
     `positions` (runs, tokens, 2) are overwritten, and `forces`, of the same shape, receives the forces before
     the last step. With `steps` = 0 the forces are computed and nothing moves. `classes` is the layout of the
     pair sums, `law` holds the constants of the force, and `step_size` is in units of time. With `normalise`
-    each step ends with zero mean and unit variance on each axis. `addresses` is what `calls` returns. If runs
-    are missing in the last batch, its other lanes repeat the last run.
+    each step ends with zero mean and unit variance on each axis. `addresses` is what `calls` returns. If the
+    last batch has fewer than eight runs, its other lanes repeat the last run.
     """
     runs, tokens, _ = positions.shape
     for batch in range(begin, end):
@@ -375,7 +371,7 @@ def advance(
 def calls() -> tuple[int, int]:
     """Return the addresses of the kernels `_forces` and `_move`, which `advance` calls.
 
-    They are compiled at the first call in a process; later calls return the same pair of integers.
+    Both kernels are compiled at the first call in a process.
     """
     axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
     law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)

@@ -11,22 +11,12 @@ Integers = NDArray[np.int64]
 
 
 def pair_layout(operation: Operation, mask: Mask) -> Pairs:
-    """Arrange the pair sums by their rank within their class, and list which of them interact.
+    """Arrange the pair sums by their rank within their class, and list which of them are of the same class.
 
     The first members of all classes come first, then the second members, and so on. Within a rank, larger
-    classes come first, so that the classes that have a member of that rank are contiguous.
-
-    Parameters
-    ----------
-    operation : Operation
-        Operation that gives pairs their classes.
-    mask : ndarray of bool, shape (samples,)
-        Which samples of `operation` interact.
-
-    Returns
-    -------
-    Pairs
-        Read-only arrays of int64, for the kernels in `physics.particles.direct`.
+    classes come first, so that the classes that have a member of that rank are contiguous. `operation` gives
+    pairs their classes, and `mask` (samples,) says which of its samples interact. The arrays of the result
+    are read-only.
     """
     first, second = operation.samples[mask].T.astype(np.int64)
     label = operation.label[mask].astype(np.int64)
@@ -47,17 +37,8 @@ def pair_layout(operation: Operation, mask: Mask) -> Pairs:
 def class_layout(operation: Operation, mask: Mask) -> Classes:
     """Arrange the pair sums class by class, for the kernels in `physics.particles.lanes`.
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation that gives pairs their classes.
-    mask : ndarray of bool, shape (samples,)
-        Which samples of `operation` interact.
-
-    Returns
-    -------
-    Classes
-        Arrays of int64, one entry for each interacting pair sum; a class keeps the order of the samples.
+    `operation` gives pairs their classes, and `mask` (samples,) says which of its samples interact. Within a
+    class they keep their order.
     """
     label = operation.label[mask]
     slots = np.argsort(label, kind="stable")
@@ -67,11 +48,11 @@ def class_layout(operation: Operation, mask: Mask) -> Classes:
 
 
 def _meetings(members: Integers) -> Integers:
-    """Return the streams (a, b, length) in which every rank interacts with every later rank, (streams, 3).
+    """Return streams (streams, 3) that together hold every pair of slots of the same class once.
 
-    A stream is a run of interactions between the slots a, a + 1, … and the slots b, b + 1, …. `members`
-    (ranks,) counts the classes that have a member of each rank. Streams that continue each other are joined,
-    and long ones are cut to `STREAM`, the length that the kernel processes at once.
+    A stream (a, b, length) stands for the pairs of slots (a, b), (a + 1, b + 1), …. `members` (ranks,) counts
+    the classes that have a member of each rank. Streams that continue each other are joined, and long ones
+    are cut to `STREAM`, the length that the kernel processes at once.
     """
     starts = np.cumsum(members) - members
     m, n = np.triu_indices(members.size, 1)

@@ -14,23 +14,12 @@ Array = NDArray[np.float64]
 def energies(
     positions: Array, pairs: Any, attraction: float, repulsion: float, softening_squared: float
 ) -> Array:
-    """Return the potential energy of each run, which `ParticleSystem.potential` defines.
+    """Return the potential energy (runs,) of each run, which `ParticleSystem.potential` defines.
 
-    Parameters
-    ----------
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of the particles.
-    pairs : Pairs
-        Layout of the pair sums.
-    attraction, repulsion : float
-        Constants of the two forces, multiplied by the weights of the two kinds of interaction.
-    softening_squared : float
-        Square ε² of the softening, in the squared unit of the positions.
-
-    Returns
-    -------
-    ndarray of float64, shape (runs,)
-        Energies. With repulsion and no softening, one is infinite if pair sums of different classes coincide.
+    `positions` (runs, tokens, dim) are those of the particles, and `pairs` is the layout of their pair sums.
+    `attraction` and `repulsion` are the constants of the two forces, weights included, and
+    `softening_squared` is the square of the softening length. With positive repulsion and no softening, the
+    energy is infinite if pair sums of different classes coincide.
     """
     sums = np.ascontiguousarray((positions[:, pairs.first] + positions[:, pairs.second]).swapaxes(1, 2))
     # Products of eight squares must not overflow.
@@ -53,14 +42,13 @@ def clustering(
 ) -> None:
     """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over pairs of different classes.
 
-    Each pair of pair sums counts once. `sums` (runs, dim, P) holds the pair sums, `label` (P,) their classes,
-    and `softening_squared` is ε². The work is cut into items, a number of tasks for each run, of which this
-    call does those from `first` to before `last`. A task writes its two sums to a row of `partial` (runs,
-    tasks, 2), and the caller adds these rows in their order.
+    Each pair of pair sums, at the distance d, counts once. `sums` (runs, dim, P) holds the P pair sums,
+    `label` (P,) their classes, and `softening_squared` is ε². The work is cut into items, a number of tasks
+    for each run, of which this call does those from `first` to before `last`. A task writes its two sums to a
+    row of `partial` (runs, tasks, 2).
 
     Logarithms dominate the cost, so one logarithm of a product replaces the logarithms of `rows` rows; the
-    caller ensures that the product does not overflow. The error of each sum is at most P units in the last
-    place of the sum of the sizes of its terms.
+    caller ensures that the product does not overflow.
     """
     _, dim, count = sums.shape
     tasks = partial.shape[1]

@@ -1,7 +1,8 @@
 """Kernels of the repulsion between all pair sums, where the direct sum spends most of its time.
 
-In all of them `sums` (dim, P) are the pair sums, axis by axis, and `out` (dim, P) the forces on them, to
-which the repulsion is added. `repulsion` is its constant, weight included, and `softening_squared` is ε².
+In all of them `sums` (dim, P) are the P pair sums, axis by axis, and `out` (dim, P) the forces on them, to
+which the repulsion is added. `repulsion` is its constant, weight included, and `softening_squared` is the
+square ε² of the softening length.
 """
 
 import math
@@ -31,13 +32,9 @@ def repel_rectangle(
 ) -> None:
     """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
 
-    Of the pair sums `sums` (2, P), those from `a0` to before `a1` interact with those from `b0` to before
-    `b1`; the ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant,
-    weight included, and `softening_squared` is ε². Two rows are processed
-    at once, which halves the memory traffic of the columns; the loop then runs at the speed of the divider.
-    Without the slices Numba would test every index for being negative, and nothing would be vectorized. The
-    error of each term is at most 3 units in the last place (ulp), and that of a row of n terms at most n ulp
-    of the sum of their sizes.
+    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`; the
+    ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant, and
+    `softening_squared` is ε². Two rows are processed at once, which halves the memory traffic of the columns.
     """
     x, y = sums[0, b0:b1], sums[1, b0:b1]
     out_x, out_y = out[0, b0:b1], out[1, b0:b1]
@@ -80,8 +77,8 @@ def repel_group(
 ) -> None:
     """Add the repulsion between all pairs of the pair sums `a0` to before `a1` in the plane.
 
-    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared` is
-    ε², which must be greater than 0. The force of a pair sum on itself is then 0, and needs no test.
+    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared`
+    must be greater than 0, so that the force of a pair sum on itself is 0 and needs no test.
     """
     x, y = sums[0, a0:a1], sums[1, a0:a1]
     out_x, out_y = out[0, a0:a1], out[1, a0:a1]
@@ -108,12 +105,13 @@ def repel_apart(
 ) -> None:
     """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
-    Of the pair sums `sums` (dim, P) with the classes `label` (P,), those from `a0` to before `a1` interact
-    with those from `b0` to before `b1`. The forces on both are added to `out` (dim, P). `repulsion` is the
-    constant, weight included, and `softening_squared` is ε². If the softening is
-    tiny, the repulsion between neighbors of the same class is so large that adding and subtracting it again
-    would lose all digits. Therefore the class is tested here. Two pair sums at the same place have no
-    direction, so without softening they exert no force on each other.
+    The pair sums from `a0` to before `a1` of `sums` (dim, P) interact with those from `b0` to before `b1`,
+    unless their classes in `label` (P,) are equal. The forces on both are added to `out` (dim, P).
+    `repulsion` is the constant, and `softening_squared` is ε².
+
+    If the softening is tiny, the repulsion between close pair sums of the same class is so large that adding
+    and subtracting it again would lose all digits. Therefore the class is tested here. Without softening, two
+    pair sums at the same place exert no force on each other.
     """
     dim = len(sums)
     weight = np.empty(b1 - b0)
@@ -155,11 +153,10 @@ def share_of_repulsion(
 ) -> None:
     """Add the part of the repulsion in the plane that belongs to `task`, a number from 0 to `tasks` - 1.
 
-    Groups of sixteen rows interact with all later rows, `CHUNK` columns at a time, which stay in the
-    second-level cache. The groups are assigned to tasks in alternating order, so that all tasks have nearly
-    the same number of pairs. The forces on the pair sums `sums` (2, P) are added to `out` (2, P). `repulsion`
-    is the constant, weight included, and `softening_squared` is ε². The arguments `repel_group` and
-    `repel_rectangle` are the addresses of these kernels.
+    The forces on the pair sums `sums` (2, P) are added to `out` (2, P). Groups of `GROUP` rows interact with
+    all later rows, `CHUNK` columns at a time. The groups are assigned to tasks in alternating order, so that
+    all tasks have nearly the same number of pairs. `repulsion` is the constant, and `softening_squared` is
+    ε². The arguments `repel_group` and `repel_rectangle` are the addresses of these kernels.
     """
     count = sums.shape[1]
     turn = 0
@@ -191,10 +188,9 @@ def repulsion_apart(
 ) -> None:
     """Add the part of the repulsion between different classes that belongs to `task`, in any dimension.
 
-    `task` is a number from 0 to `tasks` - 1, and the tasks share the pairs as in `share_of_repulsion`.
-    The forces on the pair sums `sums` (dim, P), of the classes `label` (P,), are added to `out` (dim, P).
-    `repulsion` is the constant, weight included, and `softening_squared` is ε². The argument `repel_apart` is
-    the address of this kernel.
+    The forces on the pair sums `sums` (dim, P), of the classes `label` (P,), are added to `out` (dim, P). The
+    tasks, from 0 to `tasks` - 1, share the pairs as in `share_of_repulsion`. `repulsion` is the constant, and
+    `softening_squared` is ε². The argument `repel_apart` is the address of this kernel.
     """
     count = label.size
     turn = 0

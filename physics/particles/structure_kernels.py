@@ -45,13 +45,12 @@ def _nearest(
     begin: Integers,
     members: Integers,
 ) -> int:
-    """Return the nearest pair sum to `a` other than `a` itself, or -1 if there is none.
+    """Return the nearest pair sum to `a` other than `a` itself, or -1 if none is at a finite distance.
 
     If rounded distances are equal, the first of the pair sums in pair order is returned. `sums` (pairs, dim)
     are the pair sums, and `members` (pairs,) lists them by cell, cell c from slot ``begin[c]`` to before slot
     ``begin[c + 1]``. The other arguments are those of `_cells`. Shells of cells around the cell of `a` are
-    searched outward. The search ends when everything beyond is farther than the nearest one so far, by more
-    than rounding errors can hide, so that no tie is missed.
+    searched outward, until everything beyond is certainly farther than the nearest one so far.
     """
     dim, axes = sums.shape[1], across.size
     centre = np.empty(axes, np.int64)
@@ -107,14 +106,13 @@ def grid_imperfections(
 ) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
 
-    `positions` (runs, tokens, dim) are the embeddings, `first` and `second` (pairs,) the two particles of
-    each pair sum, and `label` (pairs,) its class. The runs from `first_run` to before `last_run` are treated.
-    A single pair sum has no other one and is marked.
+    `positions` (runs, tokens, dim) are the embeddings, `first` and `second` (pairs,) the two tokens of each
+    pair sum, and `label` (pairs,) its class. The runs from `first_run` to before `last_run` are treated. A
+    single pair sum has no other one and is marked.
 
-    The distance is the rounded square root, as in the paper's algorithm, and only a strictly smaller one
-    replaces the nearest so far. Ties are therefore decided by pair order, to the bit. The pair sums of a run
-    are sorted into about as many cells as there are pair sums, along the first two axes, and in pair order
-    within a cell. The cost is then proportional to their number if they are spread out.
+    Ties of the rounded distance are decided by pair order, as in the paper's algorithm. The pair sums of a
+    run are sorted into about as many cells as there are pair sums, along the first two axes. The cost is then
+    proportional to their number if they are spread out.
     """
     dim = positions.shape[2]
     pairs = label.size

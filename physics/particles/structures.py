@@ -32,13 +32,17 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     Returns
     -------
     ndarray of float64, shape (...)
-        Ratio of each point set, without a unit: 1 for a perfect circle around the origin, and infinite if a
-        token lies at the origin. A single point set gives a NumPy number.
+        Ratio of each point set, without a unit: 1 if all distances are equal, as on a circle around the
+        origin, and infinite if a token lies at the origin. A single point set gives a NumPy number.
 
     Raises
     ------
     InputError
         If `E` has another shape, fewer than 3 tokens, or entries that are not finite real numbers.
+
+    References
+    ----------
+    Musat, Appendix A, Algorithm 1.
 
     Examples
     --------
@@ -65,7 +69,7 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     E : array_like, shape (..., tokens, dim)
         Finite positions of at least 3 tokens, real numbers in any unit.
     threshold : float, default 1.2
-        Limit of `circle_ratio`, greater than 1; the ratio of a circle is smaller.
+        Limit of `circle_ratio`, greater than 1; the ratio of a circle must be smaller.
 
     Returns
     -------
@@ -75,15 +79,15 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
     Raises
     ------
     InputError
-        If `E` is not as described, or `threshold` is not a finite number greater than 1.
+        If `E` has another shape, fewer than 3 tokens, or entries that are not finite real numbers, or if
+        `threshold` is not a finite number greater than 1.
 
     Notes
     -----
     The paper states the rule in two dimensions. In more dimensions, points on a sphere or on several circles
-    have equal distances too, which is why the plane is tested. It is the plane of the two leading principal
-    directions of the points, which are not centered, and it must contain all but 1 % of the sum of their
-    squared distances from the origin. The points may thus be off the plane by a tenth of their distance (root
-    mean square). A ratio of 1.2 allows the distances to vary by about as much.
+    have equal distances too, which is why the plane is tested. It is the plane through the origin that is
+    closest to the points in the sense of least squares. At most 1 % of the sum of their squared distances
+    from the origin may lie outside the plane.
 
     Examples
     --------
@@ -114,8 +118,9 @@ def grid_imperfections(
 ) -> NDArray[np.int64]:
     """Count the pair sums whose nearest other pair sum has another class (Musat, Algorithm 2).
 
-    The count measures how far an embedding is from a grid. In a perfect grid, the pair sums E_i + E_j of a
-    class lie together, so that a network can read the class off the position, and the count is 0.
+    The count measures how far an embedding is from a grid. Where the pair sums E_i + E_j of each class lie
+    closer together than to those of other classes, a network can read the class off the position, and the
+    count is 0.
 
     Parameters
     ----------
@@ -133,18 +138,19 @@ def grid_imperfections(
     -------
     ndarray of int64, shape (...)
         Number of imperfections of each point set, from 0 to the number of pair sums, which is tokens (tokens
-        + 1) / 2 by default. A single point set gives a NumPy number.
+        + 1) / 2 if `pairs` is not given. A single point set gives a NumPy number.
 
     Raises
     ------
     InputError
-        If `E` is not as described, `modulus` is below 2, `group` is not a commutative group of this order, or
-        a modulus and a group are given. Also if `pairs` is empty, repeats a pair or names a missing token.
+        If `E` has another shape, fewer than 3 tokens, or entries that are not finite real numbers; if
+        `modulus` is below 2, `group` is not a commutative group of this order, or both are given; and if
+        `pairs` is empty, repeats a pair or names a missing token.
 
     Notes
     -----
     If two other pair sums are equally near, the one that comes first in the lexicographic order of pairs
-    decides, as in the paper's algorithm.
+    decides, as in the paper's algorithm. A single pair sum has no other one and counts as an imperfection.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.system import careful_step
+from physics.system import largest_step_size, mean_force, normal_start
 from physics.theory.groups import as_group
 from physics.theory.operations import Mask, Operation, class_rule, tokens_of
 from physics.values import Value, read_only
@@ -47,26 +47,26 @@ class ParticleSystem(Value):
     """Particles whose pair sums attract, repel and align (Musat, Section 5).
 
     Each particle stands for the embedding of a token in a network that learns addition modulo N, and a pair
-    sum x_i + x_j for one of its inputs. Pair sums of one class (i + j) mod N, the correct answer, attract
-    each other and turn into one direction; those of different classes repel and turn apart. After each step,
-    every axis is shifted to zero mean and scaled to unit variance. The defaults are the setting of the paper.
+    sum x_i + x_j for one of its inputs. The class of the pair is the correct answer, (i + j) mod N. Pair sums
+    of one class attract each other and turn into one direction; those of different classes repel each other
+    and turn apart. After each step, every axis is shifted to zero mean and scaled to unit variance.
 
     Parameters
     ----------
     tokens : int, optional
         Number of particles N, at least 3. By default 17, or the order of the group if one is given.
     dim : int, default 2
-        Dimension D of the space, at least 1.
+        Dimension of the space, at least 1.
     attraction : float, default 1.0
         Constant g_a of the attraction between pair sums of the same class.
     repulsion : float, default 1.0
         Constant g_r of the repulsion between pair sums of different classes.
     alignment : float, default 1.0
-        Constant f_a of the alignment, which turns pair sums of a class into one direction.
+        Constant f_a of the alignment, of pair sums of the same class and of different classes.
     softening : float, default 0.1
-        Length ε, at least 0, below which attraction and repulsion fade: |d|² becomes |d|² + ε².
+        Length ε, at least 0, below which attraction and repulsion fade.
     pairs : array_like of int, shape (n, 2), optional
-        Training set: only these pairs interact. By default all P = N(N+1)/2 pairs do.
+        Training set: only these pairs interact. By default all N(N+1)/2 pairs with i ≤ j do.
     modulus : int, optional
         Modulus of the classes, at least 2: the class of (i, j) is (i + j) mod `modulus`. By default N.
     group : FiniteGroup or array_like of int, shape (N, N), optional
@@ -77,7 +77,8 @@ class ParticleSystem(Value):
         "euler" takes the steps of the paper. "adaptive" follows the flow that they approximate, `velocity`,
         by a Runge-Kutta method of order 5; the step size is then only the unit of time.
     relative_tolerance : float, default 1e-4
-        Largest error of an adaptive step, relative to the largest coordinate; from 1e-12 to 0.1.
+        Largest estimated error of an adaptive step, relative to the largest coordinate of the run; from 1e-12
+        to 0.1.
 
     Raises
     ------
@@ -87,11 +88,12 @@ class ParticleSystem(Value):
 
     Notes
     -----
-    Both kinds of interaction have weights, P/n_same and P/n_diff with the numbers n of ordered pairs of pair
-    sums, so that each contributes the same in total. The paper does not state the weights, the step size
-    (0.02) and the softening; these values reproduce its Table 2.
-    The alignment force jumps where s·s' changes sign, so adaptive steps are short there: with the defaults,
-    the flow to time 2 takes hundreds of steps at a tolerance of 1e-4, and ten thousand at 1e-6.
+    With d = s' - s, the force of the pair sum s' on s is ``g_a w d / √(|d|² + ε²)`` if both are of one class,
+    and ``-g_r w d / (|d|² + ε²)`` otherwise. If s·s' > 0, alignment adds ``± f_a w s'/|s'|``, with + within a
+    class. The weight w of a kind of interaction is P/n, with P the number of pair sums and n that of ordered
+    pairs of them of this kind. The force on s acts on both of its particles. The paper does not state the
+    weights, the step size (0.02) and the softening; the values here reproduce its Table 2. The alignment
+    jumps where s·s' changes sign, so adaptive steps are short there.
 
     Examples
     --------
@@ -120,6 +122,10 @@ class ParticleSystem(Value):
     default_step_size: ClassVar[float] = 0.02
     operation: ClassVar[Operation]  # __post_init__ sets these two; they are not fields
     mask: ClassVar[Mask]
+
+    start = normal_start
+    largest_step_size = largest_step_size
+    mean_force = mean_force
 
     def __post_init__(self) -> None:
         group = None if self.group is None else as_group(self.group)
@@ -152,26 +158,12 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n_same and P/n_diff, as floats, of interactions within a class and between classes."""
+        """Weights P/n of interactions within a class and between classes: see the notes of the class."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 
-    def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial positions from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, dim)
-        """
-        return generator.standard_normal((self.tokens, self.dim))
-
     def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
-        """Return the force on every particle without checking the arguments; `physics.forces` checks them.
+        """Return the force on every particle; `physics.forces` does the same and checks its arguments.
 
         Parameters
         ----------
@@ -185,11 +177,19 @@ class ParticleSystem(Value):
         Returns
         -------
         ndarray of float64, shape (runs, tokens, dim)
+            Forces, in units of position per time.
 
         Raises
         ------
         InputError
             If `method` is "fast" and the system is not planar or has no softening.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+        >>> pull.forces(np.array([[[-1.0], [0.0], [1.0]]])).ravel().tolist()
+        [3.0, 0.0, -3.0]
         """
         positions = np.require(positions, np.float64, "C")
         forces = np.empty_like(positions)
@@ -219,10 +219,20 @@ class ParticleSystem(Value):
         Parameters
         ----------
         positions : ndarray, shape (runs, tokens, dim)
+            Finite positions.
 
         Returns
         -------
         ndarray of float64, shape (runs, tokens, dim)
+            Velocities, in units of position per time.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> system = physics.ParticleSystem(tokens=5)
+        >>> velocity = system.velocity(system.start(np.random.default_rng(0))[None])
+        >>> bool(np.allclose(velocity.mean(axis=1), 0.0))
+        True
         """
         force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
         if not self.normalise:
@@ -246,12 +256,21 @@ class ParticleSystem(Value):
         step_size : float
             Length of a step, in units of time.
         steps : int
-            Number of steps.
+            Number of steps, at least 1.
 
         Raises
         ------
         SimulationError
-            If the adaptive integrator cannot meet its tolerance.
+            If the adaptive integrator needs too many steps for a run.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> system = physics.ParticleSystem(tokens=5)
+        >>> positions = system.start(np.random.default_rng(0))[None]  # one run
+        >>> system.advance(positions, step_size=0.02, steps=10)
+        >>> bool(np.allclose(positions.mean(axis=1), 0.0)), bool(np.allclose(positions.std(axis=1), 1.0))
+        (True, True)
         """
         given, positions = positions, np.require(positions, np.float64, ["C", "W"])
         if self.integrator == "adaptive":
@@ -268,26 +287,11 @@ class ParticleSystem(Value):
         if positions is not given:
             given[...] = positions
 
-    def largest_step_size(self, positions: Array) -> float:
-        """Return a safe step size, which `simulate` suggests after an overflow.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-
-        Returns
-        -------
-        float
-            Step size, in units of time, at which no coordinate changes by more than a tenth of the largest
-            coordinate of its run; 0 if a force is infinite or NaN.
-        """
-        return careful_step(positions, self.forces(positions))
-
     @property
     def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
         """Quantities that `simulate` records on request: functions of positions (runs, tokens, dim), by name.
 
-        Each returns one value for each run: "circle_ratio" and "grid_imperfections" (over all pairs) are the
+        Each returns one value for each run. "circle_ratio" and "grid_imperfections" (of all pairs) are the
         functions of `physics`, and "mean_force" and "potential" are methods.
         """
         return {
@@ -299,34 +303,29 @@ class ParticleSystem(Value):
             "potential": self.potential,
         }
 
-    def mean_force(self, positions: Array) -> Array:
-        """Return the mean length of the forces on the particles of each run.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Finite positions of all runs.
-
-        Returns
-        -------
-        ndarray of float64, shape (runs,)
-        """
-        return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
-
     def potential(self, positions: Array) -> Array:
         """Return the potential energy, whose negative gradient is the force without alignment.
 
-        It is ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)`` with the `weights` w. The sums run
-        over pairs of pair sums at the distance d, of one class and of different classes. Alignment has no
-        potential.
+        It is ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, with the constants g of attraction
+        and repulsion, the softening ε and the `weights` w. The sums run over pairs of pair sums of one class
+        and of different classes, at the distance d. Alignment has no potential.
 
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, dim)
+            Finite positions.
 
         Returns
         -------
         ndarray of float64, shape (runs,)
+            Energy of each run, in units of squared position per time.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+        >>> pull.potential(np.array([[[-1.0], [0.0], [1.0]]])).tolist()
+        [3.0]
         """
         law = self._law()
         return potential.energies(
@@ -396,5 +395,5 @@ class ParticleSystem(Value):
 
 
 def _tasks(pair_count: int) -> int:
-    """Return the number of parts of the work of a run; adding up many parts costs time."""
+    """Return the number of parts into which the work of a run with `pair_count` pair sums is cut."""
     return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16

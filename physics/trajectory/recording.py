@@ -206,7 +206,7 @@ def recorder(
 
         frames = FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
     elif resume:
-        raise InputError("resume needs out (--out), the file of the unfinished run")
+        raise InputError("out (--out) must name the file of the unfinished run to resume it, got None")
     else:
         frames = MemoryRecorder(layout, parameters, start)
     with closing(frames), frames:  # closed even if a signal arrives as `__exit__` begins

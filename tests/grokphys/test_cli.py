@@ -259,7 +259,7 @@ def test_a_run_that_overflows_ends_in_a_sentence(grokphys, tmp_path):
     status, _, err = grokphys("simulate", "--step-size", "1e250", "--steps", "50", "--out", out)
     assert status == 1
     assert "the state overflowed in step 1; try a --step-size below " in err
-    assert err.endswith(f"The frames up to step 0 are kept in {out}.partial\n")
+    assert err.endswith(f"; the frames up to step 0 are kept in {out}.partial\n")
 
 
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):

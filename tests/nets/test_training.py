@@ -655,7 +655,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
             {"record": "5:3,2:1,1"},
             "record must list its parts EVERY:UNTIL in the order of UNTIL, got '5:3,2",
         ),
-        ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
+        ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(arguments, sentence):

@@ -18,6 +18,9 @@ def test_bounds_and_shapes_belong_to_what_is_allowed():
     for wrong in (lambda: number("x", -np.inf), lambda: finite_array("x", [1.0, np.nan])):
         with pytest.raises(InputError, match="x must be"):
             wrong()
+    assert number("x", 1.0, 1.0) == 1.0
+    with pytest.raises(InputError, match=r"of at least 1, got 0\.9999999999999999$"):
+        number("x", np.nextafter(1.0, 0.0), 1.0)
     for shape in ((3,), (2, 1), (3, 0)):
         with pytest.raises(InputError, match="x must ha|x must hold"):
             point_sets("x", np.zeros(shape))

@@ -130,7 +130,7 @@ def test_starts_for_each_run_or_one_for_all():
         ),
         (
             {"initial": np.zeros((16, 2))},
-            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 1, got (16, 2)",
+            "initial must have the shape (17, 2) or (runs, 17, 2) with at least 1 run, got (16, 2)",
         ),
         (
             {"initial": np.zeros((3, 17, 2)), "runs": 2},
@@ -138,11 +138,13 @@ def test_starts_for_each_run_or_one_for_all():
         ),
         (
             {"initial": np.zeros((0, 17, 2))},
-            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 1, got (0, 17, 2)",
+            "initial must have the shape (17, 2) or (runs, 17, 2) with at least 1 run, got (0, 17, 2)",
         ),
         ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
+        ({"observables": 3}, "observables must be a name or a sequence of names, got 3"),
+        ({"step_size": 10**400}, "step_size must be a finite number greater than 0, got inf"),
         ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
-        ({"resume": True}, "resume needs out (--out), the file of the unfinished run"),
+        ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
     ],
 )
 def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):
@@ -183,7 +185,7 @@ def test_no_larger_step_is_suggested_than_the_one_that_failed(largest, suggested
         def largest_step_size(self, positions):
             return largest
 
-    with pytest.raises(SimulationError, match=rf"in step 2; try a step_size below {suggested}\. The"):
+    with pytest.raises(SimulationError, match=rf"in step 2; try a step_size below {suggested}; the"):
         physics.simulate(Growing([[1000.0]], [0.0]), initial=[[1.0]], step_size=0.5, steps=3)
 
 
