@@ -41,7 +41,8 @@ class Architecture:
     """Layers between the tokens and the loss of a model that both engines can train.
 
     A `DenseModel` states its layers in this form once. The PyTorch engine and the fused engine both compute
-    them from it, so that a model of your own needs no code for either.
+    them from it, so that a model of your own needs no code for either. Values are checked when a training
+    begins (see `check`), not when an architecture is created.
 
     Attributes
     ----------
@@ -53,6 +54,7 @@ class Architecture:
         without a bias follows.
     sizes : tuple of int
         Number of inputs of the first dense layer, widths of the hidden layers, number of outputs of the last.
+        Under "neurons" they are two: the number of neurons and the number of outputs.
     activation : {"silu", "relu", "tanh", "asinh"}
         Function after each dense layer except the last. Under "neurons" it is the function σ, which is one of
         "relu", "quadratic", "silu", "tanh" and "abs".
@@ -112,7 +114,8 @@ class Architecture:
         Raises
         ------
         InputError
-            If a name is unknown, or the sizes, the loss or the parameters do not agree with the architecture.
+            If `combine`, `activation` or `loss` is unknown, if the sizes, the loss or the parameters do not
+            agree with the architecture, or if "product" meets a dimension that is not a square number.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
@@ -146,8 +149,8 @@ class Architecture:
         Parameters
         ----------
         initialisation : {"pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"}
-            Distribution of the weights. "pytorch" is uniform on ±1/√inputs, for biases too; the others have
-            biases of zero.
+            Distribution of the weights; any other string raises a `KeyError`. "pytorch" is uniform on
+            ±1/√inputs, for biases too; the others have biases of zero.
         generator : numpy.random.Generator
             Source of the random numbers.
 
@@ -177,7 +180,7 @@ class Architecture:
         Returns
         -------
         ndarray, shape (examples, outputs)
-            Logits, or estimates of the targets.
+            Logits, or estimates of the targets, in the number type of the arguments.
 
         Examples
         --------
@@ -280,7 +283,7 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
     embedding : Tensor, shape (runs, tokens, dim)
         Embeddings of all members.
     tokens : Tensor of int64, shape (runs, ...)
-        Numbers of the tokens, from 0 to tokens - 1.
+        Numbers of the tokens, from 0 to tokens - 1. They are not checked.
 
     Returns
     -------
@@ -305,24 +308,10 @@ def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
 def draw_layer(
     name: str, initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> dict[str, NDArray[np.float64]]:
-    """Draw the initial weight and bias of one dense layer.
+    """Draw the initial weight and bias of one dense layer from a random stream.
 
-    Parameters
-    ----------
-    name : str
-        Name of the layer, with which the names of its parameters begin.
-    initialisation : str
-        Distribution: "pytorch", as `torch.nn.Linear` draws weights and biases, or one of the Kaiming and
-        Xavier rules, with biases of 0.
-    inputs, outputs : int
-        Widths of the layers before and after it.
-    generator : numpy.random.Generator
-        Random stream.
-
-    Returns
-    -------
-    dict of str to ndarray of float64
-        Weight (inputs, outputs) and bias (1, outputs).
+    The result holds "NAME.weight" (inputs, outputs) and "NAME.bias" (1, outputs), both of float64. The rule
+    "pytorch" draws both as `torch.nn.Linear` does; the Kaiming and Xavier rules draw biases of 0.
     """
     weight = _weights(initialisation, inputs, outputs, generator)
     if initialisation == "pytorch":
@@ -333,21 +322,10 @@ def draw_layer(
 
 
 def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":
-    """Apply one dense layer of all members at once.
+    """Return ``states @ weight + bias``, (runs, examples, outputs), of the dense layer `name` of all members.
 
-    Parameters
-    ----------
-    parameters : dict of Tensor
-        Parameters by name, each with a first axis of length runs.
-    name : str
-        Name of the layer, which may lack a bias.
-    states : Tensor, shape (runs, examples, inputs)
-        Its inputs.
-
-    Returns
-    -------
-    Tensor, shape (runs, examples, outputs)
-        ``states @ weight + bias``, before any activation.
+    `states` (runs, examples, inputs) are the inputs of the layer, and `parameters` are those of the ensemble
+    by name, (runs, ...) each. A layer without a bias is allowed.
     """
     import torch
 
@@ -358,22 +336,7 @@ def dense(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tens
 def _weights(
     initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Draw the weights of one layer.
-
-    Parameters
-    ----------
-    initialisation : str
-        "pytorch", the default of `torch.nn.Linear`, or one of PyTorch's rules, such as "kaiming_normal".
-    inputs, outputs : int
-        Widths of the layer.
-    generator : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (inputs, outputs)
-        Weights with which the layer multiplies its inputs from the right.
-    """
+    """Draw the weights (inputs, outputs) of one layer, which multiply its inputs from the right."""
     deviation = {
         "pytorch": (3 * inputs) ** -0.5,
         "kaiming_uniform": (2 / inputs) ** 0.5,

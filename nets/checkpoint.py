@@ -86,7 +86,7 @@ class Checkpoint:
 
         The result is None if there is no checkpoint, if it belongs to another run, or if it is newer than the
         frames on disk. The run is then repeated from its start, with bit-identical results, and only missing
-        frames are added.
+        frames are added. If no frame is on disk, the checkpoint is removed.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """Interventions on single circles of an embedding in Fourier space (Ding et al. §3.2, §4.1, Appendix C).
 
-All functions take and return plain arrays (..., p, d), and leave the phases of the circles as they are. A
-frequency k from 1 to ⌊p/2⌋ stands for the pair k and p - k: both are changed together, so that the embedding
-stays real. For even p, the last frequency is its own partner.
+All functions take and return plain arrays (..., p, d): embeddings of p tokens in d dimensions. The circles
+that they keep, they keep with their phases. A frequency k from 1 to ⌊p/2⌋ stands for the pair k and p - k:
+both are changed together, so that the embedding stays real. For even p, the frequency p/2 has no partner.
 """
 
 from collections.abc import Iterable
@@ -25,11 +25,12 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings of the tokens 0 … p-1.
+        Finite embeddings of p tokens, at least 3, in d dimensions.
     frequency : int
         Frequency of the circle, from 1 to ⌊p/2⌋.
     factor : float
-        Factor by which the signal ‖F_k‖ is multiplied, at least 0. The paper uses 0.85 … 1.15.
+        Factor by which the Fourier coefficient of this frequency is multiplied, at least 0. The signal of the
+        frequency, the norm of this coefficient, changes by the same factor. The paper uses 0.85 to 1.15.
 
     Returns
     -------
@@ -65,10 +66,12 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings of the tokens 0 … p-1. A random embedding gives random planes and phases.
+        Finite embeddings of p tokens, at least 3, in d dimensions. A random embedding gives random planes and
+        phases.
     signals : array_like, shape (..., ⌊p/2⌋)
-        Wanted norm ‖F_k‖ of each frequency k = 1 … ⌊p/2⌋, at least 0. Leading axes broadcast. The paper takes
-        s and r s for two frequencies and 1e-6 for the others.
+        Wanted signal of each frequency k = 1 … ⌊p/2⌋, at least 0: the norm of its Fourier coefficient, as
+        `analysis.fourier_signals` returns it. Leading axes broadcast with those of `E`. In the paper, two
+        frequencies get signals of a chosen ratio, and all others get 1e-6.
     mean : bool, default False
         Whether to keep the mean of `E` over the tokens (frequency 0). Otherwise it becomes zero.
 
@@ -108,7 +111,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         wanted, norms = np.broadcast_arrays(wanted, norms)
     except ValueError:
         raise InputError(
-            f"signals must have the shape {norms.shape}, or one that broadcasts to it, got {wanted.shape}"
+            f"signals must have the shape {norms.shape}, or one that broadcasts with it, got {wanted.shape}"
         ) from None
     lost = (wanted > 0) & (norms == 0)
     if lost.any():
@@ -125,9 +128,9 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings of the tokens 0 … p-1.
+        Finite embeddings of p tokens, at least 3, in d dimensions.
     frequencies : sequence of int
-        Frequencies to keep, from 1 to ⌊p/2⌋; it may be empty.
+        Frequencies to keep, from 1 to ⌊p/2⌋. The sequence may be empty.
     mean : bool, default False
         Whether to keep the mean of `E` over the tokens (frequency 0) too. The paper sets it to zero, like the
         removed frequencies.

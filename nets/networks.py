@@ -23,17 +23,14 @@ LAYERS = "layers."
 
 @dataclasses.dataclass(frozen=True)
 class Networks:
-    """Trained networks of an ensemble at one recorded step; see `networks`.
-
-    They answer questions that a trajectory cannot: what the networks output, which neurons they have, and
-    what they would do with another embedding.
+    """Trained networks of an ensemble at one recorded step, as the function `networks` returns them.
 
     Attributes
     ----------
     ensemble : nets.engines.ensemble.Ensemble
         Model, parameters, training and validation sets, and targets of the members.
     dtype : str
-        Number type in which they were trained, and in which outputs are computed.
+        Number type in which the networks were trained, and in which outputs are computed.
 
     Examples
     --------
@@ -41,6 +38,11 @@ class Networks:
     >>> found = nets.networks(nets.train(nets.ConstantAttention(7), steps=50, observables=("layers",)))
     >>> found.outputs([[0, 1], [2, 6]]).shape, found.accuracy("train").shape
     ((1, 2, 7), (1,))
+    >>> found.classify([[0.5, 1.0]]).shape, found.neuron_weights()["W_in"].shape
+    ((1, 1), (1, 7, 32))
+    >>> E = nets.keep_frequencies(found.parameters["embedding"], [1, 3], mean=True)
+    >>> found.with_embedding(E).loss("train").shape, found.member(0).runs
+    ((1,), 1)
     """
 
     ensemble: Ensemble
@@ -72,7 +74,7 @@ class Networks:
         Returns
         -------
         ndarray of int64, shape (runs, examples)
-            Indices into ``model.task.inputs`` and ``model.task.labels``.
+            Indices into ``model.task.inputs`` and ``model.task.labels``, in increasing order.
 
         Raises
         ------
@@ -98,7 +100,7 @@ class Networks:
         Raises
         ------
         InputError
-            If `inputs` have another shape, or tokens are not whole numbers from 0 to tokens - 1.
+            If `inputs` have another shape, or tokens are not whole numbers from 0 to ``model.tokens - 1``.
         """
         return self._each("inputs", self._inputs(inputs), self.model.outputs)
 
@@ -149,8 +151,7 @@ class Networks:
         Parameters
         ----------
         E : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            New embedding of all members, or of each. An example is ``keep_frequencies(E, [3, 7],
-            mean=True)``, where E is ``networks.parameters["embedding"]``.
+            New embedding of all members, or of each. It is rounded to the type `dtype`.
 
         Returns
         -------
@@ -174,7 +175,7 @@ class Networks:
     def classify(self, points: Any) -> NDArray[np.int64]:
         """Return the class that each member assigns to points of its embedding space.
 
-        The points stand for sums of two embeddings, so a grid of them shows the regions of a classifier.
+        The points stand for sums of two embeddings, so a grid of points shows the regions of the classes.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class Networks:
         Returns
         -------
         ndarray of int64, shape (runs, points)
-            Class with the largest logit, or with the nearest target.
+            Class with the largest logit, or, under a squared error, with the nearest target.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class Networks:
 
         References
         ----------
-        Musat, Figures 3 and 4.
+        Musat 2024, Figures 3 and 4.
         """
         layers = self.model.architecture
         if layers is None or layers.combine != "sum":
@@ -264,7 +265,7 @@ class Networks:
 
         Returns
         -------
-        ndarray, shape (runs, tokens, tokens, tokens)
+        ndarray of `dtype`, shape (runs, tokens, tokens, tokens)
             The axes are the run, the first token, the second token, and the class.
 
         Raises
@@ -284,13 +285,13 @@ class Networks:
 
         Returns
         -------
-        ndarray, shape (runs, examples, width)
-            Activations.
+        ndarray of `dtype`, shape (runs, examples, width)
+            Activations of the last hidden layer, which has `width` neurons.
 
         Raises
         ------
         InputError
-            If `inputs` have another shape, or the model has no architecture of dense layers.
+            If `inputs` are not as in `outputs`, or the model has no architecture of dense layers.
         """
         layers = self.model.architecture
         if layers is None:
@@ -350,9 +351,9 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     Parameters
     ----------
     trajectory : Trajectory
-        Result of `train` with ``observables=(..., "layers")``, in memory or from a file. The positions are
-        the embeddings. Training sets and targets are read from it, or drawn again from the same random
-        streams.
+        Result of `train` with ``observables=(..., "layers")``, in memory or from a file. Its positions are
+        the embeddings of models that have one. Training sets and targets are read from it, or drawn again
+        from the seed if it does not hold them.
     frame : int, default -1
         Index of the recorded frame; negative indices count from the end.
 
@@ -364,7 +365,7 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     Raises
     ------
     InputError
-        If the trajectory does not hold all that is needed, or has no such frame.
+        If the trajectory was not made by `train`, lacks the layers, or has no such frame.
     FileFormatError
         If the model learned images from files that cannot be read or have changed.
 

@@ -13,18 +13,19 @@ from physics.errors import InputError
 
 
 def has_neurons(model: Model) -> bool:
-    """Return whether the model adds modulo its number of tokens and has neurons that read both tokens.
+    """Return whether the model learns modular addition and its first neurons read a sum of two embeddings.
 
-    `neuron_weights` needs this. A model without an `architecture` has no such neurons.
+    The embeddings may also be concatenated. `neuron_weights` needs such a model. A model without an
+    `architecture` has no such neurons, although a transformer also learns the addition.
     """
     layers = model.architecture
     return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")
 
 
 def adds(model: Model) -> bool:
-    """Return whether the model has a logit for each result of an addition modulo the number of its tokens.
+    """Return whether the model learns addition modulo its number of tokens by cross-entropy.
 
-    Its loss must be the cross-entropy. `all_logits` needs this.
+    Such a model has one logit for each result, which `all_logits` needs.
     """
     theory = model.theory
     modular = theory is not None and theory.modulus == model.tokens == model.task.classes
@@ -33,26 +34,9 @@ def adds(model: Model) -> bool:
 
 @one_blas_thread
 def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the effective weights of the first hidden layer, as arguments of `analysis.neuron_spectrum`.
+    """Return the weights that `Networks.neuron_weights` describes, from the parameters (runs, ...) by name.
 
-    Parameters
-    ----------
-    model : Model
-        Model of the networks.
-    parameters : mapping of str to ndarray, shape (runs, ...) each
-        Parameters of all members by name.
-
-    Returns
-    -------
-    dict of ndarray
-        "W_in" (runs, tokens, hidden), the embedding times the first layer, without biases. There is also
-        "second", of the same shape, if the second token has separate weights, and "W_out" (runs, hidden,
-        tokens), if there is only one hidden layer.
-
-    Raises
-    ------
-    InputError
-        If the model has no such neurons.
+    An `InputError` refuses a model for which `has_neurons` is false.
     """
     if not has_neurons(model):
         raise InputError(
@@ -73,24 +57,10 @@ def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict
 
 
 def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the logits of all ordered pairs of tokens.
+    """Return the logits of all ordered pairs of tokens, from the parameters (runs, ...) by name.
 
-    Parameters
-    ----------
-    model : Model
-        Model that adds modulo its number of tokens.
-    parameters : mapping of str to ndarray, shape (runs, ...) each
-        Parameters of all members by name.
-
-    Returns
-    -------
-    ndarray, shape (runs, tokens, tokens, tokens)
-        Logit of each class c for the pair (a, b), with the axes run, a, b, c.
-
-    Raises
-    ------
-    InputError
-        If the model does not learn such an addition by cross-entropy.
+    The axes of the result are the run, the first token, the second token, and the class. An `InputError`
+    refuses a model for which `adds` is false.
     """
     import torch
 

@@ -45,7 +45,7 @@ class Observer:
     status : ndarray of int64, shape (runs,)
         `TRAINING`, `DECIDED` (ended by a rule) or `DIVERGED` for each member.
     reached : dict of str to ndarray of float64, shape (runs,)
-        Step at which each member has reached each threshold; NaN before.
+        First measured step at which each member has reached each threshold; NaN before.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class Observer:
         Returns
         -------
         dict of str to ndarray, shape (runs, ...)
-            Values by name. If all are measured, those of diverged members are NaN.
+            Values by name. If all are measured, those of diverged members are NaN, except for "status" and
+            the steps at which thresholds were reached.
         """
         wanted = set(self._thresholds) | (set(self._names) if all_names else set())
         values: dict[str, NDArray[Any]] = {}
@@ -159,8 +160,8 @@ class Observer:
         diverged = np.flatnonzero(self.status == DIVERGED)
         if len(diverged):
             warnings.warn(
-                f"{len(diverged)} of {len(self.status)} runs diverged: the training loss of run "
-                f"{', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
+                f"{len(diverged)} of {len(self.status)} runs diverged: the training loss or the embedding of "
+                f"run {', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
                 "learning_rate",
                 RuntimeWarning,
                 stacklevel=3,
@@ -177,7 +178,10 @@ class Observer:
         self.reached = {name: state[f"reached/{name}"].copy() for name in self.reached}
 
     def _quality(self, embeddings: NDArray[Any]) -> Numbers:
-        """Return the representation quality (runs,); NaN if an embedding is not finite or has collapsed."""
+        """Return the representation quality (runs,) of the embeddings of all members.
+
+        It is NaN for an embedding that is not finite, or that has a coordinate without any variation.
+        """
         theory = self._ensemble.model.theory
         assert theory is not None
         sound = np.isfinite(embeddings).all((1, 2)) & (np.ptp(embeddings, axis=1) > 0).all(1)
@@ -267,24 +271,13 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
 
 
 def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensemble) -> dict[str, float]:
-    """Return thresholds as floats by name, or refuse one that is not allowed.
-
-    Parameters
-    ----------
-    thresholds : mapping of str to float, optional
-        Values from 0 to 1 of "train_accuracy", "validation_accuracy" or "quality".
-    ensemble : Ensemble
-        Networks that are trained.
-
-    Returns
-    -------
-    dict of str to float
-        The thresholds; empty if there are none.
+    """Return thresholds as floats by name; the result is empty if there are none.
 
     Raises
     ------
     InputError
-        If a name is unknown, the model has no such quantity, or a value can never be reached.
+        If a name is none of "train_accuracy", "validation_accuracy" and "quality", if the model of the
+        ensemble has no such quantity, or if a value is not from 0 to 1.
     """
     allowed = ("train_accuracy", "validation_accuracy", "quality")
     for name in thresholds or {}:

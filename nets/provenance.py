@@ -27,25 +27,10 @@ EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
 def described(
     given: Mapping[str, Any], engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the parameters of a trajectory: the arguments of `train`, checked, with defaults filled in.
+    """Return the parameters that a trajectory stores, as values that JSON can hold.
 
-    Parameters
-    ----------
-    given : mapping
-        Arguments of `nets.train`.
-    engine : Engine
-        Engine that trains.
-    ensemble : Ensemble
-        Networks.
-    batch_size : int or None
-        Number of examples in a batch; None for all.
-    names : sequence of str
-        Names of the recorded observables.
-
-    Returns
-    -------
-    dict
-        Values that JSON can hold.
+    They are the arguments `given` to `nets.train`, except for those of storage and display. The model, the
+    engine, the batch size (None for all examples) and the names of the observables are those that were used.
     """
     model, record, stop = ensemble.model, given["record"], given["stop"]
     computed: dict[str, Any] = {
@@ -87,7 +72,11 @@ def model_of(described: Mapping[str, Any]) -> Model:
     Raises
     ------
     InputError
-        If no imported class has this name, or the class refuses the fields.
+        If no imported class has this name, or a field has a value that the class refuses.
+    FileFormatError
+        If the model reads images from files that are missing, damaged or have changed.
+    TypeError
+        If the class lacks one of the fields.
     """
     values = dict(described)
     name = values.pop("type")
@@ -143,7 +132,9 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     Raises
     ------
     InputError
-        If the trajectory was not made by `nets.train`, or its model is unknown.
+        If the trajectory was not made by `nets.train`, or no imported class has the name of its model.
+    FileFormatError
+        If the model reads images from files that are missing, damaged or have changed.
     """
     made = trajectory.parameters
     if made.get("program") != "nets.train":
@@ -190,9 +181,9 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
     Raises
     ------
     InputError
-        If the trajectory was not made by `train`, or its model is not defined here.
+        If the trajectory was not made by `train`, or the class of its model has not been imported.
     FileFormatError
-        If the model learned images from files that cannot be read or have changed.
+        If the model reads images from files that are missing, damaged or have changed.
 
     Examples
     --------

@@ -36,7 +36,8 @@ class Recorder:
         Trajectory file. It is called ``path.partial`` while the loop runs.
     record : int, str or sequence of int, default 1
         When to record: every k-th step, ``"log:n"`` for about n steps a decade, ``"1:100,50"`` for every step
-        up to 100 and then every fiftieth, or a list of steps. The last step is always recorded.
+        up to 100 and then every fiftieth, or a list of steps. The last step is recorded too, unless an
+        exception ends the loop.
     parameters : mapping, optional
         How the network is trained, in values that JSON can hold. ``{"modulus": 7}`` tells `analysis`
         that tokens are added modulo 7; without it, their number is taken as the modulus.
@@ -46,8 +47,8 @@ class Recorder:
     overwrite : bool, default False
         Whether to replace `path` and an unfinished run.
     resume : bool, default False
-        Whether to continue an unfinished run. The objects of `checkpoint` are then restored to their state at
-        step `at`.
+        Whether to continue an unfinished run, which needs `checkpoint`. The ``with`` statement then restores
+        its objects to their state at step `at`. Without a checkpoint of this run, `at` is 0 again.
 
     Attributes
     ----------
@@ -57,11 +58,12 @@ class Recorder:
     Raises
     ------
     InputError
-        If an argument is invalid, or the unfinished run has another configuration.
+        If an argument is invalid.
     FileFormatError
-        If the checkpoint is damaged or belongs to other objects.
+        In the ``with`` statement, if the checkpoint is damaged or belongs to other objects.
     OutputError
-        If the file exists or cannot be written.
+        In the ``with`` statement, if the run to resume is complete. Other errors of the file are raised when
+        it is created, by the first `step`.
 
     Examples
     --------
@@ -121,15 +123,17 @@ class Recorder:
         Parameters
         ----------
         **observables
-            Numbers, arrays or tensors, with the same names at each step. If the parameter has an axis of
-            runs, each has the shape (runs, ...). Frame 0 precedes every step, so its observables are NaN.
+            Numbers, arrays or tensors, with the same names and shapes at each step. If the parameter has an
+            axis of runs, each has the shape (runs, ...). Frame 0 precedes every step, so its observables are
+            NaN.
 
         Raises
         ------
         InputError
-            If the names or shapes are not those of the first step.
+            If the names are not those of the first step, if a recorded value has another shape, or if the
+            unfinished run has another configuration.
         OutputError
-            If a frame could not be written.
+            If the file exists, or a frame could not be written.
         """
         if self._frames is None:
             self._begin(observables)
@@ -147,14 +151,15 @@ class Recorder:
     def checkpoint(self) -> None:
         """Save the state of the objects now, without waiting for the next half minute.
 
-        At least one `step` must have been reported before.
-
         Raises
         ------
+        InputError
+            If no `step` has been reported yet.
         OutputError
             If a frame or the checkpoint cannot be written.
         """
-        assert self._frames is not None
+        if self._frames is None:
+            raise InputError("checkpoint needs at least one step before it, got none")
         self._frames.flush()
         kept = {
             "step": self.at,
@@ -177,7 +182,9 @@ class Recorder:
         Raises
         ------
         FileNotFoundError
-            If the recording is not complete yet.
+            If there is no such file, because the recording is not complete yet.
+        FileFormatError
+            If the file has been damaged.
         """
         return Trajectory.open(self._path)
 
@@ -199,7 +206,7 @@ class Recorder:
         remove(self._saved)
 
     def _restore(self) -> None:
-        """Restore the objects to the last checkpoint, if there is one."""
+        """Restore the objects to the last checkpoint, if there is one of the frames on disk."""
         if self._path.exists() and not self._overwrite:
             raise OutputError(f"{self._path} is complete; there is nothing to resume")
         partial = Path(f"{os.fspath(self._path)}.partial")
@@ -226,7 +233,8 @@ class Recorder:
         """Create the file, once the names and shapes of the observables are known."""
         assert self._first is not None
         measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
-        runs, tokens, dim = self._first.shape
+        self._shapes = {name: values.shape for name, values in measured.items()}
+        runs, tokens, dim = self._points = self._first.shape
         found = {name: ("<f8", values.shape[1:]) for name, values in measured.items()}
         layout = Layout(runs, tokens, dim, str(self._first.dtype), 0, found)
         frames = FileRecorder(
@@ -257,7 +265,14 @@ class Recorder:
         assert self._frames is not None
         if self.at > self._frames.last_step:
             measured = {name: self._values(name, value) for name, value in self._last.items()}
-            self._frames.append(self.at, float(self.at), self._positions(), **measured)
+            positions = self._positions()
+            alone = int(self._runs is None)  # the axis of runs is not the user's
+            for name, values in [("parameter", positions), *measured.items()]:
+                first = self._points if values is positions else self._shapes[name]
+                if values.shape != first:
+                    got = f"{first[alone:]}, got {values.shape[alone:]}"
+                    raise InputError(f"{name} must keep the shape of the first step, {got}")
+            self._frames.append(self.at, float(self.at), positions, **measured)
 
     def _positions(self) -> NDArray[Any]:
         """Return a copy of the parameter, (runs, tokens, dim)."""

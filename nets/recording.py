@@ -21,8 +21,8 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     record : int, str or sequence of int
         A number k means step 0, every multiple of k, and the last step. ``"log"`` means step 0 and about 20
         steps per decade up to the last one, and ``"log:n"`` about n per decade. ``"1:1000,100"`` means every
-        step up to 1000, then every hundredth, and the last one; more such parts may follow. A sequence, or a
-        string such as ``"0,10,100"``, means exactly these steps.
+        step up to 1000, then every hundredth from there, and the last one; several parts ``every:until`` may
+        precede the final number. A sequence, or a string such as ``"0,10,100"``, means exactly these steps.
     steps : int
         The last step, at least 1.
 
@@ -34,8 +34,8 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     Raises
     ------
     InputError
-        If `steps` is not a whole number of at least 1, or `record` has none of these forms, names a step
-        beyond the last, or names parts that do not increase.
+        If `steps` is not a whole number of at least 1, or `record` has none of these forms, lists a step
+        beyond the last, or has parts whose ends are not in increasing order.
 
     Examples
     --------
@@ -73,20 +73,8 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
     """Return a function that decides for each step whether to record it, for loops of unknown length.
 
-    Parameters
-    ----------
-    record : int, str or sequence of int
-        When to record, as in `recording_steps`.
-
-    Returns
-    -------
-    callable
-        Function of the number of a step that returns a bool.
-
-    Raises
-    ------
-    InputError
-        If `record` has none of these forms.
+    `record` is as in `recording_steps`, and an `InputError` refuses any other form. The function does not
+    know the last step, which its caller has to record in any case.
     """
     if isinstance(record, str) and (logarithmic := re.fullmatch(r"log(?::(\d+))?", record)):
         density = _density(logarithmic[1])
@@ -117,7 +105,7 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
 
 
 def _density(digits: str | None) -> int:
-    """Return how many frames a decade of steps gets, which ``"log:n"`` says and ``"log"`` leaves open."""
+    """Return the number of frames in a decade of steps: the n of ``"log:n"``, or the default of ``"log"``."""
     density = _number(digits or FRAMES_A_DECADE)
     if not 1 <= density <= LARGEST:
         raise InputError(f"record must ask for 1 to {LARGEST} frames in each decade, got 'log:{digits}'")

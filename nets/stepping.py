@@ -25,17 +25,18 @@ BATCH_BYTES = 2**26
 class Training:
     """Train an ensemble step by step, with rates that may be changed on the way.
 
-    Use `train` to train and record in one call, and this class to act between steps. While the rates do not
-    change, both give bit-identical results, however the steps are divided among calls.
+    Use `train` to train and record in one call, and this class to act between steps. As long as `set_rates`
+    is not called and `train` stops no member, both give bit-identical embeddings at each step, however the
+    steps are divided among calls of `advance`.
 
     Parameters
     ----------
     model : Model, optional
         Model to train, by default `ConstantAttention()`.
     runs : int, default 1
-        Number of members R, at least 1.
+        Number of members, at least 1.
     seed : int or numpy.random.SeedSequence, default 0
-        Member k is drawn from the k-th child of the seed, whatever the number of runs.
+        Member k, counted from 0, is drawn from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
         Number of the first member in the seed.
     run_numbers : sequence of int (runs,), optional
@@ -55,23 +56,26 @@ class Training:
     batch_size : int, optional
         Number of examples in each step; by default each step uses all training examples.
     train_fraction : float, default 0.8
-        Fraction of all examples to train on, greater than 0; the others are the validation set.
+        Fraction of all examples to train on, greater than 0; the others are the validation set. See `train`
+        for tasks with a test set, and for tasks that may be trained on as a whole.
     train_examples, validation_examples : sequence of int, optional
         Indices of the examples on which all members train or validate instead.
     shared : sequence of str, default ()
         Random streams that all members have in common: "embedding", "layers", "split", "targets", "noise".
     initial : mapping of str to array, optional
-        Initial parameters by name, to use instead of drawn ones.
+        Initial parameters by name, to use instead of drawn ones. Each has the shape of one member's
+        parameter, or a first axis of length `runs` before it.
     layer_scale, embedding_scale : float or sequence (runs,), default 1.0
         Factors by which the drawn layers and the drawn embedding are multiplied, greater than 0.
     dtype : {"float32", "float64"}, default "float32"
         Number type of the training.
     engine : {"auto", "fused", "torch"}, default "auto"
-        Engine that trains; "auto" is "fused" if possible.
+        Engine that trains; "auto" is "fused" if the model and the device allow it.
     device : str, default "auto"
-        "cpu", "cuda", or "auto", which is CUDA if it is available.
+        "cpu", a CUDA device such as "cuda" or "cuda:1", or "auto", which is CUDA if it is available.
     chunk : int, optional
-        Number of members whose activations PyTorch holds at the same time, by default as many as fit.
+        Number of members whose activations PyTorch holds at the same time, by default as many as fit into
+        half of the free memory. The fused engine ignores it.
 
     Attributes
     ----------
@@ -177,12 +181,20 @@ class Training:
         Parameters
         ----------
         until : int
-            Number of steps after which to end, counted from the start of the training.
+            Number of steps after which to end, counted from the start of the training. If as many have been
+            taken already, nothing is done.
 
         Yields
         ------
         int
             Number of steps taken so far, after each piece.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7))
+        >>> list(training.pieces(1))
+        [1]
         """
         while self.step < until:
             count, began = min(until - self.step, self._pace, self._most), monotonic()
@@ -202,12 +214,13 @@ class Training:
         Parameters
         ----------
         **rates : float or sequence of float, shape (runs,)
-            Any of `learning_rate`, `weight_decay`, `embedding_learning_rate` and `embedding_weight_decay`.
+            Any of `learning_rate`, `weight_decay`, `embedding_learning_rate` and `embedding_weight_decay`,
+            each at least 0. None makes a rate of the embedding equal to that of the layers.
 
         Raises
         ------
         InputError
-            If there is no such rate, or its value is out of range. The previous rates are kept then.
+            If there is no such rate, or a value is out of range. All previous rates are kept then.
 
         Examples
         --------
@@ -227,11 +240,14 @@ class Training:
 
     @property
     def embeddings(self) -> NDArray[Any]:
-        """Copy of the present embeddings, (runs, tokens, dim), in the number type of the training."""
+        """Copy of the present embeddings, (runs, tokens, dim), in the number type of the training.
+
+        For a model without an embedding, such as `ImageMLP`, they are the points that `train` records.
+        """
         return self.machine.point_sets()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the present loss and accuracy on a set, as `train` records them.
+        """Return the present loss and accuracy on a set, without a penalty on the embedding.
 
         Parameters
         ----------
@@ -243,12 +259,13 @@ class Training:
         loss : ndarray of float64, shape (runs,)
             Mean cross-entropy in nats, or mean squared error; NaN if the set is empty.
         accuracy : ndarray of float64, shape (runs,)
-            Fraction of correct answers, from 0 to 1; NaN if the set is empty.
+            Fraction of correct answers, from 0 to 1; NaN if the set is empty, and without meaning if the loss
+            is not finite.
 
         Raises
         ------
         InputError
-            If there is no such set.
+            If `part` is neither "train" nor "validation".
 
         Examples
         --------
@@ -266,6 +283,12 @@ class Training:
         -------
         Networks
             All members, with copies of their parameters.
+
+        Examples
+        --------
+        >>> import nets
+        >>> nets.Training(nets.ConstantAttention(7), runs=3).networks().logits().shape
+        (3, 7, 7, 7)
         """
         parameters = self.machine.parameters()
         return Networks(dataclasses.replace(self.ensemble, parameters=parameters), self._dtype)

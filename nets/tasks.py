@@ -30,8 +30,8 @@ class Task:
         there are any, they are the validation set, and other examples that are not used for training are left
         out.
     whole : bool, default False
-        Whether all examples may be used for training. The validation set is then empty, and its losses and
-        accuracies are NaN.
+        Whether all examples may be used for training. If they are, the validation set is empty, and its
+        losses and accuracies are NaN.
 
     Raises
     ------
@@ -80,7 +80,8 @@ class Task:
         Raises
         ------
         InputError
-            If no training example would be left, or no validation example although the task needs one.
+            If `fraction` is out of its range, if no training example would be left, or if no validation
+            example would be left although `whole` is false.
 
         Examples
         --------
@@ -89,6 +90,8 @@ class Task:
         22
         """
         fraction = number("train_fraction", fraction, above=0.0)
+        if fraction > 1:
+            raise InputError(f"train_fraction must be at most 1, got {fraction:g}")
         size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
         if self.whole and fraction == 1:
             return size
@@ -102,12 +105,13 @@ class Task:
     def split(self, fraction: float, generator: np.random.Generator) -> Split:
         """Draw a training set at random, and return it with its validation set.
 
-        The validation set is the examples that are held out, or all others if none are.
+        The validation set is the examples that are held out. If none are, it is all examples that are not
+        used for training.
 
         Parameters
         ----------
         fraction : float
-            Fraction of the examples to train on, greater than 0 and at most 1.
+            Fraction of the examples that are not held out, greater than 0 and at most 1.
         generator : numpy.random.Generator
             Source of the random choice.
 
@@ -119,7 +123,7 @@ class Task:
         Raises
         ------
         InputError
-            If no training example would be left, or no validation example although the task needs one.
+            As in `training_size`.
 
         Examples
         --------
@@ -141,7 +145,8 @@ class Task:
         train : sequence of int
             Indices of the training examples.
         validation : sequence of int, optional
-            Indices of the validation examples. By default they are those that are held out, or all others.
+            Indices of the validation examples. By default they are the examples that are held out, or, if
+            none are, all examples that are not used for training.
 
         Returns
         -------
@@ -151,7 +156,8 @@ class Task:
         Raises
         ------
         InputError
-            If a set is empty, repeats an example or names one that does not exist, or if the sets overlap.
+            If a given set is empty, repeats an example or names one that does not exist, if the sets overlap,
+            or if no validation example is left although `whole` is false.
 
         Examples
         --------
@@ -189,42 +195,26 @@ class Task:
 
 
 def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False) -> Task:
-    """Return the task of addition modulo `tokens`: pairs with the label (a + b) mod tokens.
+    """Return the task of addition modulo `tokens`: pairs of tokens a, b with the label (a + b) mod tokens.
 
-    Parameters
-    ----------
-    tokens : int
-        Number of tokens, which is the modulus.
-    ordered : bool, default False
-        Whether the pairs are all tokens² ordered ones (Ding et al. §2), or the unordered ones, a ≤ b (Musat
-        §3).
-    whole : bool, default False
-        Whether training may use all of them.
-
-    Returns
-    -------
-    Task
-        Inputs (examples, 2) and labels (examples,) of int64, and as many classes as tokens.
+    The pairs are all ordered ones (Ding et al. §2), or those with a ≤ b (Musat §3) unless `ordered`. If
+    `whole`, all of them may be used for training.
     """
     inputs = _pairs(tokens, ordered)
     return Task(inputs, inputs.sum(axis=1) % tokens, tokens, whole=whole)
 
 
 def addition(tokens: int) -> Task:
-    """Return the task of plain addition (Liu §2): pairs a ≤ b with the label a + b.
+    """Return the task of plain addition (Liu et al. §2): pairs of tokens a ≤ b with the label a + b.
 
-    For `tokens` tokens p, the task has p (p + 1)/2 examples, (examples, 2) of int64, and 2p - 1 classes, one
-    for each sum.
+    The labels are 0 to 2 (tokens - 1), one for each sum.
     """
     inputs = _pairs(tokens, ordered=False)
     return Task(inputs, inputs.sum(axis=1), 2 * tokens - 1)
 
 
 def group_products(group: FiniteGroup) -> Task:
-    """Return the task of a group (Liu, Appendix H): all ordered pairs with the label a ∘ b.
-
-    A `group` of order n gives n² examples, (examples, 2) of int64, and n classes, one for each element.
-    """
+    """Return the task of a group (Liu et al., Appendix H): all ordered pairs a, b with the label a ∘ b."""
     inputs = _pairs(group.order, ordered=True)
     return Task(inputs, group.table[inputs[:, 0], inputs[:, 1]].astype(np.int64), group.order)
 

@@ -70,7 +70,8 @@ def train(
 
     Members differ in their seed: embedding, layers, training set, targets and noise are drawn for each member
     from separate random streams. Rates and scales may differ too: each is one number, or a sequence with one
-    number for each member.
+    number for each member. A model without an embedding, such as `ImageMLP`, uses the rates of the embedding
+    for the layers that its attribute `encoder` names.
 
     Parameters
     ----------
@@ -78,11 +79,11 @@ def train(
         What to train; it may be a `nets.Model` of your own. By default it is `ConstantAttention()`, the model
         of Musat §3.
     runs : int, default 1
-        Number of members R, at least 1.
+        Number of members, at least 1.
     steps : int, default 2000
         Number of optimizer steps, at least 1. With the full batch, a step is an epoch.
     seed : int or numpy.random.SeedSequence, default 0
-        Member k is drawn from the k-th child of the seed, whatever the number of runs.
+        Member k, counted from 0, is drawn from the k-th child of the seed, whatever the number of runs.
     first_run : int, default 0
         The ensemble holds the members `first_run … first_run + runs - 1` of the seed.
     run_numbers : sequence of int (runs,), optional
@@ -104,16 +105,18 @@ def train(
         Number of examples in each step; batches are drawn again in each epoch. By default each step uses all
         training examples.
     train_fraction : float, default 0.8
-        Fraction of all examples to train on, greater than 0; the others are the validation set. It must leave
-        a validation example, except for `TwoLayer`. A test set that comes with the data does not count.
+        Fraction of all examples to train on, greater than 0; the others are the validation set. Only
+        `TwoLayer`, and tasks of your own with ``whole=True``, may leave none. A test set that comes with the
+        data is the validation set instead, and the fraction is one of the remaining examples.
     train_examples, validation_examples : sequence of int, optional
-        Indices of the examples on which all members train or validate instead. If only the former are given,
-        all others are the validation set.
+        Indices of the examples on which all members train or validate instead. By default the members
+        validate on the test set of the data, if it has one, or else on all other examples.
     shared : sequence of str, default ()
         Streams that all members draw from the first child of the seed instead of their own: "embedding",
         "layers", "split", "targets", "noise". With ``("embedding",)`` only the initial embedding is the same.
     initial : mapping of str to array, optional
-        Initial parameters to use instead of drawn ones, for one member or for all: ``{"embedding": E}``.
+        Initial parameters to use instead of drawn ones, such as ``{"embedding": E}``. Each has the shape of
+        one member's parameter, or a first axis of length `runs` before it.
     layer_scale, embedding_scale : float or sequence (runs,), default 1.0
         Factors by which the drawn layers and the drawn embedding are multiplied, greater than 0. `initial` is
         not scaled.
@@ -122,17 +125,18 @@ def train(
         up to 100 and then every fiftieth, or a list of steps; see `recording_steps`.
     observables : sequence of str
         What to record besides the embeddings. The default is "train_loss", "train_accuracy",
-        "validation_loss" and "validation_accuracy". There are also "weight_norm" and "bias_norm" (mean
-        absolute value in the first hidden layer, Musat Fig. 6), "quality" (representation quality index),
-        "gradient" (of the training loss with respect to the embedding), and "layers" (all other parameters,
-        for `networks`). Networks that add modulo their tokens also have "neuron_frequency" and
-        "neuron_purity" (of each neuron of the first layer; see `analysis.neuron_spectrum`), and
-        "restricted_loss" and "excluded_loss" (on all pairs and on training pairs, by the key frequencies of
-        the step; see `analysis.restricted_loss`).
+        "validation_loss" and "validation_accuracy". Every model also has "layers" (all parameters except the
+        embedding, for `networks`). Models with an embedding have "gradient" (of the training loss with
+        respect to it), and those that learn an operation have "quality" (representation quality index).
+        Models with a hidden dense layer have "weight_norm" and "bias_norm" (mean absolute value in the first
+        one, Musat Fig. 6). Models that learn modular addition by cross-entropy have "restricted_loss" and
+        "excluded_loss" (on all pairs and on training pairs, by the key frequencies of the step; see
+        `analysis.restricted_loss`). Except for transformers, these models also have "neuron_frequency" and
+        "neuron_purity" (of each neuron of the first layer; see `analysis.neuron_spectrum`).
     thresholds : mapping of str to float, optional
-        Thresholds of "train_accuracy", "validation_accuracy" or "quality". The first checked step at or above
-        the value is recorded as ``steps_to_<name>``, which is NaN before that step and if it is never
-        reached.
+        Thresholds, from 0 to 1, of "train_accuracy", "validation_accuracy" or "quality". The first checked
+        step at or above the value is recorded as ``steps_to_<name>``, which is NaN before that step and if it
+        is never reached.
     track : int, optional
         Number of steps from one check of the thresholds to the next. They are also checked at every recorded
         step and at step 0. By default they are otherwise checked only after the last step.
@@ -147,12 +151,13 @@ def train(
         Number type of the training and of the recorded embeddings.
     engine : {"auto", "fused", "torch"}, default "auto"
         "fused" runs compiled kernels on a CPU, one member in each thread, for models that have an
-        architecture. "torch" runs PyTorch with all members as one batch. "auto" is fused if possible. The two
-        differ by rounding.
+        architecture. "torch" runs PyTorch with all members as one batch. "auto" is "fused" if the model and
+        the device allow it. The results of the two engines differ by rounding.
     device : str, default "auto"
-        "cpu", "cuda", or "auto", which is CUDA if it is available.
+        "cpu", a CUDA device such as "cuda" or "cuda:1", or "auto", which is CUDA if it is available.
     chunk : int, optional
-        Number of members whose activations PyTorch holds at the same time, by default as many as fit.
+        Number of members whose activations PyTorch holds at the same time, by default as many as fit into
+        half of the free memory. The fused engine ignores it.
     keep_start : bool, default True
         Whether to keep the initial state of each member in `Trajectory.start`: its parameters
         ("parameter.NAME"), "train_examples", "validation_examples" and, under a squared error, "targets".
@@ -163,8 +168,9 @@ def train(
     overwrite : bool, default False
         Whether to replace an existing or unfinished file.
     resume : bool, default False
-        Whether to continue the unfinished ``out.partial`` of the same configuration. The result is
-        bit-identical to that of an uninterrupted run.
+        Whether to continue the unfinished ``out.partial`` of the same configuration, or to return a complete
+        `out` of it. Without either file, the run starts from its beginning. The result is bit-identical to
+        that of an uninterrupted run.
     callback : callable, optional
         Function that is called as ``callback(step, time, positions, observables)`` after each recorded frame,
         with its embeddings and its observables, which must not be changed. If it raises `StopIteration`, the
@@ -176,24 +182,26 @@ def train(
     Returns
     -------
     Trajectory
-        `positions` (runs, frames, tokens, dim) are the embeddings after that many steps; the observables
-        (runs, frames, ...) belong to the same parameters. Losses are in nats or mean squares, and accuracies
-        are fractions. `status` is 0 while a member trains, 1 after it has been stopped, and 2 after its loss
-        was not finite. The frames of a diverged member hold NaN.
+        `positions` (runs, frames, tokens, dim) are the embeddings at the recorded steps; a model without an
+        embedding, such as `ImageMLP`, defines its own. The observables (runs, frames, ...) belong to the same
+        parameters. Losses are in nats or mean squares, and accuracies are fractions. `status` is 0 while a
+        member trains, 1 after it has been stopped, and 2 after its loss or its embedding was found not to be
+        finite. The positions and measured values of such a diverged member are NaN.
 
     Raises
     ------
     InputError
-        If an argument is invalid. Nothing is written then.
+        If an argument is invalid, if the unfinished run has another configuration, or if `stop` returns
+        another shape. Nothing is written, except in this last case.
     OutputError
         If `out` exists or cannot be written.
     FileFormatError
-        If a run is resumed and its checkpoint is damaged, or images of the model cannot be read.
+        If a run is resumed, and its checkpoint or its unfinished file is damaged.
 
     Warns
     -----
     RuntimeWarning
-        If the loss of a member is not finite.
+        If the loss or the embedding of a member is not finite.
 
     Examples
     --------

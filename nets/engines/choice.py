@@ -103,7 +103,7 @@ def optimiser(
     InputError
         If a value is out of its range.
     """
-    if len(betas) != 2 or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
+    if np.shape(betas) != (2,) or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
         raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
     if embedding_learning_rate is None:
         embedding_learning_rate = learning_rate
@@ -128,7 +128,7 @@ def choose_engine(
     Parameters
     ----------
     name : {"auto", "fused", "torch"}
-        Which engine; "auto" is the fused one if it is possible.
+        Which engine; "auto" is "fused" if the model has an architecture and the device is a CPU.
     ensemble : Ensemble
         Networks to train.
     settings : Optimizer
@@ -136,7 +136,7 @@ def choose_engine(
     dtype : {"float32", "float64"}
         Number type.
     device : str
-        "auto", "cpu", or a CUDA device such as "cuda" or "cuda:1".
+        "cpu", a CUDA device such as "cuda" or "cuda:1", or "auto", which is CUDA if it is available.
     chunk : int or None
         Largest number of members whose activations PyTorch holds at once; None lets it choose.
 

@@ -37,7 +37,7 @@ class Optimizer:
     epsilon : float
         Constant ε of AdamW.
     kind : {"adamw", "sgd"}
-        Which of the two it is.
+        Name of the optimizer.
     """
 
     learning_rate: NDArray[np.float64]
@@ -131,35 +131,7 @@ def draw(
     layer_scale: Any = 1.0,
     embedding_scale: Any = 1.0,
 ) -> Ensemble:
-    """Draw the members of an ensemble from separate random streams.
-
-    Parameters
-    ----------
-    model : Model
-        Model of all members.
-    runs : int
-        Number of members, at least 1.
-    seed : int or numpy.random.SeedSequence
-        Seed of the ensemble; each member is drawn from one of its children.
-    first_run : int, default 0
-        Number of the child of the first member.
-    run_numbers : sequence of int, optional
-        Number of the child of each member, in place of ``first_run, first_run + 1, …``.
-    train_fraction : float, default 0.8
-        Fraction of the examples to train on, greater than 0 and at most 1.
-    train_examples, validation_examples : sequence of int, optional
-        Indices of the examples of all members, in place of random ones.
-    shared : sequence of str, default ()
-        Names among `STREAMS` that all members draw from the first child of the seed.
-    initial : mapping of str to array_like, optional
-        Parameters (...) or (runs, ...) by name, in place of drawn ones.
-    layer_scale, embedding_scale : float or array_like, shape (runs,), default 1.0
-        Factors of the drawn layers and of the drawn embedding, greater than 0.
-
-    Returns
-    -------
-    Ensemble
-        Initial parameters, training and validation sets, targets and noise of each member.
+    """Draw the members of an ensemble from separate random streams; the arguments are those of `nets.train`.
 
     Raises
     ------
@@ -240,18 +212,18 @@ def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -
     Parameters
     ----------
     ensemble : Ensemble
-        Networks that are trained.
+        The members, whose training sets and seeds are used.
     batch_size : int or None
         Number of examples in a batch; None for all.
     step : int
-        Number of the first step.
+        Number of steps that were taken before.
     count : int
-        Number of steps.
+        Number of steps to draw batches for.
 
     Returns
     -------
     ndarray of int32, shape (runs, count, batch_size), or None
-        Places in the training set; None if the batch is the full set.
+        Places of the examples in the training set of each member; None if the batch is the full set.
     """
     size = ensemble.train.shape[1]
     if batch_size is None or batch_size == size:

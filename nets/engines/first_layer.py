@@ -13,7 +13,7 @@ Integers = NDArray[Any]
 SUM, CONCATENATE, PRODUCT, DATA = range(4)
 CROSS_ENTROPY, SQUARED_ERROR = range(2)
 BLOCK = 128
-"""Number of examples in a block; 128 rows of 100 numbers take 50 kB in float32, and a step needs about 8."""
+"""Number of examples in a block. A step needs about 8 arrays of a block, of 50 kB for 100 float32 columns."""
 
 
 class Shape(NamedTuple):
@@ -142,29 +142,10 @@ def gather(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write the first layer of some examples to an array, as a sum of tabulated rows.
+    """Write the first layer of some examples to `out` (rows, width), before the activation.
 
-    `tabulate` has multiplied the embedding of each token by the weights, so a sum of two rows replaces a
-    product.
-
-    Parameters
-    ----------
-    member : int
-        Number of the member in the ensemble.
-    row : ndarray, shape (numbers,)
-        Parameters of this member, of which the bias is read.
-    shape, sizes : Shape, and ndarray of int64, shape (layers + 1,)
-        Sizes and options of the network, and widths of the layers.
-    examples : Examples
-        Training data, of which the tokens are read.
-    batch : ndarray of int32, shape (size,)
-        Examples of a mini-batch; an empty one stands for all examples.
-    start : int
-        Place in the batch of the first example.
-    scratch : Scratch
-        Working memory, whose `tables` are read.
-    out : ndarray, shape (rows, width)
-        Array that is filled, with one row for each example from `start` on.
+    `tabulate` has multiplied the embedding of each token by the weights, so a row is the sum of two rows of
+    the tables and the bias. The arguments are as in `copy`.
     """
     rows, width = out.shape
     bias = piece(row, shape.tokens * shape.dim + sizes[0] * width, width)
@@ -190,29 +171,10 @@ def multiply(
     scratch: Scratch,
     out: Array,
 ) -> None:
-    """Write the products of the embedding matrices of both tokens of some examples to an array.
+    """Write the products of the embedding matrices of both tokens of some examples to `out` (rows, dim).
 
-    The embedding of a token is a square matrix, and a row of the result is the product of the matrices of the
-    first and of the second token, row by row.
-
-    Parameters
-    ----------
-    member : int
-        Number of the member in the ensemble.
-    row : ndarray, shape (numbers,)
-        Parameters of this member, which begin with the embedding.
-    shape : Shape
-        Sizes and options of the network; `dim` is the square of the side of a matrix.
-    sizes, scratch
-        Not used.
-    examples : Examples
-        Training data, of which the tokens are read.
-    batch : ndarray of int32, shape (size,)
-        Examples of a mini-batch; an empty one stands for all examples.
-    start : int
-        Place in the batch of the first example.
-    out : ndarray, shape (rows, sizes[0])
-        Array that is filled, with one row for each example from `start` on.
+    The embedding of a token holds the dim entries of a square matrix, one row of the matrix after the other,
+    and so does each row of `out`. The arguments are as in `copy`.
     """
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)
@@ -250,19 +212,19 @@ def copy(
     member : int
         Number of the member in the ensemble.
     row : ndarray, shape (numbers,)
-        Parameters of this member; not used here, because data have no embedding.
+        Parameters of this member, which begin with the embedding if there is one.
     shape : Shape
-        Sizes and options of the network; not used here.
+        Sizes and options of the network.
     sizes : ndarray of int64, shape (layers + 1,)
-        Widths of the layers; not used here.
+        Number of inputs of the first layer, then widths of the layers.
     examples : Examples
-        Training data. The rows of `data` that belong to the member's inputs are copied.
+        Training data.
     batch : ndarray of int32, shape (size,)
         Examples of a mini-batch; an empty one stands for all examples.
     start : int
-        Place in the batch of the first example to copy.
+        Place in the batch of the first example.
     scratch : Scratch
-        Working memory; not used here.
+        Working memory.
     out : ndarray, shape (rows, sizes[0])
         Array that is filled, with one row for each example from `start` on.
     """
@@ -289,26 +251,9 @@ def scatter(
 ) -> None:
     """Add the gradient of a block with respect to the first layer to the gradients of the tables.
 
-    From these, `untabulate` makes the gradients of the weights and of the embedding.
-
-    Parameters
-    ----------
-    member : int
-        Number of the member in the ensemble.
-    shape : Shape
-        Sizes and options of the network.
-    examples : Examples
-        Training data, of which the tokens are read.
-    batch : ndarray of int32, shape (size,)
-        Examples of a mini-batch; an empty one stands for all examples.
-    start : int
-        Place in the batch of the first example of the block.
-    flow : ndarray, shape (rows, width)
-        Gradient of the block with respect to the output of the first layer.
-    scratch : Scratch
-        Working memory, to whose `drifts` the gradient is added.
-    row, gradient, sizes, product
-        Not used.
+    The latter are `scratch.drifts`, from which `untabulate` computes the gradients of the weights and of the
+    embedding. `flow` (rows, width) is the gradient with respect to the output of the first layer. The other
+    arguments are as in `by_factors`.
     """
     rows, width = flow.shape
     left = matrix(scratch.drifts[0], 0, shape.tokens, width)
@@ -375,7 +320,7 @@ def by_factors(
     member, row, shape, sizes, examples, batch, start, scratch
         As in `copy`; `scratch.turned` holds the transposed weights.
     gradient : ndarray, shape (numbers,)
-        Row of the gradient, to which the embedding's part is added.
+        Gradient of this member, to which the gradient of the embedding is added.
     flow : ndarray, shape (rows, width)
         Gradient with respect to the output of the first layer.
     product : int
@@ -384,7 +329,7 @@ def by_factors(
     rows, width = flow.shape
     dim = shape.dim
     side = int(math.sqrt(dim) + 0.5)
-    lower = matrix(scratch.flows[0], 0, rows, dim)  # layer 0: the other one holds `flow`
+    lower = matrix(scratch.flows[0], 0, rows, dim)  # the second array of `flows` holds `flow`
     lower[:] = 0
     call(product, (flow, False, matrix(scratch.turned, shape.tokens * dim, width, dim), lower, 0))
     for n in range(rows):

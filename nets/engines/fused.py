@@ -20,7 +20,7 @@ COMBINE = {
     "data": first_layer.DATA,
 }
 TASKS_A_THREAD = 4
-"""Number of tasks per thread, so that a core that other programs use takes fewer of them."""
+"""Number of tasks per thread, so that a thread takes fewer of them if other programs use its core."""
 
 
 class FusedEngine:

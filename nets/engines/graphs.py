@@ -28,11 +28,11 @@ class CapturedStep:
         self._graph: torch.cuda.CUDAGraph | None = None
 
     def take(self, step: Callable[[], None]) -> None:
-        """Take `step` once, by calling it or by replaying its kernels.
+        """Take `step` once, by calling the function or by replaying the kernels that it launched.
 
-        The function must do the same each time, without waiting for the device. It may only read and write
-        tensors of the device that stay at their addresses. Numbers that change from step to step must be read
-        from a tensor.
+        The function must launch the same kernels each time, without waiting for the device. It may only read
+        and write tensors of the device that stay at their addresses. Numbers that change from step to step
+        must be read from a tensor.
         """
         if self._warm_ups:
             self._warm_ups -= 1

@@ -154,8 +154,8 @@ def cross_entropy_gradient(
 ) -> None:
     """Write the gradient of the mean cross-entropy with respect to a block of logits to an array.
 
-    Probabilities below the normal numbers of the type become 0. Processors multiply subnormal numbers ten
-    times slower, and networks that are sure of their answers would train as much slower.
+    Contributions of probabilities that are below the normal numbers of the type become 0. Processors multiply
+    subnormal numbers ten times slower, and would do so if networks are sure of their answers.
 
     Parameters
     ----------

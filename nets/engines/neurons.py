@@ -1,8 +1,8 @@
-"""The fused step of the two-layer network `W_out σ(W_in[a] + W_in[b])`, whose first layer needs no product.
+"""The fused step of the two-layer network `σ(W_in[a] + W_in[b]) W_out`, whose first layer needs no product.
 
 The parameters of a member are one row of numbers: the input weights (tokens, hidden), then the output weights
 (hidden, outputs). The pairs (a, b) and (b, a) have the same activations. A full batch therefore computes each
-unordered pair once and weights it by its multiplicity: of all p² pairs, p (p + 1) / 2 are computed.
+unordered pair once and weights it by its multiplicity: of all p² pairs of p tokens, only p (p + 1) / 2.
 """
 
 from typing import Any, NamedTuple
@@ -153,9 +153,8 @@ def calls_for(
 ) -> Calls:
     """Compile the kernels of a step that are not compiled yet, and return their addresses.
 
-    They are compiled for the types of the arguments. `shape` and `sizes` (2,) describe the network, `pairs`
-    are its training data, `scratch` is what `room_for` returns, and `betas` (3,) are the decay rates of the
-    moments and epsilon. `activation` is the name of the function of the neurons.
+    The arguments are as in `evaluate`, and only the types of arrays matter. `betas` (3,) are the decay rates
+    of the moments and epsilon. `activation` is the name of the function of the neurons.
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     calls = Calls()

@@ -17,7 +17,7 @@ Integers = NDArray[Any]
 LINE = 64
 TILE_ROWS = 6
 VECTOR_BYTES = 64 if get_host_cpu_features().get("avx512f") else 32
-"""Size of a register. With AVX2, a vector of 64 bytes would take two, and the sums of a tile would spill."""
+"""Size of a vector register. With AVX2, a vector of 64 bytes would take two, and sums would be spilled."""
 
 
 def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
@@ -55,11 +55,11 @@ def tile(
     this matrix, element by element, replaces the values in `out`. All arrays have contiguous rows. Kernels
     call the result with A, B, `out`, and the first row and column of the tile, which has `rows` rows.
 
-    Twelve vectors of sums stay in registers while the loop runs over the inner dimension. Each turn loads two
-    vectors of B and six numbers of A for twelve fused products, so that arithmetic limits the speed. Rows
-    beyond the last one repeat it; columns beyond the last one are masked. Without such columns, `masked` may
-    be false, because masked stores are slow if few products precede them. The order of the sum does not
-    depend on the size of the vectors.
+    With two vectors and six rows, twelve vectors of sums stay in registers while the loop runs over the inner
+    dimension. Each turn loads two vectors of B and six numbers of A for twelve fused products, so that
+    arithmetic limits the speed. Rows beyond the last one of `out` repeat that row, and columns beyond the
+    last one are masked. If there are no such columns, `masked` may be false; masked stores are slow if few
+    products precede them. The order of the sum does not depend on the size of the vectors.
 
     Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
     on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS

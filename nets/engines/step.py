@@ -58,7 +58,7 @@ def calls_for(
 ) -> Calls:
     """Compile the kernels of a step that are not compiled yet, and return their addresses.
 
-    `shape` and `sizes` are as in `gradients`, and `betas` as in `train_members`; arrays only give types.
+    The arguments are as in `gradients` and `train_members`. Only the types of arrays matter.
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()
@@ -160,7 +160,7 @@ def train_members(
     examples, scratch : tuple
         Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
     batches : ndarray of int32, shape (runs, count, size)
-        Examples of each step; its size is 0 for the full batch.
+        Places of the examples of each step in the training set; `size` is 0 for the full batch.
     step, count : int
         Number of steps that were taken before, and number of steps to take.
     rates : ndarray of float64, shape (runs, 4)
@@ -206,7 +206,7 @@ def gradients(
     shape : Shape
         Sizes and options of the network.
     sizes : ndarray of int64, shape (layers + 1,)
-        Widths of the layers.
+        Number of inputs of the first layer, then widths of the layers.
     examples, scratch : tuple
         Training data and working memory, of the types that the kernel `calls.gradient` was compiled for.
     calls : Calls
@@ -264,10 +264,10 @@ def evaluate(
 
 @inner_kernel()
 def _turn(row: Array, start: int, halves: int, sizes: Integers, out: Array) -> None:
-    """Transpose the weights through which gradients pass, from position `start` of a member's row.
+    """Write the transposed weights of all layers, which begin at `start` of a member's `row`, to `out`.
 
-    The weights of the first layer are transposed as a whole, in two `halves` if its input is a concatenation,
-    or not at all.
+    Those of the first layer are transposed as a whole if `halves` is 1, as two halves if it is 2 (for a
+    concatenation), and not at all if it is 0.
     """
     for layer in range(len(sizes) - 1):
         inputs, width = sizes[layer], sizes[layer + 1]

@@ -294,8 +294,8 @@ class BatchedEngine:
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
         if cuda and need > free / 2:
             raise InputError(
-                f"runs need {need / 2**30:.1f} GiB of activations each, and the device has "
-                f"{free / 2**30:.1f} GiB free; use batches (batch_size) or the CPU"
+                f"activations of one run must fit into {free / 2**31:.1f} GiB, half of the free memory of "
+                f"the device, got {need / 2**30:.1f} GiB; use batches (batch_size) or the CPU"
             )
         return max(1, min(runs, int(free / 2 / max(need, 1))))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from physics.errors import InputError
 from physics.theory.groups import as_group, symmetric
 from physics.theory.system import EffectiveTheory
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class ConstantAttention(DenseModel):
@@ -30,11 +27,11 @@ class ConstantAttention(DenseModel):
     Parameters
     ----------
     tokens : int, default 17
-        Number of tokens N, which is also the modulus; at least 3.
+        Number of tokens, which is also the modulus; at least 3.
     dim : int, default 2
-        Dimension D of the embedding, at least 1.
+        Dimension of the embedding, at least 1.
     hidden : int, default 32
-        Width H of the hidden layer, at least 1.
+        Width of the hidden layer, at least 1.
     initialisation : str, default "pytorch"
         Distribution of the initial weights: "pytorch" (uniform on ±1/√inputs, for biases too, as in the
         paper), or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of
@@ -78,16 +75,16 @@ class ConstantAttention(DenseModel):
 
 @dataclass(frozen=True)
 class EmbeddingMLP(DenseModel):
-    """Dense layers on the concatenation `[E_a, E_b]`, for modular addition (Ding et al. §2, Appendix E).
+    """Dense layers on two concatenated embeddings, for modular addition (Ding et al. §2, Appendix E).
 
     Parameters
     ----------
     tokens : int, default 59
-        Number of tokens p, which is also the modulus; at least 3.
+        Number of tokens, which is also the modulus; at least 3.
     dim : int, default 128
-        Dimension d of the embedding, at least 1.
+        Dimension of the embedding, at least 1.
     hidden : sequence of int, default (100, 100)
-        Width of each hidden layer; at least one layer.
+        Width of each hidden layer, at least 1; at least one layer.
     initialisation : str, default "pytorch"
         Distribution of the initial weights: "pytorch" (uniform on ±1/√inputs, for biases too), or
         "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero. The
@@ -95,8 +92,8 @@ class EmbeddingMLP(DenseModel):
     activation : {"silu", "relu", "tanh", "asinh"}, default "silu"
         Function after each hidden layer.
     even : float, default 0.0
-        Weight λ, at least 0, of the even part of SiLU, which can be added to an odd activation: the function
-        is then tanh(x) + λ (x/2) tanh(x/2), or asinh(x) + λ (x/2) tanh(x/2).
+        Weight λ, at least 0, of the even part of SiLU. It can be added to "tanh" and "asinh", which are odd:
+        the function is then tanh(x) + λ (x/2) tanh(x/2), or asinh(x) + λ (x/2) tanh(x/2).
 
     Raises
     ------
@@ -156,25 +153,26 @@ class EmbeddingMLP(DenseModel):
 class ToyAddition(DenseModel):
     """Decoder of the sum of two embeddings, for addition without a modulus (Liu et al. §2, Appendix G).
 
-    Dense layers with tanh follow the sum E_a + E_b. This is the model on which Liu et al. base their
+    Dense layers with tanh follow the sum of the embeddings. This is the model on which Liu et al. base their
     effective theory.
 
     Parameters
     ----------
     tokens : int, default 10
-        Number of symbols p, at least 3. Sums are not reduced modulo p.
+        Number of tokens p, at least 3. Sums are not reduced modulo p.
     dim : int, default 1
         Dimension of the embedding, at least 1.
     hidden : sequence of int, default (200, 200)
-        Width of each hidden layer of the decoder; at least one layer.
+        Width of each hidden layer of the decoder, at least 1; at least one layer.
     outputs_dim : int, default 30
-        Length of the random targets of the regression, at least 1.
+        Length of the random targets of the regression, at least 1. The classification ignores it.
     kind : {"regression", "classification"}, default "regression"
         Kind of task. "regression" has the squared error to fixed, normally distributed targets, one for each
-        sum, and predicts the sum with the nearest target. "classification" has the cross-entropy over the 2p
-        - 1 sums.
+        sum, and predicts the sum with the nearest target. "classification" has the cross-entropy over the
+        2p - 1 sums.
     scale : float, default 1.0
-        Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
+        Width of the interval from -scale/2 to scale/2 from which embeddings are drawn uniformly, greater
+        than 0.
     initialisation : str, default "pytorch"
         Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
         or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
@@ -258,14 +256,15 @@ class GroupDecoder(DenseModel):
         Number of rows and of columns of each matrix, at least 1. The recorded embeddings have side²
         components.
     hidden : sequence of int, default (200, 200)
-        Width of each hidden layer of the decoder; at least one layer.
+        Width of each hidden layer of the decoder, at least 1; at least one layer.
     outputs_dim : int, default 30
         Length of the random targets, at least 1.
     scale : float, default 0.1
-        Width of the interval ±scale/2 from which embeddings are drawn uniformly, greater than 0.
+        Width of the interval from -scale/2 to scale/2 from which embeddings are drawn uniformly, greater
+        than 0.
     embedding_penalty : float, default 1e-3
-        Factor of the mean magnitude of the embedding's components, which is added to the squared error as in
-        the published code; 0 for none.
+        Factor, at least 0, of the mean magnitude of the embedding's components, which is added to the squared
+        error as in the published code.
     initialisation : str, default "pytorch"
         Distribution of the initial weights of the decoder: "pytorch" (uniform on ±1/√inputs, for biases too),
         or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero.
@@ -312,7 +311,7 @@ class GroupDecoder(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """Multiplication in the group: all ordered pairs with the label a ∘ b."""
+        """Multiplication in the group: all ordered pairs of elements a and b with their product as label."""
         return group_products(self.group)
 
     @cached_property
@@ -346,9 +345,9 @@ class GroupDecoder(DenseModel):
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:
-    """Return the widths of hidden layers as a tuple of int, each of at least 1.
+    """Return widths of hidden layers as a tuple of int.
 
-    An `InputError` names `hidden` if `value` is not a sequence, is empty, or holds something else.
+    An `InputError` refuses anything but a non-empty sequence of whole numbers of at least 1.
     """
     widths = tuple(whole_number("hidden", width, 1) for width in value) if isinstance(value, Sequence) else ()
     if not widths:

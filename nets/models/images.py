@@ -77,10 +77,10 @@ class ImageMLP(DenseModel):
         the data is the validation set. The digits have none, so the images that are not used for training are
         the validation set.
     hidden : sequence of int, default (200, 200)
-        Width of each hidden layer; at least one layer. With the output, the default has the paper's depth of
-        3.
+        Width of each hidden layer, at least 1; at least one layer. With the output, the default has the
+        paper's depth of 3.
     classes : int, default 10
-        Number of classes, at least 3.
+        Number of classes, at least 3. Labels must be from 0 to ``classes - 1``.
     initialisation : str, default "pytorch"
         Distribution of the initial weights: "pytorch" (uniform on ±1/√inputs, for biases too), or
         "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" with biases of zero. The
@@ -95,7 +95,7 @@ class ImageMLP(DenseModel):
     InputError
         If a value is out of its range.
     FileFormatError
-        If the images cannot be read or do not have this fingerprint.
+        If the images cannot be read, do not have the fingerprint `digest`, or have other labels.
 
     Notes
     -----
@@ -237,7 +237,7 @@ def load_images(data: str, classes: int) -> Images:
     ------
     FileFormatError
         If a file is missing, damaged, in another format, of a size that does not match the others, or has
-        labels out of range.
+        labels out of range. The digits need an installed scikit-learn.
     """
     if data == DIGITS:
         return _digits(classes)

@@ -22,7 +22,8 @@ class Model(ABC):
 
     A model is a frozen dataclass, and its fields are stored in trajectories. The fields `tokens` and `dim`
     are the shape of the recorded positions. A model must define `task`, `loss`, `initial` and `outputs`;
-    everything else has a default. The guide shows how to write your own (docs/guide/own_models.md).
+    everything else has a default. The defaults of `encoder` and `point_sets` require that one parameter is
+    called "embedding". The guide shows how to write your own model (docs/guide/own_models.md).
 
     Examples
     --------
@@ -53,7 +54,10 @@ class Model(ABC):
     dim: int
 
     encoder: ClassVar[tuple[str, ...]] = (EMBEDDING,)
-    """Names of the first parameters, which train with the embedding's rates; all others are the decoder."""
+    """Names of the first parameters of `initial`, which train with the embedding's rates in `nets.train`.
+
+    All other parameters are the decoder, which trains with the rates of the layers.
+    """
 
     @property
     @abstractmethod
@@ -79,7 +83,7 @@ class Model(ABC):
         Returns
         -------
         dict of ndarray of float64
-            Parameters by name. If there is an "embedding", it comes first and has the shape (tokens, dim).
+            Parameters by name, those of `encoder` first. An "embedding" has the shape (tokens, dim).
         """
 
     @abstractmethod
@@ -152,7 +156,7 @@ class Model(ABC):
             object.__setattr__(self, name, value)
 
     def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
-        """Return the points that are recorded as positions; by default, the embeddings.
+        """Return the points that are recorded as positions; by default, the parameter "embedding".
 
         Parameters
         ----------
@@ -172,8 +176,9 @@ class Model(ABC):
 class DenseModel(Model):
     """Base class of models that both engines can train: an embedding, and dense layers after it.
 
-    A subclass is a frozen dataclass that defines `task` and `architecture`, and has a field `initialisation`.
-    The loss, the initial parameters and the outputs follow from the architecture.
+    A subclass is a frozen dataclass with the fields `tokens`, `dim` and `initialisation`, which defines
+    `task` and `architecture`. The loss, the initial parameters and the outputs follow from these. A subclass
+    without an embedding, such as `ImageMLP`, also defines `initial`, `encoder` and `point_sets`.
 
     Examples
     --------
@@ -209,7 +214,7 @@ class DenseModel(Model):
 
     @property
     def activation_numbers(self) -> int:
-        """Count of numbers that PyTorch keeps for one example of one member during training.
+        """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
         It is three times the sum of the widths of all layers, for the input, the output and the gradient of
         each. The PyTorch engine divides the free memory by it to decide how many members it computes at once.

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class TokenTransformer(Model):
     """A decoder-only transformer on the two tokens of modular addition (Liu et al. §4.2).
 
-    Each token is embedded. Then follow blocks of attention and of a feed-forward layer. Each of these parts
-    has a layer norm before it, and its output is added to its input. The two outputs of the last block are
-    concatenated and mapped to the classes by a linear layer.
+    Each token is embedded. Then follow blocks, each of which has two parts: attention and a feed-forward
+    layer. A layer norm precedes each part, and the output of a part is added to its input. The two outputs of
+    the last block, one for each token, are concatenated and mapped to the classes by a linear layer.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class TokenTransformer(Model):
     causal : bool, default True
         Whether the first token is kept from attending to the second.
     initialisation : str, default "pytorch"
-        Distribution of the initial weights: "pytorch", as in its `TransformerEncoderLayer` and `Linear`; or
-        "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" for all weights, with biases
-        of zero. The embedding is standard normal.
+        Distribution of the initial weights: "pytorch", as in PyTorch's `TransformerEncoderLayer` and
+        `Linear`; or "kaiming_uniform", "kaiming_normal", "xavier_uniform" or "xavier_normal" for all weights,
+        with biases of zero. The embedding is standard normal, and layer norms begin with gains of 1.
 
     Raises
     ------
@@ -53,15 +53,15 @@ class TokenTransformer(Model):
 
     Notes
     -----
-    The paper states p, the dimension, the concatenation, and that the blocks have dropout. All other defaults
-    are those of its published code: two blocks of one head, feed-forward layers as wide as the embedding,
-    ReLU, and no layer norm at the end. Dropout acts on attention weights, on hidden units and on the output
-    of each part. There is no positional encoding, because the concatenation distinguishes a from b. The code
-    has no causal mask, although the paper calls the model decoder-only; here the mask is the default, and
-    `causal=False` is the model of the code.
+    The paper states the number of tokens, the dimension, the concatenation, and that the blocks have dropout.
+    Except for the mask, all other defaults are those of its published code: two blocks of one head,
+    feed-forward layers as wide as the embedding, ReLU, and no layer norm at the end. Dropout acts on
+    attention weights, on hidden units and on the output of each part. There is no positional encoding,
+    because the concatenation distinguishes the two tokens. The code has no causal mask, although the paper
+    calls the model decoder-only; here the mask is the default, and `causal=False` is the model of the code.
 
-    The encoder is the embedding. ``nets.train(..., embedding_weight_decay=0)`` therefore applies weight decay
-    only to the decoder, as the paper does.
+    The embedding alone is the encoder. ``nets.train(..., embedding_weight_decay=0)`` therefore applies weight
+    decay only to the decoder, which is everything else, as the paper does.
 
     Examples
     --------
@@ -128,7 +128,8 @@ class TokenTransformer(Model):
         Returns
         -------
         dict of ndarray of float64
-            "embedding" (tokens, dim), weights (inputs, outputs), and biases (1, outputs), by name.
+            "embedding" (tokens, dim), weights (inputs, outputs), biases (1, outputs), and gains of the layer
+            norms (1, dim), by name.
         """
         drawn: Parameters = {EMBEDDING: embedding.standard_normal((self.tokens, self.dim))}
         rule = self.initialisation

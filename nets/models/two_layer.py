@@ -20,27 +20,27 @@ OUTPUT = "output.weight"
 
 @dataclass(frozen=True)
 class TwoLayer(DenseModel):
-    """A two-layer network without biases for modular addition, `W_out σ(W_in[a] + W_in[b])` (He et al. 2026).
+    """A two-layer network without biases for modular addition, `σ(W_in[a] + W_in[b]) W_out` (He et al. 2026).
 
-    Each of its neurons comes to respond to a single frequency, which the analysis of single neurons
-    describes. The embedding is `W_in` itself, one row of weights into the hidden layer for each token.
-    Positions therefore have the shape (tokens, hidden), and column m is what neuron m reads. The other layer
-    `W_out` (hidden, tokens) is the observable "layers.output.weight", which ``observables=("layers",)``
-    records; row m is what neuron m writes.
+    In the paper, each neuron comes to respond to a single frequency during training. The embedding is `W_in`
+    itself: its row a holds the weights of token a into the hidden layer. Positions therefore have the shape
+    (tokens, hidden), and column m is what neuron m reads. The other layer `W_out` (hidden, tokens) is the
+    observable "layers.output.weight", which ``observables=("layers",)`` records; row m is what neuron m
+    writes.
 
     Parameters
     ----------
     tokens : int, default 23
         Number of tokens p, which is also the modulus; at least 3.
     hidden : int, default 512
-        Number of neurons M, at least 1.
+        Number of neurons, at least 1.
     activation : {"relu", "quadratic", "silu", "tanh", "abs"}, default "relu"
         The function σ. "quadratic" is x², for which the theory is exact at small weights.
     start : {"random", "single_frequency"}, default "random"
         "random" draws normal weights of standard deviation ``scale / √tokens`` in both layers. With
-        "single_frequency", neuron m reads `scale cos(2π k_m j / p + φ_m)` and writes `scale cos(2π k_m j / p
-        + ψ_m)`. The frequencies k_m are distributed evenly among the neurons in random order, and the phases
-        φ_m and ψ_m are uniform.
+        "single_frequency", neuron m reads `scale cos(2π k_m j / p + φ_m)` from token j, and writes `scale
+        cos(2π k_m j / p + ψ_m)` to the logit of class j. The frequencies k_m are distributed evenly among the
+        neurons in random order, and the phases φ_m and ψ_m are uniform.
     scale : float, default 0.1
         Scale of the initial weights, greater than 0.
 
@@ -48,7 +48,7 @@ class TwoLayer(DenseModel):
     ------
     InputError
         If a value is out of its range, or "single_frequency" is combined with an even number of tokens or
-        with fewer than 5. (Modulo 3, 2k = ±k, and the phases do not align.)
+        with fewer than 5. Modulo 3, each frequency k satisfies 2k = -k, and the phases do not align.
 
     Notes
     -----

@@ -372,22 +372,23 @@ def test_bad_input(tmp_path):
         with pytest.raises(InputError, match=sentence):
             with nets.Recorder(torch.zeros(3, 2), path) as recorder:
                 recorder.step(**observables)
-    with pytest.raises(InputError, match="observables must be loss, got gap"):
-        with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
-            recorder.step(loss=1.0)
-            recorder.step(gap=1.0)
+    kept = r"loss must keep the shape of the first step, \(\), got \(2,\)"
+    for second, sentence in (({"gap": 1.0}, "be loss, got gap"), ({"loss": [1.0, 2.0]}, kept)):
+        with pytest.raises(InputError, match=sentence):
+            with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
+                recorder.step(loss=1.0)
+                recorder.step(**second)
+    with pytest.raises(InputError, match="checkpoint needs at least one step before it, got none"):
+        nets.Recorder(torch.zeros(3, 2), path).checkpoint()
     with pytest.raises(InputError, match="parameters must be mappings if named model"):
-        with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
-            recorder.step()
-    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
-        recorder.step()
+        nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True).step()
+    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True):
+        pass
     with pytest.raises(OutputError, match="exists"):
-        with nets.Recorder(torch.zeros(3, 2), path) as recorder:
-            recorder.step()
+        nets.Recorder(torch.zeros(3, 2), path).step()
     network = Plain()
     with pytest.raises(OutputError, match="is complete; there is nothing to resume"):
-        with nets.Recorder(network.embedding.weight, path, checkpoint={"n": network}, resume=True):
-            pass
+        nets.Recorder(network.embedding.weight, path, checkpoint={"n": network}, resume=True).__enter__()
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
