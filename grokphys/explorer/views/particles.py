@@ -275,7 +275,7 @@ class ParticlesView(View):
 
     @property
     def _positions(self) -> Array:
-        """Return the positions of the particles, including one that is being dragged."""
+        """Positions of the particles, including one that is being dragged."""
         return self._run.positions if self._held is None else self._held
 
     def _show_arrows(self, points: Array) -> None:
