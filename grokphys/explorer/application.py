@@ -16,16 +16,16 @@ from grokphys.explorer.uploads import UploadHandler, Uploads
 
 UPLOAD = "/upload"
 ROUTES = ("/", "/ws", UPLOAD)
-"""Routes in addition to Bokeh's scripts; Bokeh's other routes, for pages of other origins, are removed."""
+"""Routes in addition to Bokeh's scripts; all other routes of Bokeh answer 404."""
 LARGEST_MESSAGE = 2**20
-"""Largest message of a page in bytes; files are uploaded separately."""
+"""Largest message of a page in bytes; files are not messages, but uploads."""
 
 
 class Connection(ServerConnection):
     """A connection that sends all changes of one reaction, or of one frame, in one message.
 
-    The session of Bokeh requests one message for each change, and awaits all of them at the end. The first
-    one therefore carries all changes.
+    Bokeh's session asks for one message for each change, and awaits all messages at the end. The first
+    message can therefore carry all changes.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -33,12 +33,12 @@ class Connection(ServerConnection):
         self._changes: list[DocumentPatchedEvent] = []
 
     def send_patch_document(self, event: DocumentPatchedEvent) -> Awaitable[None]:
-        """Return a coroutine that sends this change and all others that are made before it runs."""
+        """Return a coroutine that sends this change with all that are made before the coroutine runs."""
         self._changes.append(event)
         return self._send()
 
     def detach_session(self) -> None:
-        """Leave the session once, although a ping may find a tab closed before its socket does."""
+        """Leave the session, and only once, although both a ping and the socket may find the tab closed."""
         super().detach_session()
         self._socket.connection = None
 
@@ -49,7 +49,7 @@ class Connection(ServerConnection):
 
 
 class Application(BokehTornado):
-    """Bokeh's application behind a `Door`, whose pages use `Connection` and load no library without use.
+    """Bokeh's application behind a `Door`, whose pages use `Connection` and load only scripts that they need.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Application(BokehTornado):
         )
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
-        """Return the handler of a request; a refused request only gets a `Refused` handler."""
+        """Return the handler of a request: Bokeh's, or `Refused` if the request is not allowed."""
         sentence = self._door.refusal(request)
         if sentence is not None:
             return self._refuse(request, 403, sentence)
@@ -92,7 +92,10 @@ class Application(BokehTornado):
         return super().find_handler(request, **named)
 
     def _is_of_ours(self, request: HTTPServerRequest) -> bool:
-        """Return whether a request names no session, or a session that a page of this server has created."""
+        """Return whether a request names no session but one that this server has signed, for a websocket.
+
+        Only the header Sec-WebSocket-Protocol may name a session.
+        """
         named = {"bokeh-token", "bokeh-session-id"} & set(request.query_arguments)
         if named or "Bokeh-Session-Id" in request.headers:
             return False
@@ -106,11 +109,11 @@ class Application(BokehTornado):
         return self.get_handler_delegate(request, Refused, {"status": status, "sentence": sentence})
 
     def new_connection(self, *arguments: Any) -> ServerConnection:
-        """Return the `Connection` of a page with its session; the arguments are those of Bokeh."""
+        """Return the `Connection` of a page and its session; the arguments are those of Bokeh."""
         connection = Connection(*arguments)
         self._clients.add(connection)
         return connection
 
     def resources(self, absolute_url: str | bool | None = None) -> Resources:
-        """Return the scripts of Bokeh that a page loads: the core and the widgets, and no others."""
+        """Return the scripts of Bokeh that a page loads: only the core and the widgets."""
         return super().resources(absolute_url).clone(components=["bokeh", "bokeh-widgets"])

@@ -12,28 +12,28 @@ from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError, SimulationError
 
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
-"""Exceptions that are shown as plain sentences; all others are shown as errors of the program."""
+"""Exceptions whose sentences are shown; all other exceptions are shown as errors of the program."""
 
 
 class Bridge(DataModel):
-    """A model of Bokeh that carries messages from the page to its session, and from the session to the page.
+    """A model of Bokeh through which the script of a page and its session communicate.
 
-    The `help` of each property says who sets it and what it holds. Lists that carry a command begin with an
-    increasing number, so that a repeated command is a change.
+    The `help` of each property says who sets it and what it holds. Lists that carry a command begin with a
+    number that increases, so that a repeated command is a change.
     """
 
     command: Any = List(AnyValue, default=[0, "", None], help="From the page: [number, name, value].")
     shown: Any = Int(default=0, help="From the page: the last frame that it has drawn.")
     frame: Any = Int(default=0, help="From the session: the last frame that was sent.")
     view: Any = String(default="", help="From the session: the view on the stage.")
-    playing: Any = Int(default=0, help="From the session: 1 while it plays.")
+    playing: Any = Int(default=0, help="From the session: 1 while the view plays, otherwise 0.")
     speed: Any = Int(default=1, help="From the session: steps per frame.")
-    status: Any = List(AnyValue, default=[], help="From the session: [name, words] of its state.")
+    status: Any = List(AnyValue, default=[], help="From the session: [name, text] of each measure.")
     verdict: Any = String(default="", help="From the session: what is on screen, in a sentence.")
     watch: Any = String(default="", help="From the session: what to watch for.")
-    preset: Any = String(default="", help="From the session: the preset whose controls these are.")
-    link: Any = String(default="", help="From the session: its state, as the fragment of an address.")
-    lacks: Any = String(default="", help="From the session: what the link does not hold, in a sentence.")
+    preset: Any = String(default="", help="From the session: the preset that the state fits, or none.")
+    link: Any = String(default="", help="From the session: the state, as the fragment of an address.")
+    lacks: Any = String(default="", help="From the session: what the link leaves out, in a sentence.")
     message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
     script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
     download: Any = List(
@@ -54,7 +54,7 @@ class Bridge(DataModel):
 
 
 def explained(error: Exception) -> str:
-    """Return an error as a sentence for the page, and print the traceback of one that is not `EXPECTED`."""
+    """Return a sentence about an error for the page; print the traceback of one that is not `EXPECTED`."""
     if isinstance(error, EXPECTED):
         return sentence(error)
     traceback.print_exception(error, file=sys.stderr)

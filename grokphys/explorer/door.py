@@ -1,4 +1,4 @@
-"""Access control: requests need the token of the link, a host name of this server, and its own origin."""
+"""Access control: a request needs the token of the link, a host name of this server, and its own origin."""
 
 import hmac
 import re
@@ -10,15 +10,16 @@ from tornado.httputil import HTTPServerRequest, split_host_and_port
 from tornado.web import OutputTransform, RequestHandler, stream_request_body
 
 LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
-"""Routes of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
+"""Addresses of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
 NO_LINK = "Open the full link that `grokphys explore` printed: it contains the access token."
 
 
 class Door:
-    """The conditions that a request must meet: a known host, its own origin, and the token.
+    """The conditions that a request must meet: a known host, its own origin if it names one, and the token.
 
-    The token is part of the link, and of the address of every request. A cookie is not used, because browsers
-    send the cookies of 127.0.0.1 to all of its ports, and thus to the servers of other users.
+    The token is part of the link and of the address of every request but those for Bokeh's scripts. A cookie
+    would not do, because browsers send the cookies of 127.0.0.1 to all of its ports, and thus to the servers
+    of other users.
 
     Parameters
     ----------
@@ -35,13 +36,13 @@ class Door:
 
     @property
     def origins(self) -> list[str]:
-        """Hosts whose pages may open a websocket, as a list in Bokeh's notation; `refusal` is stricter."""
+        """Hosts whose pages may open a websocket, as "name:*" for Bokeh; `refusal` is stricter."""
         return [f"{name}:*" for name in sorted(self._names)]
 
     def refusal(self, request: HTTPServerRequest) -> str | None:
         """Return the sentence with which a request is refused, or None if it is allowed."""
         if split_host_and_port(request.host.lower())[0] not in self._names:
-            return "This server does not go by that name."  # another site's name that resolves to this server
+            return "This server does not go by that name."  # such as the name of a site that resolves here
         origin = request.headers.get("Origin")
         if origin is not None and origin.lower() not in {
             f"{scheme}://{request.host.lower()}" for scheme in ("http", "https")
@@ -55,7 +56,7 @@ class Door:
 
 @stream_request_body
 class Refused(RequestHandler):
-    """The answer to a refused request: one sentence, regardless of the method and the body."""
+    """The handler that answers a refused request with one sentence, regardless of its method and body."""
 
     def initialize(self, status: int, sentence: str) -> None:
         """Keep the HTTP `status` and the `sentence` of the answer."""
@@ -68,17 +69,17 @@ class Refused(RequestHandler):
         self.finish(self._sentence + "\n")
 
     def data_received(self, chunk: bytes) -> None:
-        """Ignore a part of the body of the request."""
+        """Ignore the body of the request."""
 
 
 class Headers(OutputTransform):
-    """Headers of every answer: no caching, framing, content sniffing, or referrer to other sites."""
+    """Headers of every answer: no framing, content sniffing or referrer, and no caching but of scripts."""
 
     def __init__(self, request: HTTPServerRequest) -> None:
         self._keep = LIBRARIES.fullmatch(request.path) is not None
 
     def transform_first_chunk(self, status_code: int, headers: Any, chunk: bytes, finishing: bool) -> Any:
-        """Return the arguments of Tornado with these headers added; the body is sent unchanged."""
+        """Return status, headers and body as Tornado gives them, with headers added."""
         headers["Content-Security-Policy"] = "frame-ancestors 'none'"
         headers["Cross-Origin-Resource-Policy"] = "same-origin"
         headers["Referrer-Policy"] = "no-referrer"
@@ -89,18 +90,9 @@ class Headers(OutputTransform):
 
 
 def forwarding(link: str) -> str:
-    """Return a page that leads to the explorer.
+    """Return HTML that opens a link, which holds the token, at once.
 
-    The browser is started with the file of this page, because all users of a machine can read command lines.
-
-    Parameters
-    ----------
-    link : str
-        Address of the explorer, with its token.
-
-    Returns
-    -------
-    str
-        HTML that opens the link at once.
+    A browser is started with a private file of this HTML instead of the link, because all users of a machine
+    can read command lines.
     """
     return f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={quote(link, safe=":/?=-_.")}">\n'

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
 ENDED = threading.Event()
-"""Set when the server ends, which shall not wait for films."""
+"""Set when the server stops, so that films in the making end."""
 TELL_EVERY = 0.3
 """Seconds between two progress messages of a film."""
 
 
 class Canceled(Exception):  # noqa: N818 - no error, but a wish
-    """Raised in a worker whose work the page has canceled."""
+    """Raised in a worker to end a film: the page cancels it, its tab is closed, or the server stops."""
 
 
 class Exports:
@@ -44,7 +44,7 @@ class Exports:
         self._cancel = threading.Event()
 
     def orders(self) -> dict[str, Callable[[], Any]]:
-        """Functions without arguments by the commands that a page may send, such as "png" or "cancel"."""
+        """Return functions without arguments for the commands "save", "png", "gif", "mp4" and "cancel"."""
         return {
             "save": lambda: self._make("h5", "application/x-hdf5", partial(file_bytes, self._trajectory())),
             "png": lambda: self._make("png", "image/png", partial(export.png, self._view.still())),
@@ -62,8 +62,8 @@ class Exports:
         return kept
 
     def _film(self, ending: str, kind: str, make: Callable[..., bytes]) -> None:
-        """Make a film of the type `kind` in a worker, report its progress, and let the page cancel it."""
-        cancel = self._cancel = threading.Event()  # its own: another film may still have to notice the last
+        """Make a film of the media type `kind` in a worker; tell its progress, and let the page cancel it."""
+        cancel = self._cancel = threading.Event()  # an earlier film may not have noticed its event yet
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
         def check() -> None:
@@ -83,7 +83,10 @@ class Exports:
         )
 
     def _make(self, ending: str, kind: str, make: Callable[[], bytes], said: str = "note") -> None:
-        """Let a worker make a file of the type `kind`, and send it to the browser under the view's name."""
+        """Let a worker make a file of the media type `kind`, and send it to the browser.
+
+        The file has the name of the view and the given `ending`; `said` is the kind of the first message.
+        """
         session, name = self._session, f"{self._view.slug}.{ending}"
         session.say(f"Making {name} …", said)
 
@@ -95,20 +98,9 @@ class Exports:
 
 
 def checked(film: export.Film, check: Callable[[], None]) -> export.Film:
-    """Return a film that calls a function before it draws each picture.
+    """Return the same film, which calls `check` when it begins and before it draws each picture.
 
-    Parameters
-    ----------
-    film : Film
-        The film.
-    check : callable
-        Function without arguments, which may raise an exception to cancel the work. It is also called for
-        pictures from which a film only takes colors.
-
-    Returns
-    -------
-    Film
-        The film with the same frames.
+    An exception that `check()` raises ends the work.
     """
 
     def begin(figure: Any) -> export.Move:
@@ -125,10 +117,10 @@ def checked(film: export.Film, check: Callable[[], None]) -> export.Film:
 
 
 def _tidily(make: Callable[[], bytes]) -> bytes:
-    """Make a file, and give the memory that its pictures took back to the system.
+    """Return `make()`, and then give the memory that its pictures took back to the system.
 
-    The GNU C library keeps what it has freed: without the last call a server holds 20 MiB more for each
-    thread that has drawn a film. Other libraries have no such call, and need none.
+    The GNU C library keeps freed memory unless it is told to return it: without the last call, a server
+    holds 20 MiB more for each thread that has drawn a film. Where the call does not exist, it is left out.
     """
     try:
         return make()
@@ -139,7 +131,7 @@ def _tidily(make: Callable[[], bytes]) -> bytes:
 
 
 def file_bytes(trajectory: Trajectory) -> bytes:
-    """Return the content of the HDF5 file of a run, as `Trajectory.save` writes it."""
+    """Return the content of the HDF5 file that `Trajectory.save` writes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         trajectory.save(path)

@@ -1,4 +1,4 @@
-"""The trajectory files that a page may open: those of the command line, and its uploads."""
+"""Controls that choose among the trajectory files that a page may open."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,21 +16,24 @@ UPLOAD = "window.grokphys.upload()"
 
 
 class FileList:
-    """A list of the files that the page may open, and a button that adds to it.
+    """A list of the files that the page may open, and a button to upload another one.
 
     Parameters
     ----------
     view : View
         View of the list. A file that is uploaded while the view is visible is chosen at once.
     chosen : callable
-        Function that is called with the path and the name of a file; its errors call the file by that name.
+        Function of the path and the name of a file, which is called when the user chooses the file. In its
+        errors, the name replaces the path.
     others : mapping of Path to str, optional
-        Files in addition to those of the session, with their names.
-    prompt : str, optional
-        Text of the list before a file is chosen. Without it the first file is chosen.
+        Names by path of files in addition to those of the session.
+    prompt : str, default ""
+        Entry of the list before a file is chosen. Without it, the list shows the first file from the start.
 
     Attributes
     ----------
+    list : bokeh.models.Select
+        The list.
     panel : list of Bokeh models
         The list and the button, for the controls of the view.
     """
@@ -53,16 +56,16 @@ class FileList:
 
     @property
     def files(self) -> dict[Path, str]:
-        """Files that may be chosen, as a dict of names by path; those of the session come first."""
+        """Names by path of the files that may be chosen; those of the session come first."""
         return {**self._view.session.files, **self._others}
 
     def show(self, path: Path) -> None:
-        """Let the list show that the file `path` is open, without calling `chosen`."""
+        """Let the list show the file `path`, without calling the function `chosen`."""
         with self._view.filling():
             self.list.value = str(path)
 
     def complete(self, path: Path) -> Path:
-        """Give a file the name that it has since its recording is complete, and return its path."""
+        """Return the path of a file whose recording is complete, and let list and session use this path."""
         now, session = finished(path), self._view.session
         session.files = {now if one == path else one: name for one, name in session.files.items()}
         session.files |= {now: str(now)} if now != path else {}
@@ -92,19 +95,19 @@ class FileList:
 
 
 class FileChooser:
-    """Controls that choose a file, a run and a frame of it.
+    """Controls that choose a file, one of its runs, and a frame of the run.
 
     Parameters
     ----------
     view : View
         View of the controls.
     chosen : callable
-        Function without arguments, called when another file, run or frame is chosen.
+        Function without arguments, called when a file, or another run or frame of it, is chosen.
 
     Attributes
     ----------
     trajectory : Trajectory or None
-        The chosen trajectory; None before a file is chosen.
+        The trajectory of the chosen file; None before a file is chosen.
     panel : Bokeh model
         The controls.
     """
@@ -131,20 +134,15 @@ class FileChooser:
         view.connect(other, self._run, self._frame)
 
     def start(self) -> starts.Start:
-        """Return the positions of the chosen frame as initial positions of particles.
-
-        Returns
-        -------
-        Start
-            The positions (tokens, dim), with Python code that reads them.
+        """Return the positions of the chosen frame as initial positions, with Python code that reads them.
 
         Raises
         ------
         InputError
-            If no file is chosen, there is no such run or frame, or the frame has diverged.
+            If no file is chosen, the run or the frame does not exist, or the frame holds NaN or infinity.
         """
         if self.trajectory is None:
-            raise InputError("a file must be chosen to start from")
+            raise InputError("file must be a trajectory file to start from, got none")
         run, frame = self._run.value, self._frame.value
         with named(self._path, self._name):
             E = self.trajectory.run(run).frame(frame)[0]
@@ -155,23 +153,15 @@ class FileChooser:
 
 
 def finished(path: Path) -> Path:
-    """Return the path of a file, which has another name since its recording is complete."""
+    """Return the path without ".partial" if only that file exists, because a recording is complete."""
     complete = path.with_suffix("")
     return complete if path.suffix == ".partial" and not path.exists() and complete.exists() else path
 
 
 def labels(files: Mapping[Path, str]) -> dict[Path, str]:
-    """Return the labels of files in a list.
+    """Return labels by path for files with names by path.
 
-    Parameters
-    ----------
-    files : mapping of Path to str
-        Names by path.
-
-    Returns
-    -------
-    dict of str to str
-        Labels by path. A label is the name, with the folder if several files have the same name.
+    A label is the last part of the name, or the whole name if several names have the same last part.
     """
     short = {path: Path(name).name for path, name in files.items()}
     count = list(short.values()).count

@@ -1,8 +1,8 @@
-"""The changes that a page may make: values of widgets within their options, and pointer events.
+"""The changes that a page may make: allowed values of widgets, commands, and events of the pointer.
 
-Bokeh allows the client of a websocket to set any property of any model, and to add models. Therefore every
-change of a page is checked here before it reaches the document. The options of a widget are read from the
-document, where pages cannot change them.
+By itself, Bokeh lets the client of a websocket set any property of any model, and add models. Therefore every
+change of a page is checked here before it reaches the document. What a widget allows is read from the
+document, where pages cannot change it.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,15 @@ from grokphys.explorer.bridge import Bridge
 from physics.errors import InputError
 
 LONGEST_TEXT, LONGEST_ORDER = 1000, 20_000
-"""Most characters of a field, and of a command, which may be a link."""
+"""Largest numbers of characters of a text field, and of a command, which may be a link."""
 LARGEST_NUMBER = 10**12
+"""Largest absolute value of a number from a page."""
 LARGEST_PAGE = 10**5
 """Largest size of a figure in pixels."""
 
 
-class Ignored(Exception):  # noqa: N818 - no error of anyone's
-    """A change that a page is not allowed to make."""
+class Ignored(Exception):  # noqa: N818 - raised for a change that is dropped without a message
+    """Raised for a change that pages of the explorer do not make, which is dropped without a message."""
 
 
 def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
@@ -45,13 +46,13 @@ def guard(document: Document, refuse: Callable[[Exception], None]) -> None:
     document : bokeh.document.Document
         Document of a page.
     refuse : callable
-        Function that is called with the `InputError` of a value that a widget does not allow. The widget on
-        the page then returns to its value.
+        Function that is called with the `InputError` about a value that a widget does not allow, after the
+        old value was sent back to the page.
     """
     apply = document.apply_json_patch
 
     def apply_allowed(patch_json: Any, *, setter: Any = None) -> None:
-        """Apply the allowed events of a page, one after the other."""
+        """Apply the allowed events of a page one by one."""
         content = patch_json.content if isinstance(patch_json, Serialized) else patch_json
         events = content.get("events") if isinstance(content, dict) else None
         for event in events if isinstance(events, list) else ():
@@ -89,14 +90,14 @@ def allowed(document: Document, event: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to object
-        Event in the form of Bokeh, with a checked value.
+        Event in the form of Bokeh, with checked values.
 
     Raises
     ------
     InputError
-        If it sets a widget to a value that the widget does not allow.
+        If the event sets a widget to a value that the widget does not allow.
     Ignored
-        If it is any other change that pages of the explorer do not make.
+        If the event is anything else that pages of the explorer do not send.
     """
     match event:
         case {"kind": "ModelChanged", "model": {"id": str(key)}, "attr": str(name), "new": new}:
@@ -115,34 +116,22 @@ def allowed(document: Document, event: Any) -> dict[str, Any]:
 
 
 def checked(model: Any, name: str, value: Any) -> Any:
-    """Return a value in the form that the property of a widget allows.
+    """Return the value of a widget's property that a page or a link gives, if the widget allows it.
 
-    Parameters
-    ----------
-    model : Bokeh model
-        The widget.
-    name : str
-        Name of the property.
-    value : object
-        Value that a page or a link gives.
-
-    Returns
-    -------
-    object
-        The value, whole where the property is.
+    A number of a widget for whole numbers is returned as an int.
 
     Raises
     ------
     InputError
         If the widget does not allow the value.
     Ignored
-        If pages do not change this property.
+        If pages may not change the property called `name`.
     """
     return _check(model, name)(model, value)
 
 
 def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
-    """Return the function that checks new values of a property."""
+    """Return the function of `CHECKS` for a property; raise `Ignored` if there is none."""
     for kind, known, check in CHECKS:
         if isinstance(model, kind) and name == known:
             return check
@@ -153,13 +142,13 @@ def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
 
 
 def _ranged(slider: Any, value: Any) -> float:
-    """Return a slider's value, whole if its steps are; refuse one that is not between the slider's ends."""
+    """Return a number between the ends of a slider, as an int if ends and step are whole; refuse others."""
     whole = all(float(bound).is_integer() for bound in (slider.start, slider.end, slider.step))
     return _within(slider.title, value, slider.start, slider.end, whole=whole)
 
 
 def _typed(spinner: Any, value: Any) -> float:
-    """Return the number that was typed into a field, or refuse it if it is not within the limits."""
+    """Return a number within the limits of a field, as an int if its mode is "int"; refuse others."""
     low = -LARGEST_NUMBER if spinner.low is None else spinner.low
     high = LARGEST_NUMBER if spinner.high is None else spinner.high
     return _within(spinner.title, value, low, high, whole=spinner.mode == "int")
@@ -174,7 +163,7 @@ def _within(title: str, value: Any, low: float, high: float, *, whole: bool) -> 
 
 
 def _listed(select: Any, value: Any) -> Any:
-    """Return the value of a selection list in the form of its options; refuse any other value."""
+    """Return a value that is among the options of a selection list; refuse any other value."""
     pairs = [option if isinstance(option, tuple) else (option, option) for option in select.options]
     if not any(type(value) is type(known) and value == known for known, _ in pairs):
         raise _wrong(select.title, f"one of {', '.join(word for _, word in pairs)}", value)
@@ -208,7 +197,7 @@ def _wrong(name: str, allowed: str, value: Any) -> InputError:
 
 
 def _order(_bridge: Any, value: Any) -> list[Any]:
-    """Return a command of the page, a list of its number, its name, and a number, a text or None."""
+    """Return a command of the page: a list of its number, its name, and a number, a text or None."""
     match value:
         case [int(count), str(name), int() | float() | str() | None as given] if (
             0 <= count <= LARGEST_NUMBER and len(name) + len(str(given)) <= LONGEST_ORDER
@@ -218,7 +207,7 @@ def _order(_bridge: Any, value: Any) -> list[Any]:
 
 
 def _seen(bridge: Any, value: Any) -> int:
-    """Return the number of the last frame that the page has drawn; ignore one that was never sent."""
+    """Return the number of the last frame that the page has drawn, if the session has sent this frame."""
     if is_number(value, whole=True) and 0 <= value <= bridge.frame:
         return int(value)
     raise Ignored
@@ -231,7 +220,7 @@ def _pixels(_plot: Any, value: Any) -> int:
 
 
 def _dragged(source: Any, value: Any) -> dict[str, Any]:
-    """Return the columns of a source with draggable points: new coordinates, all other columns unchanged."""
+    """Return the columns of a source of draggable points with new coordinates in its columns x and y."""
     tools = source.document.select({"type": PointDrawTool})
     if not any(source is renderer.data_source for tool in tools for renderer in tool.renderers):
         raise Ignored
@@ -251,7 +240,7 @@ def _dragged(source: Any, value: Any) -> dict[str, Any]:
 
 
 def _happened(document: Document, name: str, entries: list[Any]) -> list[list[Any]]:
-    """Return the values of a click, a tap or a drag as pairs of name and value, if pages send such events."""
+    """Return the names and values of a click on a button, or of a tap or a drag in a figure."""
     values = _pairs(entries)
     match values.get("model"):
         case {"id": str(key)}:
@@ -268,7 +257,7 @@ def _happened(document: Document, name: str, entries: list[Any]) -> list[list[An
 
 
 def _pairs(entries: list[Any]) -> dict[str, Any]:
-    """Return the entries of a map as a dict, if their names are text."""
+    """Return the entries of a map whose names are text, as a dict; leave out all others."""
     return {
         entry[0]: entry[1]
         for entry in entries
@@ -277,19 +266,9 @@ def _pairs(entries: list[Any]) -> dict[str, Any]:
 
 
 def is_number(value: Any, *, whole: bool = False) -> bool:
-    """Return whether a value is a finite number that a computation can bear.
+    """Return whether a value from a page is a number of at most `LARGEST_NUMBER` in size, and no truth value.
 
-    Parameters
-    ----------
-    value : object
-        Value from a page.
-    whole : bool, default False
-        Whether the number must be whole.
-
-    Returns
-    -------
-    bool
-        False for a truth value, and for a number of more than `LARGEST_NUMBER` in size.
+    If `whole` is True, the number must also be whole, such as 2 or 2.0.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
@@ -309,4 +288,4 @@ CHECKS: tuple[tuple[type, str, Callable[[Any, Any], Any]], ...] = (
     (Plot, "inner_height", _pixels),
     (ColumnDataSource, "data", _dragged),
 )
-"""Properties that a page may set, with the checks of their values; the first match applies."""
+"""Classes, their properties that a page may set, and the functions that check values."""

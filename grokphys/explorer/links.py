@@ -11,20 +11,22 @@ from physics.checks import whole_number
 from physics.errors import InputError
 
 LONGEST_REPLAY = 20_000
-"""Largest number of steps that a link may request, which takes some seconds."""
+"""Largest number of steps that a link may request, which take some seconds."""
 
 MOST_MOVED = 100
-"""Largest number of coordinates of particles moved by hand that a link holds."""
+"""Largest number of coordinates, in all moves of particles by hand, that a link holds."""
 MOST_CHANGES = 100
 """Largest number of changes of controls during a run that a link holds."""
 UNCHANGED = (
-    f"This link repeats the run with the controls of now, because they were changed more than {MOST_CHANGES} "
-    "times; “Copy as Python” holds all changes."
+    "This link repeats the run with the present controls, because they were changed more than "
+    f"{MOST_CHANGES} times; “Copy as Python” holds all changes."
 )
+"""Sentence of a page whose run has more changes of controls than a link holds."""
 LACKS = (
-    f"This link holds no particle moved by hand, because those have more than {MOST_MOVED} coordinates; "
-    "“Copy as Python” holds all of them."
+    f"This link holds no move of a particle by hand, because all moves have more than {MOST_MOVED} "
+    "coordinates; “Copy as Python” holds all moves."
 )
+"""Sentence of a page whose run has more moves by hand than a link holds."""
 
 
 def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
@@ -37,7 +39,7 @@ def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
     speed : int
         Number of steps per frame.
     state : mapping of str to object
-        Values of the view's widgets that differ from the defaults, which JSON can hold.
+        State of the view, of values that JSON can hold.
 
     Returns
     -------
@@ -54,46 +56,36 @@ def read(text: str) -> tuple[str, Any, dict[str, Any]]:
     Parameters
     ----------
     text : str
-        Fragment that `written` has made.
+        Fragment in the form that `written` returns.
 
     Returns
     -------
     str
-        Name of the view.
+        Name of the view, which need not exist.
     object
-        Number of steps per frame, which is not checked yet.
+        Number of steps per frame, 1 if it is missing, which is not checked yet.
     dict of str to object
-        Values of the view's widgets.
+        State of the view, which is not checked yet.
 
     Raises
     ------
     InputError
-        If no page has made the fragment.
+        If the fragment is of another form.
     """
     try:
         whole = json.loads(unquote(text))
         return str(whole["view"]), whole.get("speed", 1), dict(whole.get("state", {}))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError("link must be one that this page has made") from None
 
 
 def replayed(state: Mapping[str, Any]) -> int:
-    """Return the number of steps that a state requests.
-
-    Parameters
-    ----------
-    state : mapping of str to object
-        Values from a link.
-
-    Returns
-    -------
-    int
-        The value of "step", or 0 if there is none.
+    """Return the number of steps that a state requests: its entry "step", or 0 if there is none.
 
     Raises
     ------
     InputError
-        If the value is not a whole number, or too large.
+        If the entry is not a whole number from 0 to `LONGEST_REPLAY`.
     """
     steps = state.get("step", 0)
     if whole_number("step", steps, 0) > LONGEST_REPLAY:
@@ -102,24 +94,25 @@ def replayed(state: Mapping[str, Any]) -> int:
 
 
 def moved(state: Mapping[str, Any], tokens: int, dim: int) -> list[tuple[int, int, list[float]]]:
-    """Return the particles that were moved by hand in a state.
+    """Return the moves of particles by hand in a state: its entry "moves", or none if there is no entry.
 
     Parameters
     ----------
     state : mapping of str to object
-        Values from a link.
+        State from a link.
     tokens, dim : int
         Numbers of particles and of dimensions.
 
     Returns
     -------
     list of tuple of int, int and list of float
-        Step, number of the particle, and coordinates of its place, for each move.
+        Step, number of the particle, and its coordinates after the move, for each move.
 
     Raises
     ------
     InputError
-        If the moves are of another form, not in the order of their steps, or too many.
+        If the entry is of another form, its steps decrease or are beyond that of the state, a particle does
+        not exist, or all moves together have more than `MOST_MOVED` coordinates.
     """
     given, last = state.get("moves", []), replayed(state)
     match given:

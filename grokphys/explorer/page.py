@@ -1,4 +1,4 @@
-"""A page of the explorer: its template, and a new session for each tab."""
+"""The page of the explorer: its template, and a new session for each tab."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ from grokphys.explorer.views.view import View
 CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
 HEAD_START = 30
-"""Milliseconds for the frame of a page to be sent; its first view is made while the browser reads scripts."""
+"""Milliseconds for the empty page to be sent; its first view is made while the browser reads scripts."""
 AFTERWARDS = 250
 """Milliseconds for the first view to be sent; its kernels are loaded while the browser draws it."""
 
 
 def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -> Callable[[Document], None]:
-    """Return the function that fills the document of a new tab.
+    """Return the function that fills the Bokeh document of a new tab.
 
     Parameters
     ----------
@@ -36,13 +36,8 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
         Trajectory files of the command line.
     uploads : Uploads
         Store of the files that pages upload.
-
-    Returns
-    -------
-    callable
-        Function of a Bokeh document.
     """
-    silence(EMPTY_LAYOUT)  # the stage of a new page
+    silence(EMPTY_LAYOUT)  # the stage of a new page is empty
     template = get_env().from_string(_read("page.html"))
     fixed = {
         "page_css": _read("page.css"),
@@ -81,13 +76,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
 
 
 def terms() -> dict[str, list[str]]:
-    """Return the explanations of the terms on the page.
-
-    Returns
-    -------
-    dict of str to list
-        For each term a sentence, and the section of a paper or None.
-    """
+    """Return, for each term on the page, a list of its explanation and of a section of a paper or ""."""
     rows = [line.split(" | ") for line in _read("terms.txt").splitlines()]
     return {name: [sentence, source[0].rstrip(" |") if source else ""] for name, sentence, *source in rows}
 

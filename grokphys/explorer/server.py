@@ -1,4 +1,4 @@
-"""`grokphys explore`: the server of the explorer."""
+"""The command `grokphys explore`: the server of the explorer."""
 
 import contextlib
 import errno
@@ -24,12 +24,13 @@ from physics.checks import whole_number
 from physics.errors import InputError, OutputError
 
 UNUSED_SECONDS = 8
-"""Seconds for which a session is kept after its tab is closed; it stops computing at once."""
+"""Seconds for which a session is kept after its connection has closed."""
 LARGEST_BODY = 2**16
 """Largest size in bytes of a request that is not an upload."""
 PREFIX = "grokphys-explore-"
+"""Beginning of the names of private folders."""
 HERE = ("127.0.0.1", "localhost")
-"""Names of this machine for itself."""
+"""Names by which only this machine reaches itself."""
 OptionalFiles = Annotated[
     tuple[str, ...], tyro.conf.arg(metavar="[FILE|'PATTERN' ...]", help_behavior_hint="(default: none)")
 ]
@@ -56,8 +57,8 @@ def explore(
 
     Args:
         files: Trajectory files to open, or quoted patterns such as 'runs/*.h5'.
-        port: Number of the port to listen on; 0 chooses a free one.
-        host: Address to bind to. Only programs on this machine can reach the default address.
+        port: Port to listen on, from 1 to 65535; 0 chooses a free one.
+        host: IPv4 address or name to listen on. Only programs on this machine can reach the default address.
         browser: Open the page in the default browser.
     """
     whole_number("port", port, 0)
@@ -80,9 +81,9 @@ def explore(
         print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
         if browser:  # the browser starts while the server is created, and waits for its answer
             _open(Path(own), link)
-        gc.disable()  # a tenth of the time of the imports, which leave no garbage
+        gc.disable()  # saves a tenth of the time of the imports, which leave no garbage
         server = make_server(paths, listening, names, token, Path(own))
-        gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all that was imported
+        gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all imported objects
         gc.enable()
         server.start()
         try:
@@ -97,7 +98,7 @@ def explore(
 def make_server(
     paths: list[Path], listening: socket.socket, names: list[str], token: str, folder: Path
 ) -> Any:
-    """Return the server of the explorer; neither it nor its `io_loop` has been started.
+    """Return the server of the explorer, a `bokeh.server.server.BaseServer`, before its start.
 
     Parameters
     ----------
@@ -108,14 +109,9 @@ def make_server(
     names : list of str
         Host names and addresses under which requests are answered.
     token : str
-        Secret text that every request must carry.
+        Secret text that every request must carry, except those for Bokeh's scripts.
     folder : Path
         Private folder for uploads.
-
-    Returns
-    -------
-    bokeh.server.server.BaseServer
-        The server.
     """
     from bokeh.server.server import BaseServer
     from tornado.httpserver import HTTPServer
@@ -141,7 +137,7 @@ def make_server(
 
 
 def _unfinished(name: str) -> str:
-    """Return the name of the unfinished file of a run that is still being recorded, or the name itself."""
+    """Return the name with ".partial" if only that file exists, because it is still being recorded."""
     partial = f"{name}.partial"
     return partial if not Path(name).exists() and Path(partial).exists() else name
 
@@ -161,11 +157,12 @@ def _open(folder: Path, link: str) -> None:
 
 @contextlib.contextmanager
 def _ended() -> Iterator[None]:
-    """Treat other termination signals like Ctrl-C, so that private files are removed."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C within a ``with`` block, so that private files are removed.
+
+    A signal that is ignored or handled otherwise stays so.
+    """
     known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    orders = [
-        order for order in known if signal.getsignal(order) == signal.SIG_DFL
-    ]  # unless the signal is ignored
+    orders = [order for order in known if signal.getsignal(order) == signal.SIG_DFL]
     for order in orders:
         signal.signal(order, signal.default_int_handler)
     try:
@@ -176,7 +173,7 @@ def _ended() -> Iterator[None]:
 
 
 def _hush() -> None:
-    """Suppress log messages about tabs that are closed in the middle of a frame."""
+    """Suppress log messages about tabs that are closed while a frame is sent."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def matters(record: logging.LogRecord) -> bool:
@@ -212,7 +209,7 @@ def _is_loopback(listening: socket.socket) -> bool:
 
 
 def _names(host: str, listening: socket.socket) -> list[str]:
-    """Return the names under which a browser may reach this server; the link uses the first one."""
+    """Return the names and addresses under which a browser may reach this server, that of the link first."""
     address = listening.getsockname()[0]
     if _is_loopback(listening):
         return list(

@@ -25,18 +25,18 @@ SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
 IN_FLIGHT = 3
-"""Number of frames in flight: one is painted and one waits, while the next is computed."""
+"""Number of frames that may be sent before the page has drawn them: one is painted, and one waits."""
 SHORTEST = 0.25
-"""Smallest number of seconds in which frames are counted, to say how many there are in one."""
+"""Shortest time in seconds from which the number of frames per second is computed."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play."""
 
 PASSIVE = ("ready", "accepted", "python")
-"""Commands of the page that leave the run as it is."""
+"""Commands of the page that do not end the replay of a link."""
 WORK = ThreadPoolExecutor(1, "explore-work")
-"""Worker that advances all sessions in turn, so that the event loop stays free."""
+"""Worker that advances the runs of all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
-"""Worker that draws exports (matplotlib needs a single thread) and prepares views."""
+"""Worker for slow work such as exports (matplotlib needs a single thread), fits, and preparing views."""
 
 
 class Session:
@@ -46,22 +46,23 @@ class Session:
     ----------
     document : bokeh.document.Document
     kinds : sequence of View classes
-        Views in the order of their tabs. The page begins with the first, or with the first that reads files.
-    files : sequence of Path
+        Views in the order of their tabs. The page begins with the first or, if there are files, with the
+        first that reads files.
+    files : sequence of Path, default ()
         Trajectory files from the command line.
     uploads : Uploads, optional
-        Store of the files that pages upload.
+        Store of the files that pages upload; by default the page takes none.
     begin : bool, default True
-        Make the first view at once.
+        Whether to make the first view at once.
 
     Attributes
     ----------
     bridge : Bridge
-        Model through which the script of the page communicates.
+        Model through which the script of the page and the session communicate.
     stage : bokeh.models.Column
         Column of the views, of which the chosen one is visible.
     files : dict of Path to str
-        Files that this page may open, given or uploaded, with their names.
+        Names of the files that this page may open, given or uploaded, by path.
     on_upload : list of callable
         Functions that are called with the path of an uploaded file.
     closed : bool
@@ -96,7 +97,7 @@ class Session:
             self.begin()
 
     def begin(self) -> None:
-        """Make the first view, unless this is done, or the tab is closed."""
+        """Make the first view, unless there is one or the tab is closed."""
         if self._view is not None or self.closed:
             return
         kinds = list(self._kinds.values())
@@ -110,9 +111,9 @@ class Session:
     # -- interface for views -------------------------------------------------------------------------------
 
     def reaction(self, function: Callable[..., Any], *, by_hand: bool = True) -> Callable[..., None]:
-        """Return `function` as a callback of the page that shows errors and updates the status.
+        """Return a callback that calls `function`, updates the status and shows errors.
 
-        What was done `by_hand` ends the replay of a link.
+        If it reacts to what the user does `by_hand`, it also ends the replay of a link.
         """
 
         @wraps(function)
@@ -128,22 +129,22 @@ class Session:
         return reacting
 
     def say(self, text: str, kind: str = "note") -> None:
-        """Show a sentence on the page, as a message of some `kind`; an empty one removes the last."""
+        """Show a sentence as a "note", "progress", "done" or "error"; an empty one removes the last."""
         if text or self.bridge.message[2]:
             self.bridge.send("message", kind, text)
 
     def accepted(self) -> None:
-        """Remove the message about a value that was refused, because another value has been accepted."""
+        """Remove the message if it is an error, because another value has been accepted."""
         if self.bridge.message[1] == "error":
             self.say("")
 
     def soon(self, function: Callable[[], Any]) -> None:
-        """Call a function after all parts of a change have arrived; worker threads may use this too."""
-        with suppress(AttributeError):  # Bokeh has destroyed the document of a closed tab, and will say so
+        """Call a function with the next tick of the event loop; any thread may use this."""
+        with suppress(AttributeError):  # Bokeh has destroyed the document, because the tab was closed
             self.document.add_next_tick_callback(self.reaction(function, by_hand=False))
 
     def hold(self, held: bool) -> None:
-        """Pause play while a point is `held`, and continue afterwards."""
+        """Pause play if `held` is True, as while a point is dragged, and otherwise let it continue."""
         self._held = held
         self._schedule()
 
@@ -155,7 +156,7 @@ class Session:
     # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
-        if self.closed:  # a page may still ask while the server ends
+        if self.closed:  # a command may still arrive while the server stops
             return
         self.begin()
         orders: dict[str, Callable[[], Any]] = {
@@ -178,12 +179,12 @@ class Session:
         self.reaction(orders.get(name, lambda: None), by_hand=name not in PASSIVE)()
 
     def _show_all(self) -> None:
-        """Show what the first page did not have to wait for, now that it is loaded."""
+        """Make a complete update, which the first page leaves out to appear sooner."""
         self._ready = True
         self.view.show()
 
     def _preset(self, text: str) -> None:
-        """Show the preset that a page names "view/name", or by a name of the chosen view; ignore others."""
+        """Show and play the preset "view/name", or "name" of the chosen view; ignore unknown ones."""
         slug, _, name = text.rpartition("/")
         slug = slug or self._wanted
         named = {preset.name: preset for preset in self._kinds[slug].presets} if slug in self._kinds else {}
@@ -197,7 +198,7 @@ class Session:
         self._play()
 
     def _open_link(self, text: str) -> None:
-        """Restore the state that a link describes; refuse a link that this program has not made."""
+        """Restore the state that a link describes."""
         slug, speed, settings = links.read(text)
         self.choose(slug, then=lambda: self._restore(speed, settings))
 
@@ -214,7 +215,7 @@ class Session:
         return self._view
 
     def choose(self, slug: str, then: Callable[[], None] = lambda: None) -> None:
-        """Show the view whose name in addresses is `slug`, make it if it is new, and then call `then`."""
+        """Show the view with the name `slug`, after loading and making a new one, and then call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         self._wanted = slug
@@ -260,7 +261,7 @@ class Session:
         self.bridge.speed = SPEEDS[SPEEDS.index(value)]
 
     def _take(self, key: str) -> None:
-        """Add an uploaded file, which this page may open as long as it lives."""
+        """Take over the uploaded file with a key, and show it in the present view or one that reads files."""
         if self._uploads is None:
             raise InputError("upload must be left out, because this page has no server that takes files")
         path, name = self._uploads.claim(key)
@@ -311,7 +312,7 @@ class Session:
         self._schedule()
 
     def _schedule(self) -> None:
-        """Schedule the next frame as soon as possible."""
+        """Schedule the next frame of play, unless play rests or the page is behind."""
         behind, view = self.bridge.frame - self.bridge.shown >= IN_FLIGHT, self._view
         resting = view is None or view.waits or not self.playing
         if view is None or resting or self._waiting or self._held or self.closed or behind:
@@ -328,7 +329,7 @@ class Session:
             self._schedule()
 
     async def move(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in the worker while the document is locked, show the view, and return the result."""
+        """Do `work` in the worker with the document locked, show the view, and return the result, if any."""
         try:
             view, result = self.view, None
             if not view.finished:
@@ -350,7 +351,7 @@ class Session:
 
     @property
     def frames_a_second(self) -> float:
-        """Number of frames per second that the page has drawn recently; 0 until this is known."""
+        """Number of frames per second that the page has drawn recently; 0 if it is not known."""
         taken = self._drawn[-1] - self._drawn[0] if self.playing and self._drawn else 0.0
         return (len(self._drawn) - 1) / taken if taken >= SHORTEST else 0.0
 
@@ -367,7 +368,7 @@ class Session:
         self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
-        """Show an error as a sentence and pause the view, while the server continues."""
+        """Show an error as a sentence, and end play and replay; `Canceled` is shown and ends neither."""
         if isinstance(error, Canceled):
             return self.say(str(error), "done")
         self.bridge.playing = 0
@@ -375,7 +376,7 @@ class Session:
         self.say(explained(error), "error")
 
     def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
-        """Call `work`, which is slow, in the thread that draws, and then `then` with its result."""
+        """Call `work`, which is slow, in the worker `DRAW`, and then `then` with its result."""
 
         def done(future: "Future[Any]") -> None:
             if not self.closed:
@@ -384,7 +385,7 @@ class Session:
         DRAW.submit(work, *arguments).add_done_callback(done)
 
     def close(self) -> None:
-        """End the session, because the tab was closed."""
+        """End the session because the tab was closed: stop its views and remove its uploads."""
         self.closed = True
         self.bridge.playing = 0
         for view, _ in self._views.values():

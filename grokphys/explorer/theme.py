@@ -29,7 +29,7 @@ from grokphys.explorer.runs.ticks import log_ticks
 INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
 WARM = "#c2502f"
 DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
-"""Dashes that distinguish curves without color, in the same order."""
+"""Dashes of the curves that have the colors `SERIES`; only the first and the sixth curve share theirs."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
 
 SQUARE = """
@@ -42,12 +42,12 @@ if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
 
 LARGEST_SEED = 10**6
 LARGEST_MODULUS = 200
-"""Beyond all sums of the tokens that a page offers."""
+"""Largest modulus that a page accepts, beyond every sum of two of its tokens."""
 WRITTEN = "return String(Number(tick.toPrecision(6)))"
-"""Script that writes a number without an exponent, unless it is very large or small."""
+"""Script that writes a tick without an exponent, unless it is below 1e-6 or at least 1e21."""
 
 NARROWEST = 0.25
-"""Smallest ratio of width to height of a figure for which ranges are chosen; others are still laid out."""
+"""Smallest ratio of width to height that `bounds` uses; a narrower figure is still being laid out."""
 
 STAGE_CSS = """
 :host { display: grid !important; grid-template-columns: minmax(200px, 264px) minmax(0, 1fr); gap: 14px;
@@ -108,22 +108,22 @@ p { font: 12.5px/1.45 var(--font);
 """
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 GRAPHICS = 3.1
-"""Least contrast of curves and marks to paper; 3 by WCAG 2.2, and a little for rounding."""
+"""Least contrast of thin curves to the color `PAPER`: 3 as WCAG 2.2 asks, and a little for rounding."""
 FAINT = "#8d887d"
-"""Color of curves and lines in the background, which still have this contrast."""
+"""Color of curves and lines in the background, whose contrast to `PAPER` is at least `GRAPHICS`."""
 INVERT = 0.97
 FIGURE_CSS = f"""
 .bk-Canvas {{ clip-path: inset(1px 0 0 1px); }}
 @media (prefers-color-scheme: dark) {{ .bk-Canvas {{ filter: invert({INVERT}) hue-rotate(180deg); }} }}
 """
-"""In dark mode figures are inverted in lightness, and hues stay the same, so that they read alike.
+"""Style of figures: in dark mode their lightness is inverted, while hues stay nearly the same.
 
-Bokeh clears a canvas without a border color half a pixel aside, and leaves a line at two of its edges.
+Bokeh leaves a line at two edges of a canvas without a border color; the clip path hides it.
 """
 
 
 def class_colors(count: int) -> list[str]:
-    """Return one color (#rrggbb) for each of `count` classes or tokens, the same in every view and figure."""
+    """Return one color (#rrggbb) for each of `count` classes or tokens, as in the library's figures."""
     return [
         "#" + bytes(color).hex()
         for color in np.rint(255 * palette.class_colors(count)[:, :3]).astype(np.uint8)
@@ -131,19 +131,9 @@ def class_colors(count: int) -> list[str]:
 
 
 def text_colors(colors: Sequence[str], *, dark: bool = False) -> list[str]:
-    """Return the colors of text on some backgrounds.
+    """Return black or white for text on each of the background colors (#rrggbb), by the larger contrast.
 
-    Parameters
-    ----------
-    colors : sequence of str
-        Backgrounds, such as "#1f77b4".
-    dark : bool, default False
-        Whether the page is in dark mode, in which figures invert both colors.
-
-    Returns
-    -------
-    list of str
-        Black or white for each background, whichever is easier to read.
+    If `dark` is True, the contrast is that of dark mode, in which figures invert text and background.
     """
     return [_text_color(color, dark) for color in colors]
 
@@ -157,9 +147,9 @@ def _text_color(color: str, dark: bool) -> str:
 
 @lru_cache(1000)
 def darker(color: str, least: float = 4.5) -> str:
-    """Return a color (#rrggbb) of the same hue that is dark enough to be read on paper.
+    """Return a color (#rrggbb), darkened until its contrast to the color `PAPER` is at least `least`.
 
-    Its contrast to paper is at least `least`, by default 4.5, which is enough for text (WCAG 2.2).
+    The default 4.5 is enough for text (WCAG 2.2). The hue stays, and a color of enough contrast is unchanged.
     """
     linear = _linear(_rgb(color))
     most = (luminance(_rgb(PAPER)) + 0.05) / least - 0.05
@@ -169,7 +159,7 @@ def darker(color: str, least: float = 4.5) -> str:
 
 
 def line_colors(count: int) -> list[str]:
-    """Return one color (#rrggbb) for each of `count` classes or tokens, dark enough for thin curves."""
+    """Return `class_colors`, darkened for thin curves to a contrast of at least `GRAPHICS`."""
     return [darker(color, GRAPHICS) for color in class_colors(count)]
 
 
@@ -184,7 +174,7 @@ def contrast(one: float, other: float) -> float:
 
 
 def inverted(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return red, green and blue (3,), from 0 to 1, as figures show them in dark mode by `FIGURE_CSS`."""
+    """Return the color that dark mode (`FIGURE_CSS`) shows for red, green and blue (3,) from 0 to 1."""
     turned = INVERT + (1 - 2 * INVERT) * rgb
     rows = 2 * np.array([[0.213, 0.715, 0.072]]) - np.eye(3)  # hue-rotate(180deg)
     return np.clip(rows @ turned, 0, 1)
@@ -195,28 +185,28 @@ def _linear(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _rgb(color: str) -> NDArray[np.float64]:
-    """Return red, green and blue of "#rrggbb", from 0 to 1."""
+    """Return red, green and blue of "#rrggbb" from 0 to 1, shape (3,)."""
     return np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
 
 
 SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
-"""Colors of curves: those of the library's figures, dark enough for thin dashed curves on a screen."""
+"""Colors of curves: those of the library's figures, with a contrast to `PAPER` of at least 4."""
 
 
 def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
-    """Return an empty Bokeh figure in the design.
+    """Return an empty Bokeh figure in the design of the explorer.
 
     Parameters
     ----------
     title : str
-        Title, which the `card` of the figure shows.
+        Title, which the figure itself does not show, but its `card`.
     height : int, default 300
         Height in pixels.
     square : bool, default False
-        Whether the figure shows a plane around the origin: equal units on both axes, which are not drawn; see
-        `zoom`.
+        Whether the figure shows a plane around the origin: its two axes have equal units and are not drawn,
+        and `zoom` chooses its range.
     **options
-        Further arguments of Bokeh's figure.
+        Further arguments of Bokeh's `figure`.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
@@ -228,7 +218,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         toolbar_location=None,
         tools="",
         background_fill_color=PAPER,
-        border_fill_color=None,  # the card shows through, by day and by night
+        border_fill_color=None,  # the card shows through, in light and in dark mode
         outline_line_color=LINE,
         min_border=4,
         stylesheets=[FIGURE_CSS],
@@ -253,7 +243,10 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
 
 
 def tick(axis: Any, values: Any) -> None:
-    """Give a logarithmic axis of Bokeh round ticks with labels for some `values` and a little more."""
+    """Give a logarithmic axis of Bokeh round, labeled ticks over the range of its `values`, a little widened.
+
+    Only finite positive values count; without any, the axis stays as it is.
+    """
     seen = np.asarray(values)
     seen = seen[np.isfinite(seen) & (seen > 0)]
     if not len(seen):
@@ -268,7 +261,10 @@ def tick(axis: Any, values: Any) -> None:
 
 
 def bounds(plane: Any) -> tuple[float, float, float, float]:
-    """Return left, right, bottom and top of the range of a square figure of Bokeh."""
+    """Return left, right, bottom and top of the range of a square figure of Bokeh.
+
+    Left and right follow from the shape of the figure, which is taken as 3:2 until the page has drawn it.
+    """
     top = float(plane.y_range.end)
     try:
         aspect = max(plane.inner_width / plane.inner_height or 1.5, NARROWEST)
@@ -280,7 +276,7 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
 def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
     """Return left, right, bottom and top of what a figure of Bokeh shows.
 
-    An end is None if it is not the session but the page that finds it from the data.
+    An end is None if the page chooses it from the data, so that the session does not know it.
     """
     if shown.tags:
         return bounds(shown)
@@ -292,7 +288,7 @@ def limits(shown: Any) -> tuple[float | None, float | None, float | None, float 
 
 
 def quiet_legend(plot: Any, columns: int = 4) -> None:
-    """Place the legend of a figure above it, in so many `columns`, where it hides no curve."""
+    """Place the legend of a figure above it, where it hides no curve, in as many as `columns` columns."""
     legend = plot.legend
     legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
     legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
@@ -302,9 +298,10 @@ def quiet_legend(plot: Any, columns: int = 4) -> None:
 
 
 def zoom(plane: Any, extent: float | None = None) -> None:
-    """Let a square figure show [-extent, extent] on both axes; it changes only if necessary.
+    """Let a square figure show at least [-extent, extent] on both axes; an extent of 0 counts as 1.
 
-    Without an extent the range stays, and is adapted to a new shape of the figure.
+    The range changes only if the extent would fill less than 55 % or more than 95 % of it.
+    Without an extent, the last one is shown again, as after a change of the figure's shape.
     """
     extent = plane.tags[0] if extent is None else float(extent) or 1.0
     plane.tags = [extent]
@@ -315,31 +312,31 @@ def zoom(plane: Any, extent: float | None = None) -> None:
 
 
 def card(shown: Any, *below: Any) -> Any:
-    """Return a card with the title of a figure, the figure or another model, and the models `below` it."""
+    """Return a card with the model `shown`, its title above it if it is a figure, and the models `below`."""
     title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
     above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
     return column(*above, shown, *below, stylesheets=[CARD_CSS])
 
 
 def grid(*cards: Any, columns: int = 2) -> Any:
-    """Return cards in so many `columns`, which are stacked on a narrow page."""
+    """Return cards in `columns` columns, or in fewer on a narrow page."""
     return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
 
 
 def column(*children: Any, **options: Any) -> Any:
-    """Return models below each other in a column of full width, with `options` of Bokeh's Column."""
+    """Return models below each other in a column of full width; `options` are those of Bokeh's Column."""
     return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
 
 
 def stage(controls: Sequence[Any], *rows: Any) -> Any:
-    """Return the layout of a view: controls on the left (at the end of a narrow page), and rows of cards."""
+    """Return the layout of a view: controls to the left of rows of cards, or below them on a narrow page."""
     side = column(*controls, stylesheets=[CONTROLS_CSS], tags=["controls"])
     main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
     return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer column can be made invisible
 
 
 def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
-    """Return a small heading among controls with a text below it, and a (?) that explains `terms`."""
+    """Return a small heading among controls, with a text below it and a (?) that explains `terms`, if any."""
     words = "|".join(terms)
     label = f"What is {', '.join(terms)}?"
     click = f"window.grokphys.explain(this, '{words}')"
@@ -349,25 +346,28 @@ def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
 
 
 def control(kind: type[Any], name: str, **options: Any) -> Any:
-    """Return a Bokeh widget of some `kind` in the design, as wide as the controls, with a name above it."""
+    """Return a Bokeh widget of the class `kind` with a label, as wide as the column of controls."""
     options["label" if kind in (Button, Checkbox) else "title"] = name
     return kind(stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
 
 
 def slider(name: str, start: float, end: float, value: float, step: float = 1, **options: Any) -> Any:
-    """Return a slider in the design, from `start` to `end` in steps of `step`."""
+    """Return a labeled slider from `start` to `end` in steps of `step`."""
     return control(Slider, name, start=start, end=end, value=value, step=step, **options)
 
 
 def number(
     name: str, value: float, low: float | None = None, high: float | None = None, **options: Any
 ) -> Any:
-    """Return a field for a number from `low` to `high`, which must be whole unless `mode` is "float"."""
+    """Return a field for a number from `low` to `high`, where None sets no limit.
+
+    The number must be whole unless the option `mode` is "float".
+    """
     return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
 
 
 def modulus(name: str) -> Any:
-    """Return a field for a modulus, where 0 means none; its arrows skip 1, which is no modulus."""
+    """Return a field for a modulus, where 0 means none; its arrows skip 1, which no modulus can be."""
     field = number(name, 0, 0, LARGEST_MODULUS)
 
     def skip(_name: str, old: float, new: float) -> None:
@@ -379,12 +379,12 @@ def modulus(name: str) -> Any:
 
 
 def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
-    """Return a selection list, of words or of values by their labels; the first is chosen by default."""
+    """Return a selection list of words, or of values by their labels, with the first one chosen."""
     listed = choices(options) if isinstance(options, Mapping) else list(options)
     first = next(iter(options.values() if isinstance(options, Mapping) else options))
     return control(Select, name, options=listed, **({"value": first} | more))
 
 
 def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """Return values by their labels as pairs (value, label), the form of the `options` of a `chooser`."""
+    """Return values by their labels as pairs (value, label), the form of the options of Bokeh's Select."""
     return [(value, word) for word, value in options.items()]

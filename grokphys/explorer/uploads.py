@@ -1,4 +1,4 @@
-"""Files that pages upload, which are streamed into a private folder of limited size."""
+"""Files that pages upload, which are written into a private folder of limited size as they arrive."""
 
 import contextlib
 import secrets
@@ -26,7 +26,7 @@ class Uploads:
     Parameters
     ----------
     folder : Path
-        Private folder, which only its owner can read; its creator removes it.
+        Private folder, which only its owner can read; whoever has created it removes it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,14 +50,15 @@ class Uploads:
         Raises
         ------
         InputError
-            If the file is empty or too large, or all uploads together are.
+            If the file is empty or larger than `LARGEST_UPLOAD`, or if all uploads together would be larger
+            than `LARGEST_FOLDER`.
         """
         if not 0 < size <= LARGEST_UPLOAD:
             raise InputError(f"an upload must have from 1 to {LARGEST_UPLOAD} bytes, got {size}")
-        if sum(self._sizes.values()) + size > LARGEST_FOLDER:
+        if (whole := sum(self._sizes.values()) + size) > LARGEST_FOLDER:
             raise InputError(
-                f"all uploads together must have at most {LARGEST_FOLDER} bytes; close a page that holds "
-                "some, or start the explorer with the file"
+                f"all uploads together must have at most {LARGEST_FOLDER} bytes, got {whole}; close a page "
+                "that holds some, or start the explorer with the file"
             )
         path = self._folder / f"{secrets.token_hex(16)}.h5"
         self._sizes[path] = size
@@ -69,9 +70,9 @@ class Uploads:
         Parameters
         ----------
         path : Path
-            Path that `begin` has returned, at which the complete file is.
+            Path of the complete file, which `begin` has returned.
         name : str
-            Name of the file on the user's machine, which errors use.
+            Name of the file on the user's machine, by which errors call it.
 
         Returns
         -------
@@ -81,7 +82,7 @@ class Uploads:
         Raises
         ------
         FileFormatError
-            If the file is not a trajectory.
+            If the file cannot be read as a trajectory.
         """
         with named(path, name):
             Trajectory.open(path)
@@ -117,28 +118,17 @@ class Uploads:
         return self._names.pop(key)
 
     def drop(self, path: Path) -> None:
-        """Remove an uploaded file, whose size no longer counts."""
+        """Remove an uploaded file, so that its size no longer counts; it may be gone already."""
         path.unlink(missing_ok=True)
         self._sizes.pop(path, None)
 
 
 @contextlib.contextmanager
 def named(path: Path, name: str) -> Iterator[None]:
-    """Replace the path of a file in errors of a block of code by the name on the user's machine.
+    """Let errors within a ``with`` block call a file by its name for the user instead of its path.
 
-    Parameters
-    ----------
-    path : Path
-        Path of the file on the server.
-    name : str
-        Name of the file on the user's machine.
-
-    Raises
-    ------
-    InputError
-        If the block raises an `InputError`.
-    FileFormatError
-        If the block raises a `FileFormatError` or an `OSError`.
+    An `OSError` within the block becomes a `FileFormatError`, unless `name` is the path itself. Errors other
+    than `InputError`, `FileFormatError` and `OSError` stay as they are.
     """
     try:
         yield
@@ -152,9 +142,9 @@ def named(path: Path, name: str) -> Iterator[None]:
 
 @stream_request_body
 class UploadHandler(RequestHandler):
-    """A handler that receives a file as the body of a request, and answers with its key or a sentence.
+    """The handler of uploads: a file is the body of a POST request, and its key or an error is the answer.
 
-    An argument of the request gives the name of the file on the user's machine.
+    The argument "name" of the request is the name of the file on the user's machine.
     """
 
     def initialize(self, uploads: Uploads) -> None:
@@ -165,12 +155,12 @@ class UploadHandler(RequestHandler):
         self._failed: OSError | None = None
 
     def prepare(self) -> None:
-        """Refuse a file that is too large before it arrives."""
+        """Open a file for the body before it arrives, or refuse it if its size is missing or not allowed."""
         if self.request.method != "POST":
             return
         size = self.request.headers.get("Content-Length", "")
         if not size.isdecimal():
-            self._refuse(411, "An upload must say how large it is.")
+            self._refuse(411, "An upload must state its size in the header Content-Length.")
             return
         try:
             self._path = self._uploads.begin(int(size))
@@ -181,7 +171,7 @@ class UploadHandler(RequestHandler):
         self.request.connection.set_max_body_size(LARGEST_UPLOAD)
 
     def data_received(self, chunk: bytes) -> None:
-        """Write the next part of the body to the file."""
+        """Write the next part of the body to the file, until an error occurs; `post` reports the error."""
         try:
             if self._file is not None and self._failed is None:
                 self._file.write(chunk)
@@ -189,7 +179,7 @@ class UploadHandler(RequestHandler):
             self._failed = error
 
     async def post(self) -> None:
-        """Check the complete file, and answer with its key."""
+        """Check the complete file, and answer with its key or the reason why it is refused."""
         assert self._path is not None
         try:
             self._close()
@@ -205,7 +195,7 @@ class UploadHandler(RequestHandler):
             self.finish(key)
 
     def on_finish(self) -> None:
-        """Remove an upload that was refused."""
+        """Remove an upload that was refused, and keep any other."""
         self._forget()
 
     def on_connection_close(self) -> None:
@@ -230,18 +220,18 @@ class UploadHandler(RequestHandler):
         self.finish(text + "\n")
 
     def write_error(self, status_code: int, **_named: Any) -> None:
-        """Answer an error as plain text."""
+        """Answer an error of HTTP as plain text."""
         self._refuse(status_code, f"The upload failed: {self._reason}.")
 
 
 def short_name(name: str) -> str:
-    """Return the name of a file without folders and without characters that cannot be seen."""
+    """Return the last 100 printable characters of a file's name without its folders, or else "upload.h5"."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in last if letter.isprintable())[-100:].strip() or "upload.h5"
 
 
 def unused(name: str, taken: Collection[str]) -> str:
-    """Return the name, or a similar one that is not among those `taken`."""
+    """Return the name, or if it is among those `taken`, the name with a number such as "run (2).h5"."""
     whole = Path(name)
     others = (f"{whole.stem} ({n}){whole.suffix}" for n in range(2, len(taken) + 3))
     return next(found for found in (name, *others) if found not in taken)

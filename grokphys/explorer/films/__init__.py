@@ -1,4 +1,4 @@
 """Films and pictures without a browser: the explorer's exports, and `grokphys animate`.
 
-This package draws with matplotlib frame by frame; single figures of the library are in `analysis.plots`.
+This package draws frame by frame with matplotlib; single figures of the library are in `analysis.plots`.
 """

@@ -1,4 +1,4 @@
-"""Pictures and films, without a browser: the page's exports, and `grokphys animate`."""
+"""Pictures and films as files, without a browser: the page's exports, and `grokphys animate`."""
 
 import contextlib
 import io
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 LONGEST = 150
-"""Default number of pictures of a film."""
+"""Default of the largest number of pictures of a film."""
 SAMPLE = 5
-"""Number of pictures from which the colors of a GIF are chosen."""
+"""Largest number of pictures from which the colors of a GIF are chosen."""
 AREAS = 176
-"""Number of colors of areas that a GIF keeps exactly; the others of its 256 are for edges."""
+"""Largest number of colors of areas that a GIF keeps exactly; the others of its 256 are for edges."""
 NEAR = 8
-"""Smallest distance of colors of a GIF in levels of 256, because Pillow searches in steps of 4."""
+"""Smallest distance of two colors of a GIF, in levels of 256, because Pillow searches in steps of 4."""
 LAST = 1.5
 """Seconds for which a GIF shows its last picture before it repeats."""
 Move = Callable[[int], None]
@@ -36,9 +36,9 @@ Move = Callable[[int], None]
 Limits = tuple[float | None, float | None, float | None, float | None]
 """Left, right, bottom and top of what axes show; None where their data decide."""
 LETTERS = 15
-"""Letters of a caption in an inch."""
+"""Number of letters of a caption per inch of the picture."""
 Progress = Callable[[int, int], None]
-"""Function that is called with (pictures done, all pictures) after each; an exception ends the work."""
+"""Function of the numbers of finished and of all pictures; an exception that it raises ends the work."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,10 @@ class Film:
     size : tuple of float
         Width and height in inches.
     shown : int
-        Frame that is on screen and that a picture shows; the last one by default.
+        Frame that `png` draws by default, such as the one on screen; -1 is the last.
     limits : mapping of str to tuple of float
-        What axes show, by their labels (``ax.set_label(name)``), where that is not what all frames need.
+        Left, right, bottom and top of axes by their labels (``ax.set_label(name)``). Axes that are not named
+        keep the limits that `begin` gives them.
     caption : str
         Words below the axes.
     """
@@ -87,6 +88,11 @@ def png(film: Film, frame: int | None = None, *, dpi: float = 160) -> bytes:
     -------
     bytes
         Content of the file.
+
+    Raises
+    ------
+    IndexError
+        If there is no such frame.
     """
     chosen = range(film.frames)[film.shown if frame is None else frame]
     out = io.BytesIO()
@@ -104,7 +110,8 @@ def gif(
 ) -> bytes:
     """Return a film as an animated GIF that repeats.
 
-    A GIF has 256 colors. Those of areas are kept exactly, and edges use the nearest ones.
+    A GIF has 256 colors. The most frequent colors of areas, up to 176 in a sample of five pictures, are kept
+    exactly; everything else has the nearest color.
 
     Parameters
     ----------
@@ -117,7 +124,8 @@ def gif(
     dpi : float, default 80
         Resolution in dots per inch.
     progress : callable, optional
-        Function that is called with the numbers of finished and of all pictures after each picture.
+        Function that is called with the numbers of finished and of all pictures after each picture; an
+        exception that it raises ends the work.
 
     Returns
     -------
@@ -157,7 +165,7 @@ def mp4(
 ) -> bytes:
     """Return a film as an MP4 (H.264), which the program ffmpeg makes.
 
-    The arguments are those of `gif`.
+    The arguments are those of `gif`, except that `dpi` is 120 by default.
 
     Returns
     -------
@@ -194,7 +202,7 @@ def mp4(
 
 
 def _ffmpeg() -> str:
-    """Return the path of ffmpeg: the installed program, or else the one in the package imageio-ffmpeg.
+    """Return the path of ffmpeg: of the installed program, or else of that in the package imageio-ffmpeg.
 
     Raises
     ------
@@ -203,7 +211,7 @@ def _ffmpeg() -> str:
     """
     program = shutil.which("ffmpeg")
     if program is None:
-        with contextlib.suppress(ImportError, RuntimeError):  # not for every machine
+        with contextlib.suppress(ImportError, RuntimeError):  # the package has no ffmpeg for some machines
             from imageio_ffmpeg import get_ffmpeg_exe
 
             program = get_ffmpeg_exe()
@@ -216,19 +224,14 @@ def _ffmpeg() -> str:
 
 
 def evenly(frames: int, longest: int) -> list[int]:
-    """Return evenly spaced frames of a film, including the first and the last.
+    """Return the numbers of evenly spaced frames, in increasing order, from the first to the last.
 
     Parameters
     ----------
     frames : int
-        Number of frames of the film, at least 1.
+        Number of all frames, at least 1.
     longest : int
-        Largest number of frames to return, at least 1.
-
-    Returns
-    -------
-    list of int
-        Numbers of the frames, in increasing order.
+        Largest number of frames to return, at least 1. If it is 1, the last frame is returned.
     """
     if frames <= longest:
         return list(range(frames))
@@ -244,7 +247,7 @@ def _chosen(film: Film, fps: float, longest: int) -> list[int]:
 
 
 def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
-    """Draw the fixed parts once, and the moving parts over them for each frame; yield RGB images."""
+    """Yield an RGB image of each frame: the fixed parts are drawn once, and the moving parts over them."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -280,7 +283,7 @@ def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
 
 
 def _palette(samples: "list[Image]") -> "Image":
-    """Return a palette of 256 colors: first those of areas, then intermediate ones for edges."""
+    """Return a palette of at most 256 colors: first those of areas, then others for edges between them."""
     from PIL import Image
 
     sheet = np.concatenate([np.asarray(picture) for picture in samples])

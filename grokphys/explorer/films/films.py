@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1.2, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1)))
-"""Dashes that distinguish survivors without their color."""
+"""Dashes that distinguish survivors without color."""
 DEAD = "#b5b5b5"
+"""Color of the signals of circles that do not survive."""
 
 
 def circles_film(
@@ -27,7 +28,9 @@ def circles_film(
     limit: float,
     fitted: Fitted | None = None,
 ) -> Film:
-    """Return a film of tokens on a plane, next to the signals with a line at the time of the frame.
+    """Return a film of tokens on a plane, next to the signals with a line at the step of the frame.
+
+    The film has a frame for each frame of the run.
 
     Parameters
     ----------
@@ -40,12 +43,7 @@ def circles_film(
     limit : float
         Signal above which a circle survives.
     fitted : Fitted, optional
-        Law whose rollout is drawn over the signals.
-
-    Returns
-    -------
-    Film
-        Film with one frame for each recorded step.
+        Law whose predictions for the survivors are drawn over their signals.
     """
 
     def begin(figure: "Figure") -> Move:
@@ -63,17 +61,10 @@ def circles_film(
 
 
 def flow_film(chosen: TrainingSet) -> Film:
-    """Return a film of the flow of the effective theory.
+    """Return a film of the flow of the effective theory under a training set.
 
-    Parameters
-    ----------
-    chosen : TrainingSet
-        Training set with its flow.
-
-    Returns
-    -------
-    Film
-        Training set, parallelograms, embeddings over time, and representation quality (RQI).
+    It shows the training set, its parallelograms, and against time the embeddings (on their first axis), the
+    representation quality (RQI), and the predicted accuracy.
     """
     found = chosen.measures
 
@@ -106,14 +97,10 @@ def flow_film(chosen: TrainingSet) -> Film:
 def show_signals(
     ax: "Axes", run: CircleRun, survivors: Sequence[int], limit: float, fitted: Fitted | None = None
 ) -> None:
-    """Draw signals on logarithmic axes: survivors in color with their frequency, the others gray.
+    """Draw signals against the step: survivors in color with their frequency, the others gray.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    run, survivors, limit, fitted
-        As in `circles_film`.
+    Both axes are logarithmic, the vertical one only if a signal is positive. The arguments after `ax` are
+    those of `circles_film`.
     """
     from matplotlib import pyplot as plt
 
@@ -139,17 +126,10 @@ def show_signals(
 
 
 def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
-    """Draw the samples of a training set on the grid (i, j).
+    """Draw the pairs (i, j) of a training set on a grid.
 
-    Trained samples are filled, samples that follow from them are rings, and linked samples of equal sum are
-    joined by lines.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    chosen : TrainingSet
-        The training set.
+    Trained pairs are squares, pairs that follow from them are rings, and all other pairs are dots. Lines join
+    the trained pairs with the same sum i + j.
     """
     (i, j), label = chosen.operation.samples.T, chosen.operation.label
     colors = _colors(chosen.classes)[label]
@@ -163,25 +143,14 @@ def show_training_set(ax: "Axes", chosen: TrainingSet) -> None:
     ax.scatter(i[chosen.follows], j[chosen.follows], marker="o", edgecolors=EDGE, **look)
     ax.set_aspect("equal")
     ax.set(xlabel="i", ylabel="j", title=f"{chosen.measures.pairs} of {chosen.measures.samples} pairs")
-    ax.legend(loc="lower right", fontsize=7.5)  # if there are no pairs
+    ax.legend(loc="lower right", fontsize=7.5)  # below the diagonal there are no pairs
 
 
 def parallelograms(ax: "Axes", chosen: TrainingSet) -> Move:
-    """Draw the parallelograms of a training set, and return the function that moves them to a frame.
+    """Draw tokens and parallelograms of a training set, and return the function that moves them to a frame.
 
-    On a line they are arcs with a common center, and in a plane quadrilaterals.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    chosen : TrainingSet
-        Training set with its flow.
-
-    Returns
-    -------
-    callable
-        Function of the number of a frame.
+    In a plane, parallelograms are quadrilaterals. On a line, they are pairs of half circles, which have the
+    same center when the parallelogram is satisfied.
     """
     from matplotlib.collections import LineCollection, PolyCollection
 

@@ -1,4 +1,4 @@
-"""A network in training as a film: embedding, pair sums over the classifier, curves; particles below."""
+"""A network in training as a film: embedding, pair sums over the classifier and curves; particles below."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +17,15 @@ if TYPE_CHECKING:
 def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
     """Return a film of a network above and of its particles below.
 
-    It shows the embedding, the pair sums over the map of the classifier, and curves.
+    It has a frame for each kept frame of the run, and shows tokens, pair sums, losses and accuracies. If the
+    plane has kept its axes, the pair sums of the network lie over the map of its answers.
 
     Parameters
     ----------
     run : NetworkRun
-        Run whose kept frames are copied.
+        The run; the film owns a copy of its data.
     plane : str, default "axes 1, 2"
-        Name of the plane, one of `planes.planes`.
-
-    Returns
-    -------
-    Film
-        Film with one picture for each kept frame.
+        Name of the plane, one of `planes.planes`; the last frame determines its axes.
     """
     frames, task, held_out, count = run.history.frames(), run.model.task, run.held_out, run.classes
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
@@ -37,7 +33,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
     kept = [values for _, values in frames]
     axes = {name: plane_axes(kept[-1][name], plane) for name in ("embedding", "particles")}
     paths = {name: np.array([values[name] @ axes[name].T for values in kept]) for name in axes}
-    # The map of a plane that has since rotated, as components do, does not match any plane of the film.
+    # A map was made for the plane of its time; if axes have rotated since, as components do, none is drawn.
     mapped = all(np.allclose(values.get("axes", axes["embedding"]), axes["embedding"]) for values in kept)
     words = {
         "embedding": lambda frame: f"network, step {steps[frame]}",
@@ -76,9 +72,9 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
 
 
 def _map(ax: "Axes", kept: list[dict[str, np.ndarray]], count: int) -> Move:
-    """Draw the map of the classifier, and let the axes show no more than it covers.
+    """Draw the map of the classifier, and let the axes show no more than the map covers.
 
-    Axes whose limits a `Film` has set, for a picture of the screen, keep them.
+    Axes keep their limits if `Film.limits` has set them, as for a picture of the screen.
     """
     from matplotlib.colors import ListedColormap
 

@@ -1,4 +1,4 @@
-"""Neurons in training as a film: their phases, the race of one of them, and accuracy."""
+"""Neurons in training as a film: their phases, the race of one neuron's frequencies, and accuracy."""
 
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,10 @@ if TYPE_CHECKING:
 
 
 def neuron_film(run: NeuronRun, neuron: int) -> Film:
-    """Return a film of the neurons of a network: their phases, the race of one of them, and accuracy.
+    """Return a film of a network's neurons, with a frame for each kept frame of the run.
 
-    Parameters
-    ----------
-    run : NeuronRun
-        Run whose kept frames are copied.
-    neuron : int
-        Number of the neuron whose race is drawn, from 0.
-
-    Returns
-    -------
-    Film
-        Film with one picture for each kept frame.
+    It shows the phases of all neurons, the magnitudes of the frequencies of `neuron` (a number from 0), and
+    the accuracy. The film owns a copy of the data.
     """
     history = run.history
     steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]

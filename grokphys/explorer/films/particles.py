@@ -1,4 +1,4 @@
-"""A run of particles as a film: particles, pair sums, and curves below."""
+"""A run of particles as a film: particles and pair sums, and curves of their measures below."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CIRCLE = 1.2
-"""Ratio below which tokens form a circle (Musat, Appendix A.1)."""
+"""Circle ratio below which particles form a circle (Musat, Appendix A.1)."""
 
 
 def particle_film(
@@ -28,27 +28,24 @@ def particle_film(
     second: Trajectory | None = None,
     arrows: Callable[[int], NDArray[np.float64]] | None = None,
 ) -> Film:
-    """Return a film of one run of particles: particles and pair sums, and curves below.
+    """Return a film of one run of particles, with one frame for each frame of the trajectory.
 
     Parameters
     ----------
     trajectory : Trajectory
-        Trajectory to film; its observables circle_ratio and grid_imperfections, if recorded, are drawn below.
+        Trajectory to film. Its observables circle_ratio and grid_imperfections are drawn below the particles,
+        if they are recorded.
     run : int, default 0
         Number of the run in the trajectory.
     modulus : int, optional
-        The class of (i, j) is (i + j) mod `modulus`; the number of tokens by default.
+        The class of a pair (i, j) is (i + j) mod `modulus`; by default the modulus is the number of tokens.
     plane : str, default "axes 1, 2"
-        Name of the plane, one of `planes.planes`.
+        Name of the plane, one of `planes.planes`; the last frame determines its axes.
     second : Trajectory, optional
-        Run from another start, whose particles and pair sums are drawn next to the others at the same steps.
+        Trajectory from another start, whose first run is drawn next to `run`, at the same or the next
+        recorded step. It must have the observables that `trajectory` has.
     arrows : callable, optional
-        Function that returns the motion (tokens, dim) in a frame, which arrows show.
-
-    Returns
-    -------
-    Film
-        Film with one picture for each frame of the trajectory.
+        Function of the number of a frame that returns the arrows (tokens, dim) of the particles of `run`.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
     operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation

@@ -1,4 +1,4 @@
-"""Parts of films: each draws its fixed content, and returns a function that moves the rest to a frame."""
+"""Parts of films. Most draw what does not move, and return a function that moves the rest to a frame."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,19 +21,19 @@ TRAIL = 12
 NUMBERED = 31
 """Largest number of tokens that are drawn with their numbers."""
 MARKERS = "os^Dv"
-"""Markers: classes k, k + 5, … have the k-th one, as on the page, to be distinguished without color."""
+"""Markers of pair sums by class modulo 5, as on the page, so that classes can be told apart without color."""
 EDGE = "#444444"
 Moving = TypeVar("Moving", bound="Artist")
 
 
 def moving(artist: Moving) -> Moving:
-    """Mark an artist of matplotlib as animated, so that films draw it in every frame; return it."""
+    """Return an artist of matplotlib after marking it as animated, so that films draw it in every frame."""
     artist.set_animated(True)
     return artist
 
 
 def together(*moves: Move) -> Move:
-    """Return one function of the number of a frame that calls the functions `moves` in order."""
+    """Return a function of the number of a frame that calls all `moves` with it, in order."""
 
     def move(frame: int) -> None:
         for part in moves:
@@ -43,35 +43,25 @@ def together(*moves: Move) -> Move:
 
 
 def title(ax: "Axes", words: Callable[[int], str]) -> Move:
-    """Draw a title that changes, and return the function that moves it to a frame.
+    """Draw the changing title of axes, and return the function that moves it to a frame.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes whose title it is.
-    words : callable
-        Function that returns the title of a frame.
+    `words` is a function of the number of a frame that returns its title.
     """
     text = moving(ax.set_title(words(0)))
     return lambda frame: text.set_text(words(frame))
 
 
 def now(ax: "Axes", places: Any) -> Move:
-    """Draw a vertical line at the time that is shown, and return the function that moves it to a frame.
+    """Draw a vertical line, and return the function that moves it to a frame.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    places : array_like, shape (frames,)
-        Horizontal position of the line in each frame.
+    `places` (frames,) are the horizontal positions of the line, such as times.
     """
     line = moving(ax.axvline(places[0], color=EDGE, linewidth=1))
     return lambda frame: line.set_xdata([places[frame]] * 2)
 
 
 def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
-    """Draw a curve faintly, and on top of it, in full color, the part up to the frame that is shown.
+    """Draw a curve faintly, and over it, in full color, the part up to a frame.
 
     Parameters
     ----------
@@ -87,7 +77,7 @@ def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
     Returns
     -------
     callable
-        Function of the number of a frame that extends the curve up to it.
+        Function of the number of a frame that extends the part in full color up to that frame.
     """
     label = look.pop("label", None)
     ax.plot(x, y, color=color, alpha=0.25, **look)
@@ -96,7 +86,7 @@ def grown(ax: "Axes", x: Any, y: Any, color: Any, **look: Any) -> Move:
 
 
 def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label: str = "") -> None:
-    """Show the square from -extent to extent on both axes, without ticks, in a thin frame.
+    """Let axes show the square from -extent to extent, without ticks, in a thin frame.
 
     Parameters
     ----------
@@ -117,7 +107,7 @@ def plane(ax: "Axes", extent: float, names: tuple[str, str] = ("", ""), *, label
 
 
 def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) -> Move:
-    """Draw tokens on their paths, with trails, and with their numbers if these are readable.
+    """Draw tokens as discs with trails, and with their numbers if there are at most `NUMBERED` tokens.
 
     Parameters
     ----------
@@ -128,7 +118,7 @@ def tokens(ax: "Axes", paths: Array, *, order: Any = None, cycle: Any = None) ->
     order : array_like of int, shape (tokens,), optional
         Place of each token in the cycle of colors; by default its number.
     cycle : array_like of int, optional
-        Tokens that a line joins in this order; by default there is no line.
+        Tokens that a line joins in the given order; by default there is no line.
 
     Returns
     -------
@@ -176,7 +166,8 @@ def arrows(ax: "Axes", paths: Array, vectors: Callable[[int], Array]) -> Move:
     paths : ndarray of float64, shape (frames, n, 2)
         Points at which the arrows begin.
     vectors : callable
-        Function that returns the arrows of a frame, shape (n, 2). They are shortened as on the page.
+        Function of the number of a frame that returns its arrows, shape (n, 2); `planes.shortened` fits them
+        into the axes.
     """
     drawn = moving(
         ax.quiver(
@@ -200,13 +191,14 @@ def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, h
     ax : matplotlib Axes
         Axes to draw on.
     points : callable
-        Function that returns the pair sums of a frame, shape (n, 2).
+        Function of the number of a frame that returns its pair sums, shape (n, 2).
     classes : array_like of int, shape (n,)
         Class of each pair sum.
     count : int
         Number of classes.
-    held_out : array_like of bool or int, optional
-        Pair sums that are not in the training set, which are drawn with open markers.
+    held_out : array_like of bool, shape (n,), optional
+        Whether each pair is held out from training, and therefore drawn as an open marker; by default none
+        is.
     """
     from matplotlib.markers import MarkerStyle
 
@@ -227,7 +219,7 @@ def sums(ax: "Axes", points: Callable[[int], Array], classes: Any, count: int, h
 
 
 def _written(words: str) -> Any:
-    """Return the outline of a text centered at the origin, in points."""
+    """Return the outline of a text around the origin as a matplotlib Path, in points."""
     from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
 
@@ -237,28 +229,20 @@ def _written(words: str) -> Any:
 
 
 def _inks(colors: Array) -> list[str]:
-    """Return black or white, whichever reads better on each color."""
+    """Return "black" for each light color and "white" for each dark one of colors (n, 3 or 4) from 0 to 1."""
     return ["black" if light else "white" for light in colors[:, :3] @ (0.30, 0.59, 0.11) > 0.6]
 
 
 def extent(points: Array) -> float:
-    """Return the largest coordinate that a plane must show.
+    """Return the extent of a plane that shows points (..., 2) with a margin.
 
-    Parameters
-    ----------
-    points : ndarray of float64, shape (..., 2)
-        Points that the plane shows.
-
-    Returns
-    -------
-    float
-        The largest coordinate of the points in size, and 12 % more.
+    It is the largest absolute coordinate and 12 % more, or 1 if all coordinates are 0.
     """
     return 1.12 * float(np.abs(points).max()) or 1.0
 
 
 def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -> Move:
-    """Draw up to three named curves with different dashes, and a line at the time that is shown.
+    """Draw named curves with different dashes, and a line at the time that the returned function moves.
 
     Parameters
     ----------
@@ -267,14 +251,9 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
     x : array_like, shape (frames,)
         Times of the frames.
     named : sequence of pairs of str and ndarray, shape (frames,)
-        Names for the legend, and values.
+        Names for the legend, and values; only the first three curves are drawn.
     label : str
         Label of the horizontal axis.
-
-    Returns
-    -------
-    callable
-        Function of the number of a frame that moves the line to it.
     """
     for (name, values), dash in zip(named, ("-", "--", ":"), strict=False):
         ax.plot(x, values, dash, label=name)
@@ -284,7 +263,7 @@ def curves(ax: "Axes", x: Any, named: Sequence[tuple[str, Array]], label: str) -
 
 
 def plain_ticks(*axes: "Axis") -> None:
-    """Write round numbers along logarithmic axes, within a decade too, instead of powers of ten."""
+    """Write round numbers along logarithmic axes, also within a decade, instead of powers of ten."""
     from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     class Round(FixedLocator):
@@ -302,14 +281,6 @@ def plain_ticks(*axes: "Axis") -> None:
 
 
 def legend(ax: "Axes", columns: int = 2) -> None:
-    """Draw the legend of axes above them, at the right, where it hides nothing.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes with labeled artists.
-    columns : int, default 2
-        Number of columns of the legend.
-    """
+    """Draw the legend of axes above them, where it hides no curve, in up to `columns` columns."""
     place: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.1}
     ax.legend(ncols=columns, fontsize=7.5, columnspacing=1.2, handlelength=2.2, **place)

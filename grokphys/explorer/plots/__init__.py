@@ -1,4 +1,4 @@
 """The live figures of the explorer, drawn by Bokeh.
 
-This package holds the content of figures and their updates; the computations are in `explorer.runs`.
+This package draws and updates figures; what they show is computed in `grokphys.explorer.runs`.
 """

@@ -1,4 +1,4 @@
-"""Figures of circles: signals on logarithmic axes, and the coefficients of their law of motion."""
+"""Figures of circles: their signals on logarithmic axes, and the coefficients of a linear law of motion."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +13,14 @@ from grokphys.explorer.runs.circles import CircleRun, Fitted
 
 Array = NDArray[np.float64]
 POINTS = 400
-"""Largest number of points of a curve that are sent, evenly spaced along the logarithmic axis."""
+"""Largest number of points of a curve that are sent to the page."""
 
 
 class SignalPlot:
-    """A figure of signals ‖Fₖ‖ against the step, both logarithmic: survivors in color, the others gray.
+    """A Bokeh `figure` of the Fourier signals ‖Fₖ‖ of all frequencies k against the step.
 
-    Attributes
-    ----------
-    figure : bokeh figure
-        Figure with a line for each frequency, the survival limit, and a line at the current step.
+    Both axes are logarithmic. Survivors are in color and the others gray, and lines mark the survival limit
+    and the current step.
     """
 
     def __init__(self) -> None:
@@ -64,9 +62,9 @@ class SignalPlot:
         survivors : sequence of int
             Frequencies in color, counted from 1.
         limit : float
-            Signal above which a circle survives, which a line marks.
+            Signal above which a circle survives.
         chosen : int or None
-            Frequency that is highlighted.
+            Frequency whose line is highlighted, counted from 1.
         """
         steps, values = run.signals
         kept = _log_evenly(steps)
@@ -87,7 +85,7 @@ class SignalPlot:
         self._reach.data = {"x": [x[0]], "y": [limit]}
 
     def show_rollout(self, fitted: Fitted | None) -> None:
-        """Show the signals that a fitted law predicts from the first ones; None removes them."""
+        """Show the signals that a fitted law predicts from their first frame; None removes these curves."""
         if fitted is None:
             self._rollouts.data = {"xs": [], "ys": [], "name": []}
             return
@@ -96,19 +94,15 @@ class SignalPlot:
         self._rollouts.data = _lines(fitted.steps[kept] + 1.0, curves, range(1, len(curves) + 1))
 
     def point_at(self, step: int) -> None:
-        """Move the line to the current step."""
+        """Move the vertical line to a step."""
         self._now.location = step + 1
 
 
 class CoefficientPlot:
-    """A figure of the matrix A of a linear law.
+    """A Bokeh `figure` of the matrix A of a linear law dx/dt = A x + b of signals x.
 
-    A cell is red where the signal of its column raises that of its row, and blue where it lowers it.
-
-    Attributes
-    ----------
-    figure : bokeh figure
-        Figure with a cell for each pair of frequencies.
+    Each pair of frequencies has a cell. The cell is red where the signal of its column makes that of its row
+    grow, blue where it makes it shrink, and white where the coefficient is 0.
     """
 
     def __init__(self) -> None:
@@ -133,7 +127,7 @@ class CoefficientPlot:
         self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
 
     def show(self, fitted: Fitted, survivors: Sequence[int]) -> None:
-        """Show the coefficients of the law `fitted`, and mark the `survivors` (from 1) on both sides."""
+        """Show the coefficients of a law, and mark the surviving frequencies (from 1) on both axes."""
         import matplotlib as mpl  # not needed for the first page
 
         A, count = fitted.A, len(fitted.A)
@@ -165,7 +159,7 @@ class CoefficientPlot:
 
 
 def score_text(fitted: Fitted | None) -> str:
-    """Return a text that says how well a fitted law describes the signals, or an invitation if it is None."""
+    """Return HTML on how well a law describes the signals; None gives an explanation of what a fit does."""
     if fitted is None:
         return (
             "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
@@ -193,7 +187,7 @@ def _r2(value: float) -> str:
 
 
 def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[Any]]:
-    """Return the columns of a multi-line, with one line for each frequency."""
+    """Return the columns of Bokeh's multi_line, with one line for each of the `frequencies` (from 1)."""
     return {
         "xs": [x] * len(frequencies),
         "ys": [curves[k - 1] for k in frequencies],
@@ -202,7 +196,7 @@ def _lines(x: Any, curves: Any, frequencies: Sequence[int]) -> dict[str, list[An
 
 
 def _log_evenly(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return indices of at most `POINTS` steps, evenly spaced in their logarithm, including both ends."""
+    """Return the indices of at most `POINTS` steps, about evenly spaced in log(step + 1), with both ends."""
     if len(steps) <= POINTS:
         return np.arange(len(steps))
     wanted = np.geomspace(steps[0] + 1, steps[-1] + 1, POINTS) - 1

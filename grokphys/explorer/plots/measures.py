@@ -13,11 +13,14 @@ STARTS, MEASURES = ("first start", "second start"), ("circle_ratio", "imperfecti
 
 
 class MeasureCurves:
-    """Circle ratio and grid imperfections of a run against the step, and of a second start.
+    """Two figures against the step: the circle ratio and the grid imperfections of one or two runs.
 
     Attributes
     ----------
-    ratio, imperfections : Curves
+    ratio : Curves
+        Largest distance of a particle from the origin over the smallest; below 1.2 they form a circle.
+    imperfections : Curves
+        Number of pair sums whose nearest other pair sum is of another class.
     """
 
     def __init__(self) -> None:
@@ -28,7 +31,7 @@ class MeasureCurves:
         self.imperfections.figure.yaxis.ticker = BasicTicker(min_interval=1)
 
     def show(self, run: ParticleRun, second: ParticleRun | None) -> None:
-        """Show the curves of the run, and those of a second start."""
+        """Show the curves of a run, and dashed those of a second one, if there is one."""
         for kind, shown in (("show", run), ("show_beside", second)):
             steps: Any = np.empty(0)
             ratio, count = np.empty((2, 0))
@@ -38,6 +41,6 @@ class MeasureCurves:
             getattr(self.imperfections, kind)(steps, imperfections=count.astype(float))
 
     def end_at(self, step: int, ratio: float, imperfections: int) -> None:
-        """Move the dots of both curves to `step` and these values, as while a particle is dragged."""
+        """Move the dots of both curves of the first run to `step` and the given values, as during a drag."""
         self.ratio.end_at(step, ratio=ratio)
         self.imperfections.end_at(step, imperfections=float(imperfections))

@@ -13,18 +13,7 @@ Array = NDArray[np.float64]
 
 
 class Bars:
-    """A figure with a bar for the magnitude of each frequency, in the color of its curve in the race.
-
-    Parameters
-    ----------
-    title : str
-        Title of the figure.
-
-    Attributes
-    ----------
-    figure : bokeh figure
-        Figure with the frequencies 1 … K on the horizontal axis.
-    """
+    """A Bokeh `figure` with a bar for the magnitude of each frequency, in the color of that frequency."""
 
     def __init__(self, title: str) -> None:
         self.figure = theme.plot(title, height=210, x_axis_label="frequency k")
@@ -37,28 +26,16 @@ class Bars:
         self.figure.add_tools(HoverTool(renderers=[bars], tooltips=[("k", "@k"), ("magnitude", "@top")]))
 
     def show(self, magnitude: Array) -> None:
-        """Show the magnitudes (K,) of the frequencies from 1."""
+        """Show the magnitudes, shape (count,), of the frequencies 1 to count."""
         count = len(magnitude)
         fill = theme.class_colors(count)
         self._source.data = {"k": np.arange(1, count + 1), "top": magnitude, "fill": fill}
 
 
 class HeatMap:
-    """A figure of logits by a + b and answer, as a map of colors.
+    """A Bokeh `figure` of logits as a map of colors, with a row for each sum and a column for each answer.
 
-    Red stands for positive contributions to a class, and blue for negative ones.
-
-    Parameters
-    ----------
-    title : str
-        Title of the figure.
-    height : int
-        Height in pixels.
-
-    Attributes
-    ----------
-    figure : bokeh figure
-        Figure with a row for each sum and a column for each answer.
+    Positive logits are red, and negative ones blue.
     """
 
     def __init__(self, title: str, height: int) -> None:
@@ -75,7 +52,7 @@ class HeatMap:
         )
 
     def show(self, logits: Any) -> None:
-        """Show logits (tokens, tokens), a row for each sum."""
+        """Show logits, shape (tokens, tokens): rows are sums modulo `tokens`, columns are answers."""
         tokens, limit = len(logits), float(np.abs(logits).max()) or 1.0
         self._colors.update(low=-limit, high=limit)
         self._source.data = {"image": [logits.astype(np.float32)], "size": [tokens]}

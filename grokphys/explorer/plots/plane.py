@@ -13,21 +13,21 @@ from grokphys.explorer.runs.planes import shortened
 
 Array = NDArray[np.float64]
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
-"""Markers: classes k, k + 5, … have the k-th one, to be distinguished without color (as in the films)."""
+"""Markers of pair sums by class modulo 5, so that classes can be told apart without color, as in films."""
 MOST_POINTS = 300
-"""Largest number of points of a curve that are sent."""
+"""Largest number of points of a curve that are sent to the page."""
 TRAIL = 8
 """Length of a trail in frames."""
 SMALLEST = 6
-"""Multiple of the extent of the points of a frame that a figure of all frames shows at most."""
+"""Largest extent that `TokenPlot.follow` shows, as a multiple of the extent of the points in the frame."""
 NUMBER = f"bold 11px {theme.FONT}"
 """Font of the numbers of tokens."""
 TOKEN = "window.grokphys.token(source, font, cb_data)"
 GROW = "window.grokphys.trail(tokens, trails)"
 HEAD = 0.1
-"""Length of an arrow, relative to half the height of its figure, below which its head is smaller."""
+"""Length of an arrow, relative to half the height of its figure, below which its head shrinks."""
 LONG = 500
-"""Largest number of points that are sent as text rather than as an array."""
+"""Largest number of points that are sent as text; more are sent as an array."""
 
 
 class TokenPlot:
@@ -78,26 +78,27 @@ class TokenPlot:
         )
 
     def ring(self, token: int | None) -> None:
-        """Mark the token that the keyboard has chosen, by its number; None removes the mark."""
+        """Mark the token with a number by a ring; None removes the ring."""
         points = self.points()
         chosen = points[[token]] if token is not None and token < len(points) else points[:0]
         self._ring.data = {"x": chosen[:, 0], "y": chosen[:, 1]}
 
     def arrows(self, points: Array, vectors: Array) -> None:
-        """Draw vectors (n, 2) at points (n, 2), all shortened if one is longer than a third of the frame."""
+        """Draw vectors (n, 2) as arrows at points (n, 2).
+
+        If an arrow is longer than a third of half the figure's height, all are shortened by one factor.
+        """
         edge = self.figure.y_range.end
         ends = points + shortened(vectors, edge)
-        heads = np.minimum(
-            1.0, np.hypot(*(ends - points).T) / (HEAD * edge)
-        )  # none on a disc that is at rest
+        heads = np.minimum(1.0, np.hypot(*(ends - points).T) / (HEAD * edge))  # no head without motion
         (x0, y0), (x1, y1) = points.T, ends.T
         turned = np.arctan2(y1 - y0, x1 - x0) - np.pi / 2
         self._arrows.data = {"x0": x0, "y0": y0, "x1": x1, "y1": y1, "angle": turned, "size": 8 * heads}
 
     def begin(self, points: Array, order: Any = None) -> None:
-        """Show tokens at points (tokens, 2) without trails; their number may change.
+        """Show tokens at points (tokens, 2) without trails; their number may differ from before.
 
-        `order` (tokens,) gives their places around the cycle of colors; 0, 1, 2, … by default.
+        `order` (tokens,) holds the place of each token around the cycle of colors, by default its number.
         """
         count = len(points)
         colors = theme.class_colors(count)
@@ -121,30 +122,30 @@ class TokenPlot:
         theme.zoom(self.figure, np.abs(points).max())
 
     def move(self, points: Array, extent: float | None = None) -> None:
-        """Show the next points (tokens, 2); the page lets a trail lead to them.
+        """Move the tokens to points (tokens, 2); the page lets trails lead there.
 
-        The figure shows what is within `extent` of its middle, by default all points.
+        The figure shows at least the coordinates up to `extent`, by default those of all points.
         """
         whole = slice(None)
         x, y = points.T
-        # They come back and are compared when a point is dragged, so they keep all digits.
+        # Coordinates keep all digits: when a point is dragged, they come back and are compared.
         self.tokens.patch({"x": [(whole, x.tolist())], "y": [(whole, y.tolist())]})
         theme.zoom(self.figure, np.abs(points).max() if extent is None else extent)
 
     def follow(self, paths: Array, frame: int) -> None:
-        """Show one frame of a film of tokens, with the previous frames as their trail.
+        """Show one frame of a film of tokens, with the positions in the `TRAIL` frames before it as trails.
 
-        The figure shows all frames, so that one sees what grows and what shrinks, unless the points of this
-        one would be too small.
+        The figure keeps the extent of all frames, so that growth and shrinking are seen. If the points of
+        the frame would be too small, it shows `SMALLEST` times their extent.
 
         Parameters
         ----------
         paths : ndarray of float64, shape (frames, tokens, 2)
             Points of all frames.
         frame : int
-            Number of the frame.
+            Number of the frame, from 0.
         """
-        if paths is not self._paths:  # all frames are measured once
+        if paths is not self._paths:  # measure all frames only once
             self._paths, self._largest = paths, np.abs(paths).max(axis=(1, 2))
         self.move(paths[frame], min(self._largest.max(), SMALLEST * self._largest[frame]))
         past = paths[max(0, frame - TRAIL) : frame + 1]
@@ -152,12 +153,12 @@ class TokenPlot:
         self._trails.patch({name: [(slice(None), values)] for name, values in _segments(past).items()})
 
     def points(self) -> Array:
-        """Positions (tokens, 2) of the tokens on screen, to which the user may have dragged them."""
+        """Return the positions (tokens, 2) on screen, to which the user may have dragged tokens."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
 
 
 class SumPlot:
-    """A figure of pair sums, colored by class, as discs or as the numbers of their classes.
+    """A figure of pair sums (sums of two tokens' positions), shown as markers or as numbers of their classes.
 
     Parameters
     ----------
@@ -181,8 +182,7 @@ class SumPlot:
             "x", "y", size=9, marker="marker", source=self._sums, fill_color="fill", line_color="line",
             line_width=0.9,
         )  # fmt: skip
-        # A separate source of texts, because Bokeh lays out every text that is sent, even if it is not
-        # visible.
+        # Texts have a separate source, because Bokeh lays out every text that is sent, even an invisible one.
         self._texts = ColumnDataSource({"x": [], "y": [], "class": [], "ink": []})
         self._numbers = self.figure.text(
             "x", "y", text="class", source=self._texts, text_color="ink", text_font_size="10px",
@@ -194,7 +194,7 @@ class SumPlot:
     def begin(
         self, points: Array, pairs: Any, classes: Any, count: int, held_out: Sequence[bool] | None = None
     ) -> None:
-        """Show the pair sums of a run from its first frame.
+        """Show the pair sums of another run, or of another plane.
 
         Parameters
         ----------
@@ -206,8 +206,8 @@ class SumPlot:
             Class of each pair sum, from 0.
         count : int
             Number of classes.
-        held_out : sequence of bool, optional
-            Pair sums that are not in the training set, which are hollow.
+        held_out : sequence of bool, shape (n,), optional
+            Whether each pair is held out from training, and therefore hollow; by default none is.
         """
         colors = np.array(theme.class_colors(count))
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out)
@@ -239,30 +239,30 @@ class SumPlot:
         theme.zoom(self.figure, np.abs(points).max())
 
     def show_numbers(self, numbers: bool) -> None:
-        """Show classes as numbers if `numbers` is True, which can be read without color, or as discs."""
+        """Show the classes as numbers if `numbers` is True, and otherwise as colored markers."""
         self._numbers.visible, self._discs.glyph.fill_alpha = numbers, 0.0 if numbers else 1.0
         self._discs.glyph.line_alpha = 0.0 if numbers else 1.0
         self._write()
 
     def _write(self) -> None:
-        """Send the numbers of the classes to the page if they are shown, and otherwise no text."""
+        """Send the numbers of the classes to the page if they are visible, and otherwise no text."""
         shown = slice(None) if self._numbers.visible else slice(0)
         self._texts.data = {name: self._sums.data[name][shown] for name in self._texts.data}
 
 
 class Curves:
-    """A figure of curves of values against the step, each with its own color and dash.
+    """A figure of curves against the step, each with a color and a dash.
 
     Parameters
     ----------
     title : str
         Title of the figure.
     names : sequence of str
-        Names of the curves.
+        Names of the values, each with one curve.
     height : int, default 170
         Height in pixels.
     starts : pair of str, default ()
-        Names of the runs, of which the second is added by `show_beside`.
+        Names of two runs. If given, there is one curve of the first value for each run.
     **options
         Further arguments of `theme.plot`.
 
@@ -308,7 +308,10 @@ class Curves:
         self.figure.add_layout(line)
 
     def show(self, steps: Any, **values: Any) -> None:
-        """Show curves over steps (n,), with dots at their ends; infinite values (n,) leave a gap."""
+        """Show values (n,), by their names, against steps (n,), with a dot at the end of each curve.
+
+        Values that are not finite leave gaps. At most `MOST_POINTS` steps are sent.
+        """
         self._source.data = shown = _thinned(steps, values)
         self._now.data = {name: column[-1:].tolist() for name, column in shown.items()}
         self._tick()
@@ -318,36 +321,39 @@ class Curves:
         self._now.data = {"step": [step], **{name: [value] for name, value in values.items()}}
 
     def show_beside(self, steps: Any, **values: Any) -> None:
-        """Show curves of a second start over its steps (n,), with names of both; no steps remove them."""
+        """Show values (n,), by their names, of the second run against its steps (n,), and a legend.
+
+        Without steps, the curve and the legend vanish.
+        """
         self._beside.data = _thinned(steps, values)
         self.figure.legend.visible = len(steps) > 0
         self._tick()
 
     def _tick(self) -> None:
-        """Choose round ticks for a vertical axis that is logarithmic."""
+        """Choose round ticks for the vertical axis, if it is logarithmic."""
         if self._logarithmic:
             both = [source.data[name] for source in (self._source, self._beside) for name in self._names]
             theme.tick(self.figure.yaxis[0], np.concatenate(both))
 
 
 def _thinned(steps: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of curves at not too many steps; infinite values become gaps."""
+    """Return the columns of curves at up to `MOST_POINTS` steps; values that are not finite become NaN."""
     kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), MOST_POINTS)).round().astype(int))
     shown = {name: np.where(np.isfinite(curve), curve, np.nan)[kept] for name, curve in values.items()}
     return {"step": steps[kept], **shown}
 
 
 def _segments(past: Array) -> dict[str, Any]:
-    """Return the columns of trails through points (TRAIL + 1, tokens, 2)."""
+    """Return the columns of the segments of trails through points (TRAIL + 1, tokens, 2)."""
     begin, end = _drawn(past[:-1].reshape(-1, 2)), _drawn(past[1:].reshape(-1, 2))
     return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
 
 
 def _drawn(points: Array) -> Any:
-    """Return x and y of points (n, 2), rounded to about 1e-5 of their extent.
+    """Return x and y of points (n, 2) in the form in which the page gets them.
 
-    Lists are part of the message of a frame, whereas each array takes two more messages, which is faster only
-    for long ones.
+    Up to `LONG` points are lists, rounded to about 1e-5 of their extent: lists are part of the message of a
+    frame, whereas each array takes two more. More points are arrays of float32, which are then faster.
     """
     if len(points) > LONG:
         return points.T.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Figures of the effective theory: the grid of pairs, the parallelograms, the flow against time."""
+"""Figures of the effective theory: the grid of pairs, the parallelograms, and curves against time."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,25 +16,26 @@ from grokphys.explorer.runs.training_set import TrainingSet
 
 Array = NDArray[np.float64]
 DARK = 'if (matchMedia("(prefers-color-scheme: dark)").matches) glyph.text_color = {field: "dark"}'
-"""Script that chooses colors of text that stand out in dark mode."""
+"""Script that gives texts the colors that can be read in dark mode."""
 MARGIN = 0.7
-"""Margin around the grid in cells."""
+"""Distance from the centers of the outermost cells of the grid to the edges of the figure, in cells."""
 
 
 class PairGrid:
-    """A figure of the samples (i, j) with i ≤ j.
+    """A figure with a cell for each pair (i, j) of symbols with i ≤ j.
 
-    A sample is filled if it is trained, framed if it is implied, and otherwise empty.
+    A pair is filled if it is trained, framed if its answer follows from the trained ones, and otherwise
+    empty.
 
     Parameters
     ----------
     clicked : callable
-        Function of i and j that is called when the pair is clicked.
+        Function that is called with i and j where the user clicks, which may be no pair of the grid.
 
     Attributes
     ----------
     figure : bokeh figure
-        Figure with a cell for each sample.
+        The figure.
     """
 
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
@@ -74,7 +75,7 @@ class PairGrid:
         self.figure.on_event(Tap, lambda event: self._tapped(event, clicked))
 
     def show(self, chosen: TrainingSet) -> None:
-        """Show the samples of the training set `chosen`."""
+        """Show the pairs of a training set."""
         operation, tokens = chosen.operation, chosen.operation.tokens
         i, j = operation.samples.T
         names = theme.class_colors(chosen.classes)
@@ -103,7 +104,7 @@ class PairGrid:
             side.update(start=-MARGIN, end=tokens - 1 + MARGIN)
 
     def point(self, i: int, j: int) -> None:
-        """Mark the pair (i, j) that the keyboard has chosen."""
+        """Frame the cell (i, j), which the keyboard has chosen."""
         self._cursor.data = {"i": [i], "j": [j]}
 
     def _tapped(self, event: Any, clicked: Callable[[int, int], None]) -> None:
@@ -112,16 +113,11 @@ class PairGrid:
 
 
 class ParallelogramPlot:
-    """A figure of tokens with the parallelograms of the training set.
+    """A square Bokeh `figure` of tokens with the parallelograms of the training set.
 
-    In the plane these are quadrilaterals. On a line, each trained pair whose class has another trained pair
-    is a half circle, above the line for even classes and below it for odd ones. A parallelogram is satisfied
-    if its two half circles have the same center.
-
-    Attributes
-    ----------
-    figure : bokeh figure
-        Square figure of the plane, or of the line.
+    In the plane, parallelograms are quadrilaterals. On a line, each trained pair whose class has another
+    trained pair is a half circle, above the line for even classes and below it for odd ones. A parallelogram
+    is satisfied if its two half circles have the same center.
     """
 
     def __init__(self) -> None:
@@ -146,7 +142,7 @@ class ParallelogramPlot:
             renderer.level = "underlay"
 
     def begin(self, chosen: TrainingSet, frame: int) -> None:
-        """Show the tokens and parallelograms of a training set whose flow is new, at a frame of it."""
+        """Show another training set: its tokens and parallelograms in one frame of its flow."""
         edges = np.array([theme.darker(color) for color in theme.class_colors(chosen.classes)])
         paths = _points(chosen)
         self._tokens.begin(paths[frame])
@@ -169,7 +165,7 @@ class ParallelogramPlot:
         }
 
     def move(self, chosen: TrainingSet, frame: int) -> None:
-        """Show another frame of the flow that `begin` has shown."""
+        """Show a frame of the training set that `begin` has shown."""
         self._tokens.follow(_points(chosen), frame)
         if chosen.dim == 1 and len(chosen.linked):
             middle, radius = chosen.arcs(frame)
@@ -183,21 +179,22 @@ class ParallelogramPlot:
 
 
 class FlowCurves:
-    """A figure of curves against time, with a line at the current time.
+    """A figure of curves with a vertical line at the current time.
 
     Parameters
     ----------
     title : str
         Title of the figure.
     names : sequence of str, default ()
-        Names of the curves for the legend; without names the curves are tokens.
+        Names of the curves for the legend. Without names, there is no legend and curves have the colors of
+        tokens.
     **options
-        Further arguments of `theme.plot`.
+        Further arguments of `theme.plot`, such as `x_axis_label`, by default "time".
 
     Attributes
     ----------
     figure : bokeh figure
-        Figure with the time on the horizontal axis.
+        The figure.
     """
 
     def __init__(self, title: str, names: Sequence[str] = (), **options: Any) -> None:
@@ -219,7 +216,7 @@ class FlowCurves:
             theme.quiet_legend(self.figure)
 
     def show(self, times: Array, curves: Sequence[Array]) -> None:
-        """Show curves (n,) over times (n,); curves without a name are tokens, in their colors."""
+        """Show curves, each of shape (n,), against times (n,)."""
         named = bool(self._names)
         self._source.data = {
             "xs": [times] * len(curves),
@@ -230,16 +227,16 @@ class FlowCurves:
         }
 
     def show_beside(self, times: Array, curves: Array) -> None:
-        """Show other curves (n, count) over their own times (n,), dashed, in the colors of the tokens."""
+        """Show more curves (n, count) against other times (n,), dashed, in the colors of tokens."""
         count = curves.shape[1]
         lines = {"xs": [times] * count, "ys": list(curves.T)}
         self._beside.data = {**lines, "line": theme.line_colors(count) if count else []}
 
     def point_at(self, time: float) -> None:
-        """Move the line to the current time."""
+        """Move the vertical line to a time."""
         self._now.location = time
 
 
 def _points(chosen: TrainingSet) -> Array:
-    """Return embeddings (frames, tokens, 2); on a line, the second axis is 0."""
+    """Return the embeddings of all frames, (frames, tokens, 2); on a line, the second axis is 0."""
     return np.pad(chosen.embeddings, ((0, 0), (0, 0), (0, 2 - chosen.dim)))

@@ -1,4 +1,4 @@
-"""One run of a trajectory file, read for its circles: signals, survivors, projections, laws (Ding)."""
+"""One run of a trajectory file, read for its circles: signals, survivors, projections, laws (Ding et al.)."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LARGEST_BYTES = 2**28
-"""Largest size of a run in memory; of a longer run only every n-th frame is read."""
+"""Largest size in bytes of the positions of a run in memory; of a longer run every n-th frame is read."""
 LARGEST_FRAMES = 2000
+"""Largest number of frames of a run in memory."""
 RECIPES: dict[str, dict[str, Any]] = {
     "Lasso, α = 0.01": {"penalty": "lasso", "alpha": 0.01},
     "least squares": {"penalty": None},
@@ -30,18 +31,19 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Projection:
-    """Tokens of all frames on a plane that is fixed in the last one.
+    """Tokens of all frames on one plane, which the last frame determines.
 
     Attributes
     ----------
     points : ndarray of float64, shape (frames, tokens, 2)
-        Coordinates of the tokens in each frame.
+        Coordinates of the tokens in each frame, around their mean.
     order : ndarray of int64, shape (tokens,)
-        Place of each token around the cycle, for its color.
+        Place of each token around the circle, for its color; its number on a plane without a circle.
     names : pair of str
         Labels of the two axes.
     cycle : ndarray of int64, shape (tokens + 1,), optional
-        Tokens in their order around the circle, back to the first; None if there is not a single circle.
+        Tokens in their order around the circle, back to the first. None unless the plane is that of a
+        frequency without a common divisor with the number of tokens.
     """
 
     points: Array
@@ -52,24 +54,24 @@ class Projection:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A linear law fitted to signals, and its rollout from their first frame.
+    """A linear law fitted to the signals x of K frequencies, and what it predicts from their first frame.
 
     Attributes
     ----------
     recipe : str
-        One of `RECIPES`.
+        Name of the fit, one of `RECIPES`.
     A, b : ndarray of float64, shapes (K, K) and (K,)
-        Matrix and constant of the law for K frequencies.
+        Matrix and constant of the law.
     kind : {"increment", "generator"}
-        Whether the law gives the change from frame to frame, or the rate of change for each step.
+        Whether A x + b is the change from frame to frame, or the rate of change per step.
     steps : ndarray of int64, shape (n,)
         Steps to which the law was fitted.
     rollout : ndarray of float64, shape (n, K)
-        Rollout, which is infinite from the frame at which it has diverged.
+        Predicted signals at these steps, infinite from the first at which they have diverged.
     scores : HonestScores
-        R² in sample and forward in time.
+        R² in sample, and forward in time if the run is long enough.
     notes : tuple of str
-        Remarks that a reader of the coefficients needs.
+        Warnings of the fit, and the number of frequencies for which it has not converged.
     """
 
     recipe: str
@@ -84,16 +86,16 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class CircleRun:
-    """One run of a trajectory file, in memory; `open_run` reads it.
+    """One run of a trajectory file, in memory, as `open_run` reads it.
 
     Attributes
     ----------
     name : str
         Name of the file for the user.
     index : int
-        Number of the run in the file.
+        Number of the run in the file, from 0.
     every : int
-        Number of frames of the file for each frame that is kept, which exceeds 1 for a long run.
+        One of every so many frames of the file is kept: 1, or more for a long run.
     trajectory : Trajectory
         The run.
     """
@@ -105,12 +107,12 @@ class CircleRun:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens p."""
+        """Number of tokens."""
         return self.trajectory.tokens
 
     @property
     def frequencies(self) -> int:
-        """Number of frequencies, ⌊p/2⌋."""
+        """Number of frequencies, ⌊tokens/2⌋."""
         return self.tokens // 2
 
     @property
@@ -127,15 +129,16 @@ class CircleRun:
 
     @cached_property
     def signals(self) -> tuple[NDArray[np.int64], Array]:
-        """Steps (n,) and signals ‖F_k‖ (n, K) of the K frequencies.
+        """Steps (n,) and the Fourier signals of all frequencies at these steps, (n, frequencies).
 
-        These are the recorded signals, often at more steps than the embeddings, followed by those of later
-        frames of the embeddings.
+        Recorded signals are preferred, because they are often at more steps than the embeddings; signals of
+        later embeddings follow them. Without recorded signals, all are computed from the embeddings.
 
         Raises
         ------
         InputError
-            If the recorded signals are not of K frequencies.
+            If the embeddings or the recorded signals are not finite, or these are of another number of
+            frequencies.
         """
         from analysis.circles.fourier import fourier_signals
         from analysis.circles.signals import OBSERVABLE
@@ -155,25 +158,16 @@ class CircleRun:
 
     @cached_property
     def final_signals(self) -> Array:
-        """Signals of the last frame, (K,), by which circles survive."""
+        """Fourier signals of the last embedding, float64 (frequencies,)."""
         from analysis.circles.fourier import fourier_signals
 
         return fourier_signals(self.embeddings[-1])
 
     def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
-        """Return the frequencies that survive, from 1, by either rule of `analysis.surviving_frequencies`.
+        """Return the frequencies whose circles survive, from 1, in increasing order.
 
-        Parameters
-        ----------
-        factor : float, default 2.0
-            A circle survives if its final signal exceeds this many times the mean.
-        threshold : float, optional
-            Final signal above which a circle survives, instead of the factor.
-
-        Returns
-        -------
-        list of int
-            The frequencies in increasing order.
+        A circle survives if its signal in the last frame exceeds `threshold` or, by default, `factor` times
+        the mean signal of that frame (`analysis.surviving_frequencies`).
         """
         from analysis.circles.survival import surviving_frequencies
 
@@ -181,11 +175,11 @@ class CircleRun:
 
     @property
     def strongest(self) -> int:
-        """Frequency with the largest signal in the last frame."""
+        """Frequency, from 1, with the largest signal in the last frame."""
         return int(np.argmax(self.final_signals)) + 1
 
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Return the signal above which a circle survives, by a `factor` of the mean or a `threshold`."""
+        """Return the signal above which a circle survives, for the arguments of `survivors`."""
         return factor * float(self.final_signals.mean()) if threshold is None else threshold
 
     # -- projections -------------------------------------------------------------------------------------
@@ -193,20 +187,12 @@ class CircleRun:
     def plane(self, frequency: int) -> Projection:
         """Project the tokens of all frames on the plane of a frequency in the last frame.
 
-        Parameters
-        ----------
-        frequency : int
-            Frequency, from 1 to ⌊p/2⌋.
-
-        Returns
-        -------
-        Projection
-            Projection in which neighbors on the circle have neighboring colors.
+        Neighbors on the circle of this frequency have neighboring colors.
 
         Raises
         ------
         InputError
-            If there is no such frequency.
+            If `frequency` is not from 1 to the number of frequencies.
         """
         from analysis.circles.geometry import frequency_plane
 
@@ -217,7 +203,7 @@ class CircleRun:
         return Projection(self._onto(axes), order, names, cycle)
 
     def planes(self) -> list[str]:
-        """Return the names of all planes: of frequencies (strongest first), of components, and of axes."""
+        """Return the names of all planes: of frequencies (strongest first), then components, then axes."""
         order = 1 + np.argsort(-self.final_signals, kind="stable")
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others
@@ -229,11 +215,6 @@ class CircleRun:
         ----------
         plane : str
             Name of the plane, one of `planes`, such as "frequency 7" or "components 1, 2".
-
-        Returns
-        -------
-        Projection
-            The projection.
 
         Raises
         ------
@@ -256,29 +237,30 @@ class CircleRun:
     # -- the law -----------------------------------------------------------------------------------------
 
     def kind(self, first: int = 0, last: int = 1000) -> str:
-        """Return "increment" if the steps from `first` to `last` are evenly spaced, else "generator"."""
+        """Return "increment" if the steps from `first` to `last` are evenly spaced, else "generator".
+
+        Raises
+        ------
+        InputError
+            If there are fewer than 3 of them.
+        """
         steps, _ = self._window(first, last)
         return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
 
     def fit(self, recipe: str = "Lasso, α = 0.01", *, first: int = 0, last: int = 1000) -> Fitted:
-        """Fit one linear law to the signals between two steps, and score it in sample and forward.
+        """Fit one linear law to the signals between two steps, and score it in sample and forward in time.
 
         Parameters
         ----------
         recipe : str, default "Lasso, α = 0.01"
             One of `RECIPES`.
         first, last : int, default 0 and 1000
-            First and last step of the fit.
-
-        Returns
-        -------
-        Fitted
-            The law, its rollout and its scores.
+            First and last step of the fit, both included.
 
         Raises
         ------
         InputError
-            If the steps hold too few frames, or the recipe needs more.
+            If there are signals at fewer than 3 of these steps, or at too few for the recipe.
         """
         from sklearn.exceptions import ConvergenceWarning
 
@@ -312,8 +294,8 @@ class CircleRun:
     def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
         """Return Python source that reproduces the embedding `E` of a `frame`, and its `points` on a `plane`.
 
-        It gives the same bits. It also prints which circles survive by a `rule` (arguments of `survivors`),
-        and the scores of the law `fitted`, if there is one.
+        The source gives the same bits. It also prints which circles survive by a `rule` (arguments of
+        `survivors`), and the rollout R² of the law `fitted`, if there is one.
         """
         kind, numbers = plane.split(" ", 1)
         thinned = f", every={self.every}" if self.every > 1 else ""
@@ -367,16 +349,17 @@ class CircleRun:
 
 
 def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> CircleRun:
-    """Read one run of a trajectory file; a long run is thinned.
+    """Read one run of a trajectory file, or every n-th frame of a long run.
 
-    `name` is the name of an uploaded file, which differs from its path.
+    `name` is the name for the user, by default the path.
 
     Raises
     ------
     FileNotFoundError, FileFormatError
         If there is no such file, or it is not a readable trajectory.
     InputError
-        If it has no such run, no frame, or fewer than 3 tokens.
+        If the file has no such run, no frame, fewer than 3 tokens, or signals that `CircleRun.signals`
+        refuses.
     """
     stored = Trajectory.open(path)
     if not stored.frames:
@@ -386,12 +369,12 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
     found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
-    found.signals  # noqa: B018 - read at once, so that what is wrong with them is said here
+    found.signals  # noqa: B018 - read at once, so that an error in them is raised here
     return found
 
 
 def read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
-    """Read a run that has grown, or return the error."""
+    """Return a run that has grown, read by `open_run`, or the exception that this raises."""
     try:
         return open_run(path, index, name=name)
     except Exception as error:

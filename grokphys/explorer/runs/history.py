@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 
 class History:
-    """Frames of a run, in order; when there are `limit` of them, every other one is dropped.
+    """Frames of a run in order, of which every other one is dropped whenever there are `limit` of them.
 
-    The first and the last frame are always kept. The memory is that of `limit` frames, however long the run.
+    The first and the last frame are always kept, and the memory is that of `limit` frames at most.
 
     Parameters
     ----------
@@ -22,12 +22,15 @@ class History:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all frames, so that every further step is kept again."""
+        """Remove all frames, and keep every further one until there are `limit` of them again."""
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._stride, self._seen = 1, 0
 
     def append(self, step: int, **values: Any) -> None:
-        """Keep a copy of a frame; it replaces the last one if that has the same step or is not needed."""
+        """Add a copy of a frame as the last one.
+
+        It replaces the frame before if that has the same step, or is one of those that a long run leaves out.
+        """
         row = step, {name: np.array(value) for name, value in values.items()}
         if self._rows and self._rows[-1][0] == step:
             self._rows[-1] = row
@@ -46,7 +49,7 @@ class History:
         return len(self._rows)
 
     def frames(self) -> list[tuple[int, dict[str, Any]]]:
-        """Return a new list of the step and the values of each frame; the values must not be changed."""
+        """Return a list of the step and the values of each frame; the values are not copied."""
         return list(self._rows)
 
     @property

@@ -1,4 +1,4 @@
-"""A network that trains live, next to particles with the same initial positions."""
+"""A network in training, next to particles that start at the positions of its tokens."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +33,9 @@ from physics.trajectory.provenance import fields
 Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
 RESOLUTION = 72
-"""Number of points of the classifier's map along an axis."""
+"""Number of points along each axis of the map of a network's answers."""
 ONE_CIRCLE = 3
-"""Largest dimension in which tokens form one circle or a grid, rather than several circles at once."""
+"""Largest dimension in which tokens form one circle or a grid; in more, they form several circles at once."""
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
@@ -57,12 +57,12 @@ class Stretch:
 
 
 def rates_of(stretch: Stretch) -> dict[str, Any]:
-    """Return the rates of a stretch as keyword arguments of `nets.Training`."""
+    """Return learning rate and weight decay as keyword arguments of `nets.Training`."""
     return {"learning_rate": stretch.learning_rate, "weight_decay": stretch.weight_decay}
 
 
 class NetworkRun:
-    """One network in training, and particles that move in step with it.
+    """A network in training, and particles that start at its embedding and move in step with it.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class NetworkRun:
     seed : int
         Seed of the network, at least 0.
     learning_rate, weight_decay : float
-        Rates of both the embedding and the layers.
+        Rates of the optimizer, for embedding and layers unless `settings` give other ones for the embedding.
     system : ParticleSystem
         Law of the particles, with the tokens and dimensions of the model.
     ratio : int
@@ -82,16 +82,16 @@ class NetworkRun:
     Attributes
     ----------
     plane : str
-        Plane of the embedding that is shown, one of `planes`.
-    axes : ndarray, shape (2, dim)
+        Name of the plane on which the embedding is shown, one of `planes.planes`.
+    axes : ndarray of float64, shape (2, dim)
         Orthonormal axes of the plane when it was last computed.
-    map : ndarray of uint8, or None
+    map : ndarray of uint8, shape (RESOLUTION, RESOLUTION), or None
         Class that the network assigns to each point of the plane within `map_bounds`.
     memorized, generalized, partly : int, or None
-        Steps by which it has learned its training pairs, the held-out pairs, and a good part of these; see
-        `verdicts.learned`.
+        Steps by which the network has learned the training pairs, the held-out pairs, and a good part of the
+        held-out pairs; None for what it has not learned, or has forgotten. See `verdicts.learned`.
     grid : int, or None
-        Step since which the embedding has been near a grid.
+        Step since which the embedding has been a grid; see `verdicts.gridded`.
     """
 
     plane = "axes 1, 2"
@@ -124,13 +124,13 @@ class NetworkRun:
 
     @property
     def held_out(self) -> NDArray[np.bool_]:
-        """Mask (examples,) of the examples that are not used for training."""
+        """Examples that are not used for training, as a mask of bool (examples,)."""
         apart = np.ones(len(self.model.task.labels), bool)
         apart[self.training.networks().examples("train")[0]] = False
         return apart
 
     def reset(self) -> None:
-        """Start again from the first embedding, with the current rates."""
+        """Start again from the same initial weights, with the current rates and the current law."""
         last = self.stretches[-1]
         self.stretches = [Stretch(last.learning_rate, last.weight_decay)]
         self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
@@ -156,12 +156,12 @@ class NetworkRun:
         steps : int
             Number of optimizer steps.
         bounds : tuple of float, optional
-            Left, right, bottom and top of the plane that is mapped; by default there is no map.
+            Left, right, bottom and top of the part of the plane that is mapped; by default there is no map.
 
         Raises
         ------
         SimulationError
-            If the network diverges.
+            If the embedding is no longer finite, or the particles overflow.
         """
         self.training.advance(steps)
         self.stretches[-1].steps += steps
@@ -178,7 +178,7 @@ class NetworkRun:
 
     @property
     def circles(self) -> list[int] | None:
-        """Frequencies of the circles that stand out in many dimensions; None where there is one shape."""
+        """Surviving frequencies, or None for a `ToyAddition` or at most `ONE_CIRCLE` dimensions."""
         if self.model.dim <= ONE_CIRCLE or not isinstance(self.model, nets.ConstantAttention):
             return None
         return surviving_frequencies(self.history.last["embedding"]).tolist()
@@ -187,8 +187,8 @@ class NetworkRun:
     def shape(self) -> tuple[str, str]:
         """Shape of the embedding ("circles", "circle", "grid" or ""), and a sentence about it.
 
-        Only an embedding of many dimensions has "circles". A grid must have lasted some steps, because the
-        embedding wanders past grids.
+        Whatever has `circles` is "circles". A grid must have lasted `LASTS` steps, because an embedding
+        passes grids on its way.
         """
         if (found := self.circles) is not None:
             return "circles", circles(found, self.model.tokens // 2)
@@ -197,9 +197,9 @@ class NetworkRun:
         return shape(last["embedding"].astype(np.float64), last["imperfections"], grid=lasting)
 
     def look(self, bounds: Bounds | None) -> None:
-        """Compute the plane, and the class that the network assigns to each of its points.
+        """Compute the axes of the plane, and map the classes that the network assigns to its points.
 
-        The plane passes through the mean of the pair sums.
+        The mapped plane passes through the mean of the pair sums.
 
         Parameters
         ----------
@@ -221,12 +221,12 @@ class NetworkRun:
         self.map_bounds = bounds
 
     def look_again(self, bounds: Bounds) -> None:
-        """Map the plane of the present step within other bounds (left, right, bottom, top)."""
+        """Map the plane of the present step again, within other bounds (left, right, bottom, top)."""
         self.look(bounds)
         self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
-        """Continue the training with another learning rate and weight decay, for embedding and layers."""
+        """Continue the training with another learning rate and weight decay."""
         if (learning_rate, weight_decay) == (
             self.stretches[-1].learning_rate,
             self.stretches[-1].weight_decay,
@@ -240,14 +240,14 @@ class NetworkRun:
             last.learning_rate, last.weight_decay = learning_rate, weight_decay
 
     def change_law(self, system: ParticleSystem) -> None:
-        """Change the law of the particles from now on, and their step size to that of the new law."""
+        """Change the law of the particles from now on, and their step size to the default of the new law."""
         if system == self._law:
             return
         self._law = system
         self.particles.change(system, system.default_step_size)
 
     def python(self) -> str:
-        """Return a program that reproduces the run; `E` is the embedding and `P` the particles at the end."""
+        """Return a program that reproduces the run up to its last embedding `E` and last particles `P`."""
         begin, *moves = self.particles.calls()
         first = self.stretches[0]
         options = {**rates_of(first), **self._settings}
@@ -265,7 +265,7 @@ class NetworkRun:
         return "\n".join([*lines, "E = training.embeddings[0]", *moves, *said]) + "\n"
 
     def trajectory(self) -> Trajectory:
-        """Return the kept frames of the network, with its losses and the parameters to reproduce the run."""
+        """Return the kept frames of the embedding, with losses, accuracies and all settings of the run."""
         history, last = self.history, self.stretches[-1]
         return Trajectory(
             history["embedding"][None],

@@ -1,4 +1,4 @@
-"""The neurons of the two-layer network of He et al. during training: their phases and the exact race."""
+"""The neurons of the two-layer network of He et al. in training, and the exact race of their frequencies."""
 
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,16 @@ from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 FRAMES = 400
-"""Number of frames of the weights of all neurons that are kept."""
+"""Largest number of frames, with the weights of all neurons, that are kept."""
 BEFORE = 0.98
-"""Fraction of the time to the first divergence over which the exact flow is shown."""
+"""Fraction of the time to the first divergence for which `NeuronRun.flow` computes the exact flow."""
 
 
 class NeuronRun:
-    """A `nets.TwoLayer` in training, and the flow from the same start in the limit of small weights.
+    """A `nets.TwoLayer` in training on all pairs, and the exact flow of small weights from the same start.
+
+    While weights are small, the frequencies of a neuron move independently. Their motion is solved exactly
+    (He et al., Section 4.4): each diverges at a time that its start determines.
 
     Parameters
     ----------
@@ -35,12 +38,12 @@ class NeuronRun:
     learning_rate : float
         Learning rate of the optimizer.
     optimizer : {"sgd", "adamw"}
-        Optimizer; the flow describes gradient descent, "sgd".
+        Optimizer; the exact flow describes only gradient descent, "sgd".
 
     Raises
     ------
     InputError
-        If a setting is out of its range.
+        If a setting is not allowed by `nets.Training`.
     """
 
     def __init__(self, model: nets.TwoLayer, seed: int, learning_rate: float, optimizer: str) -> None:
@@ -74,12 +77,12 @@ class NeuronRun:
         self.__dict__.pop("blowup", None)
 
     def advance(self, steps: int) -> None:
-        """Continue the training by so many `steps` of the optimizer.
+        """Train for `steps` steps of the optimizer, and keep the frame.
 
         Raises
         ------
         SimulationError
-            If the network diverges.
+            If an input weight is no longer finite.
         """
         self.training.advance(steps)
         if not np.isfinite(self.training.embeddings).all():
@@ -97,26 +100,28 @@ class NeuronRun:
 
     @property
     def race(self) -> FourierLottery:
-        """Exact flow of each frequency, whose time is the number of steps times the learning rate."""
+        """Exact flow; its time is the number of steps times the learning rate."""
         return FourierLottery(self.model.tokens)
 
     @cached_property
     def blowup(self) -> Array:
-        """Steps (hidden, K) until each frequency of the start diverges in the exact flow."""
+        """Steps until each frequency diverges in the exact flow, float64 (hidden, ⌊tokens/2⌋).
+
+        They are infinite for a frequency that never diverges.
+        """
         return self.race.blowup_times(self.start.theta, self.start.xi) / self.settings["learning_rate"]
 
     def predicted(self) -> NDArray[np.int64]:
-        """Return the frequency at which each neuron should end.
+        """Return the frequency of each neuron that diverges first in the exact flow, int64 (hidden,).
 
-        Returns
-        -------
-        ndarray of int64, shape (hidden,)
-            Frequency that diverges first in the exact flow; 0 if none does.
+        It is 0 for a neuron of which no frequency diverges.
         """
         return self.race.winners(self.start.theta, self.start.xi)
 
     def flow(self, neuron: int, points: int = 120) -> tuple[Array, Array]:
-        """Return the exact flow of one neuron until shortly before it first diverges.
+        """Return the exact flow of one neuron until shortly before a frequency of it diverges.
+
+        If none diverges, the flow covers 1000 steps.
 
         Parameters
         ----------
@@ -129,8 +134,8 @@ class NeuronRun:
         -------
         ndarray of float64, shape (n,)
             Numbers of steps, which need not be whole.
-        ndarray of float64, shape (n, K)
-            Magnitude |θ| at each of the K frequencies.
+        ndarray of float64, shape (n, ⌊tokens/2⌋)
+            Magnitude |θ| of the input weights at each frequency.
         """
         last = BEFORE * float(self.blowup[neuron].min())
         steps = np.linspace(0.0, last if np.isfinite(last) else 1000.0, points)
@@ -140,18 +145,10 @@ class NeuronRun:
         return steps, np.abs(theta[:, 0])
 
     def summed(self, count: int) -> Array:
-        """Return the logits that the first neurons alone give.
+        """Return the logits that the first `count` neurons alone give, float64 (tokens, tokens).
 
-        Parameters
-        ----------
-        count : int
-            Number of neurons.
-
-        Returns
-        -------
-        ndarray of float64, shape (tokens, tokens)
-            Logits by a + b mod p and class. Each row is the mean over the pairs of that sum, minus the mean
-            over the classes.
+        Rows are sums of two tokens modulo their number, and columns are answers. A row is the mean over the
+        pairs with that sum, minus its own mean over the answers.
         """
         inside, outside = self.weights()
         tokens = self.model.tokens
@@ -165,7 +162,10 @@ class NeuronRun:
     # -- export ---------------------------------------------------------------------------------------
 
     def python(self, neuron: int = 0) -> str:
-        """Return a program that reproduces this network and prints what a neuron does; `E` is W_in."""
+        """Return a program that trains this network again, with the input weights as `E`.
+
+        The program also prints loss, accuracy, and the frequency and the purity of a neuron.
+        """
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.settings)}"
         lines = ["import analysis", "import nets", "", f"training = nets.Training({made})"]
         lines += [f"training.advance({self.step})"] if self.step else []
@@ -180,7 +180,7 @@ class NeuronRun:
         return "\n".join(lines) + "\n"
 
     def trajectory(self) -> Trajectory:
-        """Return the kept frames of W_in, with losses and the parameters to reproduce the run."""
+        """Return the kept frames of the input weights, with loss, accuracy and all settings of the run."""
         history = self.history
         return Trajectory(
             history["inside"][None],

@@ -1,4 +1,4 @@
-"""A run of particles that the user may change, and the calls that reproduce it bit for bit."""
+"""A run of particles that the user may change, and the Python calls that reproduce it bit for bit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 Move = tuple[int, int, list[float]]
-"""Step, token and place of a particle that was moved by hand."""
+"""Step, number and place (dim,) of a particle that was moved by hand."""
 
 
 @dataclass
 class Segment:
-    """Steps under one law, from the end of the previous segment.
+    """Steps of a run under one law, after some particles may have been moved by hand.
 
     Attributes
     ----------
@@ -45,9 +45,10 @@ class Segment:
 
 
 class ParticleRun:
-    """A run of particles; `advance` takes the same steps as `physics.simulate`.
+    """A run of particles, whose steps are those of `physics.simulate`, bit for bit.
 
-    A change of the law, or of a particle's position, begins a new segment; `python` writes one call for each.
+    A change of the law, or of a particle's position, after a step begins a new segment, for which `python`
+    writes a separate call.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ class ParticleRun:
     Raises
     ------
     InputError
-        If the start is not of the system's size.
+        If the given positions have not the system's numbers of tokens and dimensions.
     """
 
     def __init__(self, system: ParticleSystem, step_size: float, start: Start) -> None:
@@ -80,7 +81,7 @@ class ParticleRun:
 
     @property
     def history(self) -> History:
-        """Frames so far with the present state, which is measured now, because this loads kernels."""
+        """Kept frames, of which the last is the present state."""
         self._measure()
         return self._history
 
@@ -92,13 +93,13 @@ class ParticleRun:
 
     @property
     def grid(self) -> bool:
-        """Whether the particles are a grid, or have been one and are nearly one still."""
+        """Whether the particles are a grid, or have been one and are still nearly one."""
         self._measure()
         return self._grid is not None
 
     @property
     def system(self) -> ParticleSystem:
-        """The law under which the next step is taken."""
+        """Law under which the next step is taken."""
         return self.segments[-1].system
 
     @property
@@ -113,12 +114,12 @@ class ParticleRun:
 
     @property
     def since(self) -> int:
-        """Step at which the current law began, or the last particle was moved."""
+        """Step of the last change of the law or of a particle's position; 0 without a change."""
         return self.step - self.segments[-1].steps
 
     @property
     def moves(self) -> list[Move]:
-        """Step, number and place (dim,) of each particle that was moved by hand, in order."""
+        """Step, number and place (dim,) of each particle that was moved by hand, in order of steps."""
         found, step = [], 0
         for segment in self.segments:
             found += [(step, token, place.tolist()) for token, place in segment.moved.items()]
@@ -126,7 +127,7 @@ class ParticleRun:
         return found
 
     def reset(self) -> None:
-        """Go back to the start, with the current law."""
+        """Return to the start, with the current law and without any move by hand."""
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
         self._history.clear()
@@ -136,25 +137,25 @@ class ParticleRun:
         self._coming: list[Move] = []
 
     def warm(self) -> None:
-        """Load the kernels by a step of a copy, because importing Numba alone takes a third of a second."""
+        """Load the kernels ahead of time, by a step of a copy; importing Numba takes a third of a second."""
         self.system.advance(self.positions[None].copy(), self.step_size, 1)
         grid_imperfections(self.positions, modulus=self.system.modulus)
 
     def advance(self, steps: int, *, keep: bool = True) -> None:
-        """Take steps, with the moves by hand that `repeat` has announced.
+        """Take steps, and on the way make the moves by hand that `repeat` has announced.
 
         Parameters
         ----------
         steps : int
             Number of steps.
         keep : bool, default True
-            Whether to measure and keep the state afterwards; many pair sums take as long to measure as to
-            move.
+            Whether to measure and keep the state afterwards, which takes as long as a step if there are many
+            pair sums.
 
         Raises
         ------
         SimulationError
-            If the state overflows; the run stays as it was before these steps.
+            If the state overflows; the run stays as it was before these steps, or at the last announced move.
         """
         while self._coming and self._coming[0][0] <= self.step + steps:
             step = self._coming[0][0]
@@ -174,7 +175,7 @@ class ParticleRun:
             largest = self.system.largest_step_size(self.positions[None])
             raise SimulationError(
                 f"the state overflows after step {self.step}; make the step smaller than {largest:.2g}, or "
-                "the constants"
+                "make the constants of the forces smaller"
             )
         self.positions = moved[0]
         self.segments[-1].steps += steps
@@ -183,7 +184,7 @@ class ParticleRun:
             self._measure()
 
     def velocity(self, positions: Array) -> Array:
-        """Return the velocities (tokens, dim) of particles at some positions (tokens, dim)."""
+        """Return the velocities (tokens, dim) that the present law gives at some positions (tokens, dim)."""
         return np.asarray(self.system.velocity(np.asarray(positions, np.float64)[None])[0])
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
@@ -210,14 +211,14 @@ class ParticleRun:
         self._measured = False
 
     def move(self, token: int, place: Array) -> None:
-        """Move the particle with the number `token` to a `place` (dim,)."""
+        """Move the particle with the number `token` by hand to a `place` (dim,)."""
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
         self._measured = self._passing = False
 
     def repeat(self, moves: Sequence[Move]) -> None:
-        """Announce moves by hand (step, number, place), which `advance` makes at their steps."""
+        """Announce moves by hand, in order of their steps; `advance` makes each at its step."""
         self._coming = list(moves)
         self._move_next(self.step)
 
@@ -227,7 +228,10 @@ class ParticleRun:
             self.move(token, np.array(place))
 
     def python(self) -> str:
-        """Return a program that reproduces this run; `E` is its present state."""
+        """Return a program that reproduces this run, with the present state in the start's variable.
+
+        The variable is usually `E`. The program also prints circle ratio and grid imperfections.
+        """
         imports = ["import numpy as np"] if self.first.lines else []
         name, modulus = self.first.name, self.system.modulus
         apart = "" if modulus is None else f", modulus={modulus}"
@@ -236,7 +240,7 @@ class ParticleRun:
         return "\n".join([*imports, "import physics", "", *self.calls(), said]) + "\n"
 
     def calls(self) -> list[str]:
-        """Return the lines after which the start's variable, usually `E`, is the present state."""
+        """Return the lines of Python after which the start's variable, usually `E`, is the present state."""
         name, lines = self.first.name, list(self.first.lines)
         drawn, known = f"seed={self.first.seed}", f"initial={name}"
         begin = known if lines else drawn
@@ -254,7 +258,7 @@ class ParticleRun:
         return lines
 
     def trajectory(self) -> Trajectory:
-        """Return the kept frames, with their observables and the parameters to reproduce the run."""
+        """Return the kept frames, with their observables and a program that reproduces the run."""
         history = self.history
         last = self.segments[-1]
         return Trajectory(
@@ -276,7 +280,7 @@ class ParticleRun:
         )
 
     def law(self, step: int) -> ParticleSystem:
-        """Return the law under which the step after `step` was taken, or the present one at the end."""
+        """Return the law under which the step after `step` was taken, or else the present law."""
         taken = 0
         for segment in self.segments:
             taken += segment.steps
@@ -285,14 +289,14 @@ class ParticleRun:
         return self.system
 
     def _open(self) -> Segment:
-        """Return a segment without steps, in which a change can be recorded."""
+        """Return the last segment, after adding one if it has steps, so that a change can be recorded."""
         last = self.segments[-1]
         if last.steps:
             self.segments.append(Segment(last.system, last.step_size))
         return self.segments[-1]
 
     def _measure(self) -> None:
-        """Keep the present state and its observables in the history, unless this has been done."""
+        """Measure the present state and keep it in the history, unless this has been done."""
         if self._measured:
             return
         E, system = self.positions, self.system
@@ -322,9 +326,9 @@ class ParticleRun:
 
 
 def _simulate(segment: Segment, begin: str) -> str:
-    """Return the Python code that repeats a segment; `begin` is its argument for the initial positions.
+    """Return a call of `physics.simulate` for a segment; `begin` is its argument for initial positions.
 
-    A segment without steps gets one step, because only its initial positions are read.
+    A segment without steps gets one step, because only the initial positions are read from the result.
     """
     usual = segment.step_size == segment.system.default_step_size
     size = {} if usual else {"step_size": segment.step_size}

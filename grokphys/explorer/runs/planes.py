@@ -1,4 +1,4 @@
-"""Planes in which points of many dimensions are shown: of axes, of components, or of the strongest circle."""
+"""Planes in which tokens are shown: of two axes, of two principal components, or of the strongest circle."""
 
 from itertools import combinations
 from typing import Any
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 MOST_AXES = 5
-"""Number of axes of which all pairs are offered."""
+"""Number of leading axes of which all pairs are offered as planes."""
 MOST_COMPONENTS = 6
+"""Number of leading principal components that are offered as planes, two at a time."""
 STRONGEST = "strongest circle"
-"""Plane of the frequency with the largest signal."""
+"""Name of the plane of the frequency with the largest Fourier signal."""
 LONGEST = 1 / 3
 """Largest length of an arrow, relative to the distance from the middle of its figure to the edge."""
 
@@ -24,13 +25,13 @@ def planes(dim: int, *, cyclic: bool = False) -> list[str]:
     dim : int
         Number of dimensions of the points, at least 1.
     cyclic : bool, default False
-        Whether tokens are added by a modulus, so that their circles have planes.
+        Whether tokens are added modulo their number, so that they can form circles of several frequencies.
 
     Returns
     -------
     list of str
-        Names such as "axes 1, 2" and "components 1, 2", the simplest first; that of the strongest circle is
-        the last.
+        Names such as "axes 1, 2" and "components 1, 2", then "strongest circle" if `cyclic` is True. With up
+        to 2 dimensions, "axes 1, 2" is the only one.
     """
     if dim <= 2:
         return ["axes 1, 2"]
@@ -45,11 +46,12 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     Parameters
     ----------
     E : array_like, shape (tokens, dim)
-        Points, from which principal components are computed.
+        Points, from which principal components and circles are computed.
     name : str
         Name of the plane, one of `planes`.
     before : ndarray of float64, shape (2, dim), optional
-        Axes of an earlier frame, near which principal components are rotated, so that a film does not jump.
+        Axes of an earlier frame. Components and circles are rotated within their plane to be as near to these
+        as possible, so that a film does not jump.
 
     Returns
     -------
@@ -68,12 +70,12 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         rows = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2][chosen]
     if before is None or before.shape != rows.shape:
         return rows
-    left, _, right = np.linalg.svd(before @ rows.T)  # the rotation within the plane with the smallest change
+    left, _, right = np.linalg.svd(before @ rows.T)  # gives the orthogonal map with the smallest change
     return np.asarray(left @ right @ rows)
 
 
 def _strongest(points: Array) -> Array:
-    """Return the axes (2, dim) of the plane of the strongest circle."""
+    """Return the axes (2, dim) of the plane of the frequency with the largest Fourier signal."""
     from analysis.circles.fourier import fourier_signals
     from analysis.circles.geometry import frequency_plane
 
@@ -81,19 +83,19 @@ def _strongest(points: Array) -> Array:
 
 
 def shortened(vectors: Array, edge: float) -> Array:
-    """Return arrows that fit into a figure.
+    """Return arrows that fit into a figure, all shortened by one factor if one of them is too long.
 
     Parameters
     ----------
     vectors : ndarray of float64, shape (n, 2)
         The arrows.
     edge : float
-        Length of an edge of the figure.
+        Distance from the middle of the figure to its upper edge; an arrow may be `LONGEST` of it long.
 
     Returns
     -------
     ndarray of float64, shape (n, 2)
-        The arrows, all made shorter by one factor if the longest exceeds the fraction `LONGEST` of the edge.
+        The arrows.
     """
     longest = float(np.hypot(*vectors.T).max(initial=0.0))
     return vectors * min(1.0, LONGEST * edge / longest) if longest > 0 else vectors

@@ -1,4 +1,4 @@
-"""Python source of calls, for "Copy as Python"."""
+"""Python source of calls, for the button "Copy as Python" of the explorer."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,35 +7,19 @@ from physics.trajectory.provenance import plain
 
 
 def arguments(**options: Any) -> str:
-    """Return the Python source of keyword arguments.
-
-    Parameters
-    ----------
-    **options : object
-        Values by name. Floats are written so that they are read back exactly.
-
-    Returns
-    -------
-    str
-        Source such as ``tokens=17, dim=2``.
-    """
+    """Return Python source of keyword arguments, such as ``tokens=17, dim=2``; floats keep all bits."""
     return ", ".join(f"{name}={plain(value)!r}" for name, value in options.items())
 
 
 def constructed(package: str, made: Any) -> str:
-    """Return the Python source of the call that constructs a dataclass.
+    """Return Python source of the call that constructs `made` again, without arguments at their defaults.
 
     Parameters
     ----------
     package : str
         Package of the class, such as "physics".
     made : object
-        The dataclass, whose fields all have defaults.
-
-    Returns
-    -------
-    str
-        Source of the call, without the fields that are at their defaults.
+        Instance of a dataclass whose fields all have defaults.
     """
     usual = type(made)()
     changed = {

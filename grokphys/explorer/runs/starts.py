@@ -1,4 +1,4 @@
-"""Initial positions of particles, with the Python source that gives the same bits."""
+"""Initial positions of particles, with Python source that gives the same bits."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -16,18 +16,18 @@ KINDS = ("normal", "circle", "grid")
 
 @dataclass(frozen=True)
 class Start:
-    """Initial positions, which `simulate` draws from its seed or which are given.
+    """Initial positions of particles: given ones, or those that `physics.simulate` draws from a seed.
 
     Attributes
     ----------
     seed : int
-        Seed of the positions.
+        Seed of the positions, or of their noise; 0 for positions that were read from a file or a network.
     positions : ndarray of float64, shape (tokens, dim), or None
-        Given positions; None if `simulate` draws them.
+        Given positions; None if `physics.simulate` draws them.
     lines : tuple of str
-        Lines of Python source after which the variable `name` holds the positions.
+        Python source after which the variable `name` holds given positions; empty for drawn ones.
     name : str
-        Name of this variable.
+        Name of the variable.
     """
 
     seed: int = 0
@@ -37,7 +37,7 @@ class Start:
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Numbers of tokens and dimensions of given positions; None if `simulate` draws them."""
+        """Numbers of tokens and dimensions of given positions; None for drawn ones."""
         return None if self.positions is None else self.positions.shape
 
 
@@ -47,19 +47,15 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
     Parameters
     ----------
     kind : {"normal", "circle", "grid"}
-        "normal" is what `simulate` draws. "circle" puts the tokens on a circle of the first two axes, and
-        "grid" on the sites of a lattice, both in order and with normal noise.
+        "normal" is what `physics.simulate` draws. "circle" puts the tokens, in order, on a circle of radius
+        √2 around the origin in the first two axes, of which a single dimension has only the first. "grid"
+        puts them, in order, on lattice sites at distance 1 around the origin. Both add normal noise.
     tokens, dim : int
         Numbers of tokens and dimensions.
     seed : int
         Seed of the positions or of the noise, at least 0.
     noise : float, default 0.1
-        Standard deviation of the noise, at least 0.
-
-    Returns
-    -------
-    Start
-        The positions with their Python source.
+        Standard deviation of the noise, at least 0; "normal" ignores it.
 
     Raises
     ------
@@ -98,21 +94,16 @@ def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
     Parameters
     ----------
     positions : array_like, shape (tokens, dim)
-        Finite positions of at least 3 tokens.
+        Finite positions of at least 3 tokens in at least 1 dimension.
     lines : tuple of str
         Lines of Python source that reproduce the positions.
     name : str, default "E"
         Variable of this source that holds the positions.
 
-    Returns
-    -------
-    Start
-        The positions with their source.
-
     Raises
     ------
     InputError
-        If the positions are not one finite point set.
+        If the positions are not as described.
     """
     array = finite_array("start", positions)
     if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:

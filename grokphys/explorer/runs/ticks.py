@@ -1,4 +1,4 @@
-"""Ticks of logarithmic axes, which have labels within a decade too."""
+"""Ticks of logarithmic axes, with labels within a decade where there is room."""
 
 from itertools import pairwise
 from math import ceil, floor, inf, log, log10
@@ -15,14 +15,15 @@ def log_ticks(low: float, high: float, most: int = 6) -> list[float]:
     Parameters
     ----------
     low, high : float
-        Ends of the axis, greater than 0.
+        Ends of the axis.
     most : int, default 6
-        Number of ticks for which there is about room.
+        Neighboring ticks are at least this fraction of the axis apart: 1 / `most`.
 
     Returns
     -------
     list of float
-        As many ticks as have room, and at least two if the ends differ.
+        At least two ticks if 0 < low < high: round numbers between the ends or, if fewer than two of them
+        fit, the ends with three digits. One tick if low ≥ high, and none if low is not positive.
 
     Examples
     --------

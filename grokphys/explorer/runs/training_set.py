@@ -1,4 +1,4 @@
-"""The effective theory of a training set that the user assembles by clicks (Liu §3)."""
+"""The effective theory of a training set that the user assembles by clicks (Liu et al., Section 3)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,28 +17,29 @@ from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 FRAMES = 121
+"""Number of frames of a flow."""
 LARGEST = 31
 """Largest number of symbols on a grid whose cells are large enough to be clicked."""
 HORIZON = 16.0
-"""The slowest moving mode decays by exp(-16) until the end; at exp(-8), RQI in a plane is not yet 1."""
+"""Duration of a flow in decay times of its slowest mode; after 8 of them, RQI in a plane is not yet 1."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of a training set D (Liu, Section 3); those of the empty set follow from the definitions.
+    """Measures of a training set (Liu et al., Section 3).
 
     Attributes
     ----------
     pairs, samples : int
         Numbers of trained pairs, and of all pairs.
     parallelograms : int
-        Number of parallelograms of the training set, |P_0(D)|.
+        Number of parallelograms of the training set: of two trained pairs with the same answer.
     ground_state_dimension : int
-        Degrees of freedom n_0 on each axis.
+        Number of degrees of freedom that the training set leaves on each axis, the paper's n_0.
     grokking_rate : float
-        Rate λ_3, in units of inverse time.
+        Third smallest eigenvalue λ_3 of the flow, in units of inverse time.
     ideal_accuracy, ideal_quality : float
-        Accuracy and RQI that an ideal model reaches, from 0 to 1.
+        Accuracy and representation quality (RQI) that an ideal model reaches, from 0 to 1.
     """
 
     pairs: int
@@ -52,18 +53,18 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """A training set, and the flow of the embeddings under it; changes return new objects.
+    """A training set of pairs of symbols, and the flow of the embeddings under it; it never changes.
 
     Parameters
     ----------
     operation : Operation
         Addition, plain or with a modulus, of 3 to 31 symbols.
     mask : ndarray of bool, shape (samples,)
-        Which samples are trained; there may be none.
+        Which of the operation's samples (pairs with i ≤ j) are trained; there may be none.
     dim : int, default 1
         Dimension of the embeddings, 1 or 2.
     seed : int, default 0
-        Seed of the start, which is that of the first run of `physics.simulate`.
+        Seed of the initial embeddings, which are those of the first run of `physics.simulate`.
     """
 
     operation: Operation
@@ -84,16 +85,11 @@ class TrainingSet:
         modulus : int, optional
             Modulus of the addition; by default there is none.
         size : int, optional
-            Number of samples; by default four fifths of all.
+            Number of trained pairs, from 0; by default four fifths of all, rounded.
         dim : int, default 1
             Dimension of the embeddings, 1 or 2.
         seed : int, default 0
-            Seed of the samples and of the start.
-
-        Returns
-        -------
-        TrainingSet
-            The training set.
+            Seed of the pairs and of the initial embeddings.
 
         Raises
         ------
@@ -114,31 +110,37 @@ class TrainingSet:
     # -- changes -----------------------------------------------------------------------------------------
 
     def toggled(self, i: int, j: int) -> "TrainingSet":
-        """Return the training set with the pair (i, j), which is also (j, i), added or removed."""
+        """Return the training set with the pair (i, j), which is the same as (j, i), added or removed.
+
+        Raises
+        ------
+        InputError
+            If a symbol is not from 0 to the number of symbols minus 1.
+        """
         mask = self.mask ^ self.operation.mask([(i, j)])
         return replace(self, mask=mask)
 
     def filled(self, trained: bool) -> "TrainingSet":
-        """Return the training set of all samples if `trained` is True, and otherwise the empty one."""
+        """Return the training set of all pairs if `trained` is True, and otherwise the empty one."""
         return replace(self, mask=np.full_like(self.mask, trained))
 
     # -- measures ------------------------------------------------------------------------------------
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Trained samples (i, j) with i ≤ j, as a list."""
+        """Trained pairs (i, j) with i ≤ j."""
         return [(int(i), int(j)) for i, j in self.operation.samples[self.mask]]
 
     @cached_property
     def theory(self) -> EffectiveTheory | None:
-        """The system to simulate; None if the training set is empty."""
+        """Effective theory of the training set; None if the set is empty."""
         if not self.mask.any():
             return None
         return EffectiveTheory(self.operation.tokens, self.dim, self.pairs, self.operation.modulus)
 
     @cached_property
     def measures(self) -> Measures:
-        """Counts, degrees of freedom n_0, rate λ_3 and ideal bounds of this training set."""
+        """Measures; for an empty set all are 0 but `samples` and the degrees of freedom."""
         theory, samples = self.theory, len(self.mask)
         if theory is None:
             return Measures(0, samples, 0, self.operation.tokens, 0.0, 0.0, 0.0)
@@ -154,24 +156,27 @@ class TrainingSet:
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
-        """Mask (samples,) of the samples that are not trained but follow from the trained ones."""
+        """Pairs that are not trained but follow from the trained ones, as a mask (samples,)."""
         return (
             np.zeros_like(self.mask) if self.theory is None else self.theory.closure.augmented[0] & ~self.mask
         )
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms of the training set, P_0(D), as quadruples of symbols (n, 4)."""
+        """Parallelograms of the training set as symbols i, j, m, n, int32 (count, 4).
+
+        The pairs (i, j) and (m, n) are trained and have the same answer.
+        """
         return np.empty((0, 4), np.int32) if self.theory is None else self.theory.parallelograms
 
     @property
     def classes(self) -> int:
-        """Number of classes of the operation."""
+        """Number of different answers of the operation."""
         return int(self.operation.label.max()) + 1
 
     @property
     def parallelogram_classes(self) -> NDArray[np.int32]:
-        """Class of every parallelogram, (n,)."""
+        """Common answer of the two pairs of every parallelogram, int32 (count,)."""
         sums = self.parallelograms[:, :2].sum(axis=1, dtype=np.int32)
         return sums if self.operation.modulus is None else sums % np.int32(self.operation.modulus)
 
@@ -179,7 +184,7 @@ class TrainingSet:
 
     @cached_property
     def start(self) -> Array:
-        """Embeddings (tokens, dim) at time 0: zero mean and unit variance on every axis."""
+        """Embeddings (symbols, dim) at time 0, with zero mean and unit variance on every axis."""
         system = self.theory or EffectiveTheory(
             self.operation.tokens, self.dim, modulus=self.operation.modulus
         )
@@ -187,7 +192,10 @@ class TrainingSet:
 
     @cached_property
     def step_size(self) -> float:
-        """Time between frames, such that the slowest moving mode is followed until it has decayed."""
+        """Time between frames, such that the slowest mode that decays has decayed by exp(-16).
+
+        It is rounded to three digits. If no mode decays, the flow has the duration 1.
+        """
         spectrum = np.zeros(1) if self.theory is None else self.theory.spectrum
         moving = spectrum[spectrum > 0]
         horizon = HORIZON / moving[0] if len(moving) else 1.0
@@ -200,72 +208,54 @@ class TrainingSet:
 
     @cached_property
     def embeddings(self) -> Array:
-        """Embeddings (frames, tokens, dim) at all times, by the closed solution of the flow."""
+        """Embeddings (frames, symbols, dim) at all times, by the closed solution of the flow."""
         if self.theory is None:
             return np.repeat(self.start[None], FRAMES, axis=0)
         return self.theory.solve(self.start, self.times)
 
     @cached_property
     def quality(self) -> Array:
-        """RQI of every frame, (frames,), for δ = 0.01."""
+        """Representation quality (RQI) of every frame, (frames,), for the tolerance δ = 0.01."""
         return representation_quality(self.embeddings, self.operation)
 
     @cached_property
     def accuracy(self) -> Array:
-        """Predicted accuracy of every frame, (frames,), for δ = 0.01."""
+        """Predicted accuracy of every frame, (frames,), for the tolerance δ = 0.01."""
         return np.zeros(FRAMES) if self.theory is None else predicted_accuracy(self.embeddings, self.theory)
 
     # -- geometry for figures -------------------------------------------------------------------------------
 
     @cached_property
     def linked(self) -> NDArray[np.int64]:
-        """Numbers of the trained samples in a parallelogram; all others are alone in their class."""
+        """Numbers, among all samples, of the trained pairs whose answer another trained pair has."""
         trained = np.flatnonzero(self.mask)
         label = self.operation.label[trained]
         return trained[np.bincount(label)[label] > 1] if len(trained) else trained
 
     @property
     def diagonals(self) -> list[NDArray[np.int32]]:
-        """Linked samples (n, 2) with the same sum i + j, for every such sum."""
+        """The `linked` pairs (n, 2) of each sum i + j, taken without the modulus, in order of the sums."""
         samples = self.operation.samples[self.linked]
         sums = samples.sum(axis=1)
         return [samples[sums == value] for value in np.unique(sums)]
 
     def arcs(self, frame: int) -> tuple[Array, Array]:
-        """Return the half circles from E_i to E_j, for each linked sample, in a frame of a flow on a line.
+        """Return centers (n,) and radii (n,) of half circles on the first axis in a frame of the flow.
 
-        The two half circles of a parallelogram that is satisfied have the same center.
-
-        Parameters
-        ----------
-        frame : int
-            Number of the frame.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-            Centers.
-        ndarray of float64, shape (n,)
-            Radii.
+        They lead from E_i to E_j for each of the `linked` pairs (i, j).
         """
         i, j = self.operation.samples[self.linked].T
         E = self.embeddings[frame, :, 0]
         return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
 
     def quadrilaterals(self, frame: int) -> Array:
-        """Return the parallelograms i + j = m + n in a `frame` of a flow in the plane.
-
-        Returns
-        -------
-        ndarray of float64, shape (n, 4, 2)
-            Corners E_i, E_m, E_j, E_n of each.
-        """
+        """Return the corners E_i, E_m, E_j, E_n of each parallelogram in a frame, float64 (count, 4, dim)."""
         return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
 
     # -- export ---------------------------------------------------------------------------------------
 
     def trajectory(self) -> Trajectory:
-        """Return the flow, computed by `physics.simulate`, for saving.
+        """Return the flow as a trajectory, computed by `physics.simulate`.
 
         Raises
         ------
@@ -275,7 +265,13 @@ class TrainingSet:
         return simulate(self._trained(), steps=FRAMES - 1, step_size=self.step_size, seed=self.seed)
 
     def python(self, frame: int) -> str:
-        """Return Python source that reproduces the embeddings `E` of a `frame`, and its measures."""
+        """Return Python source that reproduces the embeddings `E` of a `frame`, and prints its measures.
+
+        Raises
+        ------
+        InputError
+            If the training set is empty.
+        """
         self._trained()
         tokens, modulus = self.operation.tokens, self.operation.modulus
         return "\n".join(

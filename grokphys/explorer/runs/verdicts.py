@@ -1,4 +1,4 @@
-"""Descriptions of states in a sentence: circle or grid, memorized or generalizing, settled or moving."""
+"""Sentences about states: circle or grid, memorizing or generalizing, settled or moving."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsFloat
@@ -12,54 +12,57 @@ from physics.particles.structures import circle_ratio, is_circle
 
 Array = NDArray[np.float64]
 CIRCLE = 1.2
-"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), as `is_circle` has it."""
+"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
 GRID = 1 / 3
-"""Largest fraction of imperfections of a grid; in a random cloud nearly all pair sums are imperfect."""
+"""Largest fraction of imperfect pair sums of a grid; in a random cloud nearly all pair sums are imperfect."""
 AT_REST = 1e-4
-"""Motion in a step, relative to the extent of all tokens, below which they have settled."""
+"""Motion per step, relative to the largest coordinate of all tokens, below which they have settled."""
 LEAVE = 5.0
-"""Multiple of this limit at which settled tokens are said to move again: at rest they still tremble."""
+"""Multiple of `AT_REST` from which settled tokens are said to move again: at rest they still tremble."""
 STEADY, DIGIT = 100, 0.005
-"""Number of steps over which a number in the sentence of settled tokens changes by less than half a digit."""
+"""Steps over which the number in a sentence about settled tokens changes by less than half its last digit."""
 LOOK_BACK = 10
-"""Smallest number of steps over which this motion is measured."""
+"""Smallest number of steps over which the motion of tokens is measured."""
 TREMBLE = 3e-3
-"""Largest single step of settled tokens, relative to their extent: about a pixel."""
+"""Motion in the next step, relative to the largest coordinate, from which tokens jump: about a pixel."""
 SETTLED, MOVING = "Settled.", "Still moving."
 JUMPS = "Jumps back and forth: take a smaller step η."
 NO_GRID = 0.4
-"""Fraction of imperfections from which particles are no longer called a grid, which they are below `GRID`."""
+"""Fraction of imperfect pair sums above which particles that were a grid are one no longer."""
 SURE, LASTS = 1 / 6, 300
-"""Largest fraction of imperfections where tokens that wander become a grid, and steps that it has to last."""
+"""Largest fraction of imperfect pair sums at which an embedding becomes a grid, and steps it has to last."""
 LINE = 0.05
-"""Largest ratio of the two widths of a grid that has collapsed to a line."""
+"""Ratio of the second to the first width of a grid below which the grid has collapsed to a line."""
 LEARNED = 0.9, 0.75
-"""Accuracies at which held-out pairs count as learned (Liu et al., Appendix A), and below which no longer.
+"""Accuracies from which held-out pairs count as learned (Liu et al., Appendix A), and below which no longer.
 
-With weight decay the accuracy fluctuates.
+There are two limits because with weight decay the accuracy fluctuates.
 """
 MEMORIZED = 0.97, LEARNED[0]
-"""The same two limits for training pairs: of those, a network that memorizes answers nearly all."""
+"""Accuracies from which training pairs count as learned, and below which no longer."""
 ALIGNED = 20
-"""Largest median misalignment of phases, in degrees, that are called aligned."""
+"""Largest median misalignment of phases, in degrees, at which they are called aligned."""
 GROKS = 1000
 """Smallest number of steps from memorizing to generalizing that is called grokking (Liu et al., Table 1)."""
 PARTLY = 0.5, 0.35
-"""The same two limits for a network that generalizes in part."""
+"""Accuracies from which held-out pairs count as learned in part, and below which no longer."""
 
 
 def circle_step(E: Any) -> int | None:
-    """Return the step k of a circle on which the neighbors of token i are i + k and i - k.
+    """Return the step k of a circle around the origin, on which the neighbors of token i are i ± k.
+
+    The numbers i ± k are modulo the number of tokens.
 
     Parameters
     ----------
     E : array_like, shape (tokens, dim)
-        Embeddings, of at least 2 dimensions; the circle is sought in the plane that holds most of them.
+        Embeddings in at least 2 dimensions. In more, the circle is sought in the plane through the origin to
+        which they are closest.
 
     Returns
     -------
     int or None
-        The step; None if the tokens are in no such order.
+        The step, at most half the number of tokens; None if the tokens are in no such order.
     """
     points = np.asarray(E, np.float64)
     if points.shape[1] > 2:
@@ -78,9 +81,10 @@ def shape(E: Array, imperfections: int, *, grid: bool | None = None) -> tuple[st
     E : ndarray of float64, shape (tokens, dim)
         Positions.
     imperfections : int
-        Number of grid imperfections.
+        Number of pair sums whose nearest other pair sum is of another class.
     grid : bool, optional
-        Whether the tokens are a grid, which a run knows from its past. By default their imperfections decide.
+        Whether tokens that are no circle are a grid, which a run knows from its past. By default they are one
+        if at most the fraction `GRID` of their pair sums is imperfect.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def shape(E: Array, imperfections: int, *, grid: bool | None = None) -> tuple[st
 
 
 def circles(frequencies: Sequence[int], count: int) -> str:
-    """Describe tokens in many dimensions, where `frequencies` of `count` circles stand out."""
+    """Return a sentence about tokens in many dimensions: which frequencies of `count` circles stand out."""
     if not frequencies:
         return "No circle stands out yet."
     *others, last = map(str, frequencies)
@@ -129,23 +133,23 @@ def motion(
     Parameters
     ----------
     history : History
-        Frames of the run.
+        Frames of the run, of which the last is described.
     name : str
         Name of the positions in a frame.
     said : str, default ""
-        Sentence about the frame before, which stays until it is clearly wrong.
+        Result for the frame before, which stays until it is clearly wrong.
     since : int, default 0
-        Step at which the present law began; earlier frames say nothing about it.
+        Step at which the present law began; earlier frames are not used.
     stride : callable, optional
-        Function that returns the largest change of a coordinate in the next step. Tokens that jump back and
-        forth come back to where they were, so that frames alone would call them settled.
+        Function that returns the largest change of a coordinate in the next step, by default 0. Tokens that
+        jump back and forth return to where they were, so that frames alone would call them settled.
     number : str, default ""
         Name of a number in a frame that the page shows with the sentence, and that must have settled as well.
 
     Returns
     -------
     str
-        `SETTLED`, `MOVING` or `JUMPS`, or "" if there are too few frames.
+        `SETTLED`, `MOVING` or `JUMPS`, or "" if no frame since then is at least `LOOK_BACK` steps old.
     """
     frames = history.frames()
     step, last = frames[-1]
@@ -174,11 +178,11 @@ def learned(
     Parameters
     ----------
     since : int or None
-        Answer at the step before.
+        Result at the previous frame.
     step : int
         Number of the present step.
     accuracy : float
-        Accuracy on the set now, from 0 to 1.
+        Accuracy on the set at this step, from 0 to 1.
     limits : pair of float
         Accuracies from which the set counts as learned, and below which as forgotten.
 
@@ -195,21 +199,26 @@ def learned(
 def gridded(
     since: int | None, step: int, imperfections: SupportsFloat, tokens: int, limits: tuple[float, float]
 ) -> int | None:
-    """Return the step by which tokens became a grid; the first two arguments are as of `learned`.
+    """Return the step by which tokens became a grid.
 
     Parameters
     ----------
+    since : int or None
+        Result at the previous frame.
+    step : int
+        Number of the present step.
     imperfections : int
-        Number of grid imperfections now.
+        Number of pair sums whose nearest other pair sum is of another class, at this step.
     tokens : int
         Number of tokens.
     limits : pair of float
-        Fractions of the pair sums up to which imperfections make a grid, and beyond which it is lost.
+        Fractions of imperfect pair sums up to which tokens become a grid, and above which they are one no
+        longer.
 
     Returns
     -------
     int or None
-        The step; None if the tokens are no grid, or none any more.
+        The step; None if the tokens are not a grid.
     """
     ordered = 1 - float(imperfections) / (tokens * (tokens + 1) // 2)
     return learned(since, step, ordered, (1 - limits[0], 1 - limits[1]))
@@ -223,21 +232,16 @@ def learning(
     *,
     partly: bool = False,
 ) -> str:
-    """Describe what a network has learned.
+    """Return one or two sentences about what a network has learned.
 
     Parameters
     ----------
     memorized, generalized : int or None
         Steps by which the training pairs and the held-out pairs were `learned`.
     train, held_out : float
-        Accuracies now, from 0 to 1; `held_out` is None if no pair is held out.
+        Present accuracies, from 0 to 1; `held_out` is None if no pair is held out.
     partly : bool, default False
-        Whether a good part of the held-out pairs was learned.
-
-    Returns
-    -------
-    str
-        A sentence.
+        Whether the held-out pairs were learned in part.
     """
     if held_out is None:
         if memorized is None:
@@ -257,25 +261,21 @@ def learning(
 
 
 def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accuracy: float) -> str:
-    """Describe what a training set permits, and the progress of its flow.
+    """Return one or two sentences about what a training set permits, and the progress of its flow.
 
     Parameters
     ----------
     pairs, samples : int
         Numbers of trained pairs, and of all pairs.
     free : int
-        Dimension of the ground states on each axis; 2 means one representation, up to translation and scale.
+        Degrees of freedom that the set leaves on each axis; with 2 (translation and scale) or fewer, the
+        representation is unique.
     ideal : float
         Accuracy that an ideal model reaches, from 0 to 1.
     quality : float
         Fraction of all parallelograms that the embeddings satisfy.
     accuracy : float
-        Fraction of all pairs that follow from the satisfied parallelograms and the trained pairs.
-
-    Returns
-    -------
-    str
-        A sentence.
+        Fraction of all pairs whose answers follow from satisfied parallelograms and trained pairs.
     """
     if not pairs:
         return "No pair is trained: nothing moves."
@@ -299,19 +299,9 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
 
 
 def octave(frequency: int, tokens: int) -> tuple[int, int]:
-    """Return the frequencies of half and of twice the steps around the circle.
+    """Return the octaves of a frequency: half and twice of it, modulo the number of tokens and up to sign.
 
-    Parameters
-    ----------
-    frequency : int
-        Frequency, from 1 to ⌊p/2⌋.
-    tokens : int
-        Modulus p, which is odd.
-
-    Returns
-    -------
-    pair of int
-        Both frequencies, modulo p and up to sign, thus from 1 to ⌊p/2⌋.
+    `tokens` is odd. All frequencies are from 1 to ⌊tokens/2⌋.
     """
     twice = 2 * frequency % tokens
     half = frequency // 2 if frequency % 2 == 0 else (frequency + tokens) // 2
@@ -321,7 +311,7 @@ def octave(frequency: int, tokens: int) -> tuple[int, int]:
 def survival(
     frequency: int | None, survivors: Sequence[int], steps: NDArray[np.int64], signals: Array, limit: float
 ) -> str:
-    """Describe which circles survive, and the fate of the chosen one.
+    """Return one or two sentences about which circles survive, and about the fate of the chosen one.
 
     Parameters
     ----------
@@ -335,11 +325,6 @@ def survival(
         Signals of the K frequencies at these steps.
     limit : float
         Signal above which a circle survives.
-
-    Returns
-    -------
-    str
-        One or two sentences.
     """
     count = signals.shape[1]
     survive = "survive" if len(survivors) > 1 else "survives"
@@ -361,21 +346,17 @@ def survival(
 
 
 def neurons(spectrum: NeuronSpectrum, predicted: NDArray[np.int64] | None, chosen: int) -> str:
-    """Describe the neurons, and whether the chosen one agrees with the exact flow.
+    """Return sentences about the neurons, and about whether the chosen one agrees with the exact flow.
 
     Parameters
     ----------
     spectrum : NeuronSpectrum
         Spectrum of one layer, with output weights.
     predicted : ndarray of int64, shape (hidden,), or None
-        Frequency that diverges first in the flow from each neuron's start; None if the flow does not apply.
+        Frequency that diverges first in the exact flow from each neuron's start; None if this flow does not
+        describe the network.
     chosen : int
         Number of the chosen neuron, from 0.
-
-    Returns
-    -------
-    str
-        One or two sentences.
     """
     single = (spectrum.kind == "single").mean()
     mine, sure = int(spectrum.frequency[chosen]), spectrum.kind[chosen] == "single"

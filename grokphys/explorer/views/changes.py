@@ -1,4 +1,4 @@
-"""Changes of controls in the middle of a run, by hand or by a sweep, which links hold and repeat."""
+"""Changes of controls during a run, by hand or by a sweep, which links hold and replays repeat."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -10,16 +10,21 @@ from physics.errors import InputError
 
 Values = dict[str, Any]
 SWEEP = 40
-"""Number of complete updates in which a sweep moves a constant from one end of its slider to the other."""
+"""Largest number of complete updates in which a sweep moves a slider from one end to the other."""
 
 
 class Changes:
-    """What some widgets said before, and up to which steps.
+    """The values that some widgets had earlier in a run.
 
     Parameters
     ----------
     **widgets
-        The widgets that may change during a run, by their names in a state.
+        Widgets that may change during a run, by their names in a state.
+
+    Attributes
+    ----------
+    before : list of pairs of int and dict
+        Step of each change, and the values of all widgets until then.
     """
 
     def __init__(self, **widgets: Any) -> None:
@@ -28,27 +33,27 @@ class Changes:
 
     @property
     def values(self) -> Values:
-        """What the widgets say."""
+        """Present values of the widgets by name."""
         return {name: widget.value for name, widget in self._widgets.items()}
 
     @property
     def first(self) -> Values:
-        """What they said at the start."""
+        """Values of the widgets at the start of the run."""
         return self.before[0][1] if self.before else self.values
 
     @property
     def then(self) -> list[tuple[int, Values]]:
-        """Step of each change, and what they said after it."""
+        """Step of each change, and the values of all widgets after it."""
         after = [*(values for _, values in self.before), self.values][1:]
         return [(step, values) for (step, _), values in zip(self.before, after, strict=True)]
 
     def clear(self) -> None:
-        """Begin a run that nothing has changed."""
+        """Forget all changes, because another run begins."""
         self.before: list[tuple[int, Values]] = []
         self._now = self.values
 
     def note(self, step: int) -> None:
-        """Note that widgets have changed after a step."""
+        """Note that widgets have changed after a step; several changes after one step count as one."""
         if step > (self.before[-1][0] if self.before else 0):
             self.before.append((step, self._now))
         self._now = self.values
@@ -59,7 +64,10 @@ class Changes:
         return len(self.before) <= links.MOST_CHANGES
 
     def state(self) -> Values:
-        """Return the entry of a state: until which step widgets said something else, and what."""
+        """Return the entry "before" of a state; nothing if there are no changes, or too many for a link.
+
+        It is a list of [step, values]: the last step with the values, and those that differ from the present.
+        """
         now = self.values
         before = [
             [step, {name: value for name, value in values.items() if value != now[name]}]
@@ -68,12 +76,13 @@ class Changes:
         return {"before": before} if before and self.few else {}
 
     def read(self, state: Mapping[str, Any]) -> None:
-        """Take the changes of a state, whose last values the widgets have.
+        """Take over the changes of a state; the widgets must already have their last values.
 
         Raises
         ------
         InputError
-            If they are not changes of these widgets, in the order of their steps.
+            If the entry "before" is not a list of changes of these widgets with increasing steps, has more
+            changes than a link may hold, or holds a value that a widget does not allow.
         """
         self.clear()
         given, last = state.get("before", []), links.replayed(state)
@@ -93,9 +102,11 @@ class Changes:
                         for step, values in rows
                     ]
                     return
+        shown = repr(given)
         raise InputError(
-            f"before must be at most {links.MOST_CHANGES} changes, as [step, {{control: value}}] with steps "
-            f"from 1 to {last} in order and the controls {', '.join(self._widgets)}"
+            f"before must be at most {links.MOST_CHANGES} changes, as [step, {{control: value}}] with "
+            f"increasing steps of at least 1 and at most {last} and with the controls "
+            f"{', '.join(self._widgets)}, got {shown if len(shown) < 80 else shown[:77] + '…'}"
         )
 
     def _checked(self, name: str, value: Any) -> Any:
@@ -103,13 +114,13 @@ class Changes:
 
 
 class Sweep:
-    """Moves a slider back and forth between its ends."""
+    """A sweep, which moves a slider back and forth between its ends."""
 
     def __init__(self) -> None:
         self._upwards = True
 
     def move(self, slider: Any) -> None:
-        """Move it by a step of the sweep."""
+        """Move a slider by one stride, in the other direction if it would pass its end."""
         stride = max(slider.step, (slider.end - slider.start) / SWEEP)
         if not slider.start <= slider.value + (stride if self._upwards else -stride) <= slider.end:
             self._upwards = not self._upwards

@@ -1,4 +1,4 @@
-"""View 4: circles of a trajectory file, their survival, and their law of motion (Ding)."""
+"""View 4: circles of a trajectory file, their survival, and their law of motion (Ding et al.)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,9 +32,9 @@ from physics.trajectory.locks import claimed
 FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
 SLOWEST, SHORTEST = 0.1, 10.0
-"""Most seconds for a frame, and fewest for a film of many frames, at one frame a step."""
+"""Seconds that play shows each of a few frames, and that it takes at least for more than 100 frames."""
 LOWEST = 0.001
-"""Smallest limit: at 0, every circle would survive."""
+"""Smallest survival limit: at 0, every circle would survive."""
 
 
 class CirclesView(FrameView):
@@ -126,7 +126,7 @@ class CirclesView(FrameView):
     # -- interface for the session -------------------------------------------------------------------------
 
     def show(self, *, whole: bool = True) -> None:
-        """Show the frame: move the tokens, and the line of the step."""
+        """Show the frame: move the tokens, and the line at the current step."""
         paths = self._seen.points
         self._tokens.follow(paths, self._frame)
         ring = paths[self._frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
@@ -136,7 +136,7 @@ class CirclesView(FrameView):
             self._time.value = self._frame
 
     def status(self) -> dict[str, str]:
-        """Return step, survivors, and the signal of the chosen frequency, as texts by their names."""
+        """Return step, file, survivors, limit and other measures that apply, as texts by their names."""
         run, k = self._run, self._frequency
         status = {
             "step": str(self._step),
@@ -155,7 +155,7 @@ class CirclesView(FrameView):
         return status
 
     def python(self) -> str:
-        """Return the Python source that reads the file, projects the tokens and fits the law."""
+        """Return Python source that reads the file, projects the tokens, and fits the law that is shown."""
         return self._run.python(self._plane.value, self._frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Trajectory:
@@ -173,21 +173,21 @@ class CirclesView(FrameView):
 
     @property
     def finished(self) -> bool:
-        """Whether the last frame is shown, and no other can follow."""
+        """Whether the last frame of a complete file is shown."""
         return self._stored.complete and self._frame == self._end
 
     @property
     def pace(self) -> float:
-        """Seconds for which each frame is shown, so that a short film can be watched."""
+        """Seconds that play shows each frame at least, so that a short run can be watched."""
         return min(SLOWEST, SHORTEST / (self._end + 1))
 
     @property
     def waits(self) -> bool:
-        """Whether the last frame of a run is shown that another process still records."""
+        """Whether the last frame of an incomplete file is shown, which may get more frames."""
         return not self._stored.complete and self._frame == self._end
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Open the file and the run of a state, and restore the widgets."""
+        """Open the file and the run of a state, and set the widgets to it; raise an error of either."""
         given = Path(str(state.get("file", self._usual["file"])))
         file = checked(self._file.list, "value", str(finished(given)))
         found = next(item for item in self._file.files.items() if str(item[0]) == file)
@@ -202,7 +202,7 @@ class CirclesView(FrameView):
         self._look()
 
     def film(self) -> Film:
-        """Return a `Film` of the tokens on the plane, and the signals."""
+        """Return a `Film` of the tokens on the plane and of the signals."""
         fitted = self._fitted if self._rollout.active else None
         limit = self._run.limit(**self._rules)
         film = circles_film(self._run, self._seen, self._survivors(), limit, fitted)
@@ -211,7 +211,7 @@ class CirclesView(FrameView):
     # -- interaction ---------------------------------------------------------------------------------------
 
     def _open_first(self, files: Mapping[Path, str]) -> None:
-        """Open the first of some files that can be read, and say what is wrong with those before it."""
+        """Open the first of some files that can be read, and show the error of the first that cannot."""
         errors: list[Exception] = []
         for item in files.items():
             try:
@@ -224,7 +224,7 @@ class CirclesView(FrameView):
             self.session.fail(errors[0])
 
     def _open(self, path: Path, name: str, index: int) -> None:
-        """Read the run `index` of a file; if that fails, the run before stays."""
+        """Read the run `index` of a file and show it; if that fails, the run before stays."""
         try:
             run = open_run(path, index, name=name)
         except Exception as error:
@@ -239,7 +239,7 @@ class CirclesView(FrameView):
         self._watch()
         self._seen = run.seen(run.planes()[0])
         with self.filling():
-            # The plane first: every other change tells the status, also that of the chosen frequency.
+            # The plane first, because later changes update the status, which depends on it.
             self._plane.update(options=run.planes(), value=run.planes()[0])
             self._index.update(high=self._runs - 1, value=index, visible=self._runs > 1)
             self._limit_window()
@@ -261,7 +261,7 @@ class CirclesView(FrameView):
     # -- a run that is being recorded ----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Follow the file again if its run is unfinished."""
+        """Follow the file again if it is incomplete."""
         self._watch()
 
     def stop(self) -> None:
@@ -269,7 +269,7 @@ class CirclesView(FrameView):
         self._watch(leave=True)
 
     def _watch(self, *, leave: bool = False) -> None:
-        """Check the file every second while its run is unfinished, and play from its newest frame."""
+        """Follow the file if it is incomplete, and play from its newest frame; `leave` ends this."""
         document = self.session.document
         if self._watching is not None:
             document.remove_periodic_callback(self._watching)
@@ -280,7 +280,7 @@ class CirclesView(FrameView):
             self._frame, self.session.bridge.playing = self._end, 1
 
     def _follow(self) -> None:
-        """Let a worker read the frames that have been recorded since the last call."""
+        """Let a worker read the run again if frames have been recorded since the last call."""
         if self._reading:
             return
         stored = self._stored
@@ -289,21 +289,21 @@ class CirclesView(FrameView):
                 self.session.bridge.playing &= self._recorded
                 return
         except (FileFormatError, OSError) as error:
-            self._watch(leave=True)  # what was read stays on the page, and one sentence is enough
+            self._watch(leave=True)  # show the error only once; what was read stays on the page
             raise FileFormatError(f"{self._run.name} is no longer followed: {sentence(error)}") from None
         self._reading = True
-        place = Path(getattr(stored, "path", self._path or ""))  # replaced once it is complete
+        place = Path(getattr(stored, "path", self._path or ""))  # another path once the file is complete
         name = self._run.name if place == self._path else self._run.name.removesuffix(".partial")
         work = partial(read_again, place, self._run.index, name)
         self.session.later(work, then=lambda found: self._grow(stored, found))
 
     @property
     def _recorded(self) -> bool:
-        """Whether a process still records the run."""
+        """Whether a process still records the file."""
         return claimed((self._path or Path()).with_suffix(""))
 
     def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
-        """Show a run that has grown; if it plays at its end, it stays at the end."""
+        """Show a run that has grown, at its new end if play was at the old one; raise an error of reading."""
         self._reading = False
         if stored is not self._stored:
             return
@@ -326,7 +326,7 @@ class CirclesView(FrameView):
         self._look()
         if self.finished:
             self.session.bridge.playing = 0
-        self.session.hold(False)  # those who looked back come to the new frames
+        self.session.hold(False)  # play continues with the new frames
 
     def _limit_window(self) -> None:
         """Limit the widgets for the steps of the fit to the steps of the run."""
@@ -335,7 +335,7 @@ class CirclesView(FrameView):
             field.value = min(field.value, field.high)
 
     def _look(self) -> None:
-        """Show the tokens on the plane that the user has chosen."""
+        """Show tokens and signals for the plane that the user has chosen."""
         self._seen = self._run.seen(self._plane.value)
         self._tokens.begin(self._seen.points[self._frame], self._seen.order)
         self._show_signals()

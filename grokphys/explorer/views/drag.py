@@ -1,4 +1,4 @@
-"""Points that the pointer moves, and of which the session hears while they move."""
+"""Tokens that the pointer drags, whose positions reach the session while they move."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ from grokphys.explorer.session import Session
 
 
 class Drag:
-    """Lets the pointer move the tokens of a plot; play pauses while one is held.
+    """The dragging of a plot's tokens by the pointer, while which play pauses.
 
     Parameters
     ----------
@@ -20,7 +20,8 @@ class Drag:
     plot : TokenPlot
         Plot of the tokens.
     follow, drop : callable
-        Functions without arguments, called when a held token has moved, and when it is let go.
+        Functions without arguments. `follow` is called whenever the held token has moved, and both, `follow`
+        first, when it is let go.
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class Drag:
         tool = PointDrawTool(renderers=[plot.disc], add=False)
         figure.add_tools(tool)
         figure.toolbar.active_drag = tool
-        # Bokeh itself sends the points only when they are let go.
+        # By itself, Bokeh sends the points only when they are let go.
         for event, call in ((PanStart, "held(source, true)"), (PanEnd, "held(source, false)")):
             figure.js_on_event(event, CustomJS(args={"source": source}, code=f"window.grokphys.{call}"))
         source.js_on_change("change", CustomJS(code="window.grokphys.dragged(cb_obj)"))
@@ -46,16 +47,16 @@ class Drag:
         source.on_change("data", self._moved)
 
     def hold(self, held: bool) -> None:
-        """Take the points if `held` is True, and otherwise release them, wherever they are."""
+        """Note whether a token is held, and let play pause meanwhile."""
         self.on = held
         self._session.hold(held)
 
     def end(self) -> None:
-        """Release the points where they are now."""
+        """Release the token where it is."""
         self._follow()
-        self.hold(False)  # before `drop`, whose changes are no drag
+        self.hold(False)  # before `drop`, which moves points without the pointer
         self._drop()
 
     def _moved(self, _name: str, _old: Any, _new: Any) -> None:
-        if self.on:  # otherwise it is the view that moves them
+        if self.on:  # otherwise the view has moved the points
             self._react(self._follow)()

@@ -1,4 +1,4 @@
-"""View 2: networks that train live (Musat §3, Liu §2), next to particles from the same start."""
+"""View 2: a network in training (Musat, Section 3; Liu et al., Section 2), and particles from its start."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,15 +24,16 @@ PUBLISHED = {
     ATTENTION: {"_tokens": 17, "_dim": 2, "_hidden": 32, "_rate": "0.01", "_decay": 1.0},
     ADDITION: {"_tokens": 10, "_dim": 1, "_hidden": 200, "_rate": "0.001", "_decay": 0.0},
 }
-"""The papers' sizes and rates."""
+"""Sizes and rates of the papers (Musat; Liu et al.), which the view sets when the network is chosen."""
 TOY = {"embedding_learning_rate": 0.001, "embedding_weight_decay": 0.0, "train_fraction": 45 / 55}
-"""Liu et al. train the embedding with a separate optimizer; the page sets the rates of the decoder."""
+"""Fixed settings of toy addition: Liu et al. train its embedding at other rates than the decoder."""
 
 
 class NetworksView(View):
-    """The view of a network in training, and of particles in step with it.
+    """The view of a network in training, and of particles that move in step with it.
 
-    It shows the embedding, the pair sums over the map of the classifier, and curves.
+    It shows tokens and pair sums of both, those of the network over the map of its answers, and curves of
+    loss and accuracy.
     """
 
     slug, name = "networks", "Networks"
@@ -102,7 +103,7 @@ class NetworksView(View):
         )
 
     def panel(self) -> Any:
-        """Return controls, and the network above the particles, each with pair sums and a curve."""
+        """Return controls, and the network above the particles, with curves at the right."""
         controls = [
             theme.heading("Network", terms=("tokens N", "dimensions D", "hidden units")),
             *(self._kind, self._tokens, self._dim, self._hidden, self._seed),
@@ -124,7 +125,7 @@ class NetworksView(View):
         self._run.advance(steps, theme.bounds(self._sums.figure))
 
     def show(self, *, whole: bool = True) -> None:
-        """Move tokens, pair sums and the map; the curves only with complete updates."""
+        """Move tokens and pair sums, and draw the map again; curves change only with complete updates."""
         run = self._run
         task = run.model.task
         pairs = np.asarray(task.inputs)
@@ -135,9 +136,9 @@ class NetworksView(View):
         plots = ((self._embedding, self._sums), (self._particles, self._particle_sums))
         for k, (E, (tokens, sums)) in enumerate(zip(sets, plots, strict=True)):
             if not self._fresh and np.array_equal(E, self._shown[k]):
-                continue  # the particles wait while the network takes its steps
+                continue  # particles rest during most steps of the network
             self._shown[k] = E
-            if k:  # the network keeps its own axes, for the map
+            if k:  # the network run keeps the axes of its embedding, which the map needs
                 self._particle_axes = plane_axes(E, self._plane.value, self._particle_axes)
             points = E @ (self._particle_axes if k else run.axes).T
             added = points[pairs].sum(axis=1)
@@ -172,7 +173,7 @@ class NetworksView(View):
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Return step, losses, accuracies, and measures of the shape, as texts by their names."""
+        """Return steps, training loss, accuracies, and measures of the shape, as texts by their names."""
         last = self._run.history.last
         found, _ = self._run.shape
         measures = {}
@@ -192,7 +193,7 @@ class NetworksView(View):
         }
 
     def verdict(self) -> str:
-        """Return sentences on whether the network generalizes, and on its shape."""
+        """Return sentences on what the network has learned, and on the shape of its embedding."""
         run, last = self._run, self._run.history.last
         held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
         train, partly = float(last["train_accuracy"]), run.partly is not None
@@ -200,7 +201,7 @@ class NetworksView(View):
         return f"{learned} {run.shape[1]}"
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: the network, its rates, and the number of steps, by name."""
+        """Return the widgets' state with the number of steps, if there are any."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def offer(self) -> None:
@@ -208,7 +209,7 @@ class NetworksView(View):
         self.offer_planes(self._plane, self._dim.value, cyclic=self._kind.value == ATTENTION)
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with the network that the widgets describe; `state` may hold a number of steps."""
+        """Start again with the network that the widgets describe, and with the changes of `state`."""
         self._as_numbers(self._numbers.value == "numbers")
         self._renew()
         self.changes.read(state)
@@ -246,22 +247,22 @@ class NetworksView(View):
 
     def _law(self, alignment: float) -> ParticleSystem:
         tokens = self._tokens.value
-        modulus = None if self._kind.value == ATTENTION else 2 * tokens - 1  # beyond all sums: plain addition
+        modulus = None if self._kind.value == ATTENTION else 2 * tokens - 1  # above all sums: plain addition
         return ParticleSystem(tokens, self._dim.value, alignment=alignment, modulus=modulus)
 
     def _change(self) -> None:
-        """Change the rates and the law of the particles from now on."""
+        """Let the run continue with the rates, the law and the ratio of the widgets, and note the change."""
         self.apply(self.changes.values)
         self.changes.note(self._run.step)
 
     def apply(self, values: Mapping[str, Any]) -> None:
-        """Let the run continue with some rates, and the particles by some law."""
+        """Let the run continue with the rates, the law and the ratio of some values."""
         self._run.change(float(values["rate"]), values["decay"])
         self._run.change_law(self._law(values["alignment"]))
         self._run.ratio = values["ratio"]
 
     def _renew(self) -> None:
-        """Start another network."""
+        """Start the network that the widgets describe."""
         self.changes.clear()
         self._run = self._begin()
         self.offer()

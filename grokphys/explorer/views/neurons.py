@@ -20,17 +20,18 @@ from grokphys.explorer.views.view import WAYS, View
 Array = NDArray[np.float64]
 HEIGHT = 250
 ABOVE = 1.5
-"""Multiple of the largest trained magnitude up to which the exact flow, which diverges, is shown."""
+"""Multiple of a neuron's largest trained magnitude up to which the exact flow, which diverges, is shown."""
 SEED = 9
-"""Seed of the first picture: few neurons must grow far, so that the winner of most races stands out."""
+"""Default seed, with which the winner of most races stands out."""
 RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
-"""Optimizers, with their default learning rates."""
+"""Optimizers by their labels, with their default learning rates."""
 
 
 class NeuronsView(View):
     """The view of the neurons of a network in training.
 
-    It shows the phases of all neurons; the weights, the spectrum and the race of one of them; and the logits.
+    It shows the phases of all neurons; the weights of one neuron, their spectrum and the race of its
+    frequencies; the logits; and the accuracy.
     """
 
     slug, name = "neurons", "Neurons"
@@ -134,7 +135,7 @@ class NeuronsView(View):
         self._fresh = True
 
     def status(self) -> dict[str, str]:
-        """Return step, loss, accuracy, and the chosen neuron, as texts by their names."""
+        """Return step, loss, accuracy, and measures of the chosen neuron, as texts by their names."""
         run, chosen = self._run, self._chosen
         last, spectrum = run.history.last, run.spectrum
         alive = {
@@ -155,18 +156,18 @@ class NeuronsView(View):
         return str(self._run.python(self._chosen))
 
     def verdict(self) -> str:
-        """Return sentences on the neurons, and on the fate of the chosen one."""
+        """Return sentences on the chosen neuron and on all neurons."""
         from grokphys.explorer.runs.verdicts import neurons
 
         run = self._run
         return neurons(run.spectrum, run.predicted() if run.flows else None, self._chosen)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: the network and the number of steps, by name."""
+        """Return the widgets' state with the number of steps, if there are any."""
         return {**super().state(), **({"step": self._run.step} if self._run.step else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with the network that the widgets describe; `state` may hold a number of steps."""
+        """Start again with the network that the widgets describe."""
         self._renew()
 
     def key(self, name: str) -> None:
@@ -187,7 +188,7 @@ class NeuronsView(View):
         return min(int(self._neuron.value), self._run.model.hidden - 1)
 
     def _points(self) -> Array:
-        """Return a point for each neuron (hidden, 2), by misalignment (angle) and magnitude (radius)."""
+        """Return a point (hidden, 2) for each neuron: misalignment as angle, relative magnitude as radius."""
         spectrum = self._run.spectrum
         size = spectrum.magnitude.max(axis=1)
         angle = np.nan_to_num(spectrum.misalignment)

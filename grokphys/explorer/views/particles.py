@@ -1,4 +1,4 @@
-"""View 1: particles that cluster and align (Musat §5-6)."""
+"""View 1: particles that cluster and align (Musat, Sections 5 and 6)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,13 +30,13 @@ FROM_FILE, TWIN = "file", "second start"
 AHEAD = 0.2
 """Time for which arrows show the motion of particles."""
 MANY = 600
-"""Number of pair sums above which only every third frame is shown, and kept, during play."""
+"""Number of pair sums above which only every third frame of them is drawn and kept during play."""
 NUDGE = 0.06
 """Distance by which a key moves a particle, relative to the largest coordinate shown."""
 
 
 class ParticlesView(View):
-    """The view of particles with trails, their pair sums by class, and curves of their measures."""
+    """The view of particles with trails, of their pair sums by class, and of curves of two measures."""
 
     slug, name = "particles", "Particles"
     terms = (
@@ -132,7 +132,7 @@ class ParticlesView(View):
         )
 
     def advance(self, steps: int) -> None:
-        """Take so many `steps` of the simulation, from each start."""
+        """Take so many `steps` of the simulation, also from the second start if there is one."""
         self._turn = (self._turn + 1) % 3
         few = len(self._run.system.operation.samples) <= MANY
         self._run.advance(steps, keep=few or self._turn == 0)
@@ -162,7 +162,7 @@ class ParticlesView(View):
                 self._change()
 
     def _draw(self, points: Array, plots: tuple[TokenPlot, SumPlot], begins: bool, whole: bool) -> None:
-        """Show particles at points (tokens, 2) and their pair sums; where a run `begins`, without trails."""
+        """Show particles at points (tokens, 2) and their pair sums, without trails if the run `begins`."""
         tokens, sums = plots
         operation = self._run.system.operation
         added = points[operation.samples].sum(axis=1)
@@ -173,7 +173,7 @@ class ParticlesView(View):
             sums.move(added)
 
     def reset(self) -> None:
-        """Return to the initial positions, with the present law."""
+        """Return to the initial positions, with the present law and without moves by hand."""
         self.changes.clear()
         self._run.reset()
         if self._twin is not None:
@@ -185,7 +185,7 @@ class ParticlesView(View):
         self._shown_law = None
 
     def status(self) -> dict[str, str]:
-        """Return step, time, and circle ratio or imperfections by the shape, as texts by their names."""
+        """Return step, time, circle ratio (not of a grid) and imperfections (not of a circle) as texts."""
         last, E, imperfections = self._run.history.last, self._positions, self._imperfect(self._run)
         found, _ = self._shape(self._run, E)
         ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
@@ -193,7 +193,7 @@ class ParticlesView(View):
         return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
 
     def verdict(self) -> str:
-        """Return a sentence on the shape of the particles, for each start."""
+        """Return sentences on the shape of the particles and on whether they have settled, for each start."""
         words = self._sentence(self._run, self._positions)
         if self._twin is None:
             return words
@@ -207,13 +207,13 @@ class ParticlesView(View):
         return verdicts.shape(E, self._imperfect(run), grid=run.grid if self._held is None else None)
 
     def _imperfect(self, run: ParticleRun) -> int:
-        """Return the imperfections of a run, with the particle that is held in its place."""
+        """Return the imperfections of a run; during a drag, those with the particle where it is held."""
         if run is self._run and self._held is not None:
             return int(grid_imperfections(self._held, modulus=run.system.modulus))
         return int(run.history.last["imperfections"])
 
     def film(self) -> Film:
-        """Return a `Film` of particles, pair sums and curves, with the arrows that the page shows."""
+        """Return a `Film` of particles, pair sums and curves, with arrows if the page shows them."""
         kept, run = self._run.trajectory(), self._run
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
@@ -231,14 +231,14 @@ class ParticlesView(View):
         return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: law, start, number of steps, and moves by hand, by name."""
+        """Return the widgets' state, the number of steps, and moves by hand unless they are too many."""
         steps = {"step": self._run.step} if self._run.step else {}
         moves = {"moves": self._run.moves} if self._run.moves and self.lacks != links.LACKS else {}
         return {**super().state(), **steps, **moves}
 
     @property
     def lacks(self) -> str:
-        """Sentence for the case that more particles were moved by hand than a link holds; otherwise empty."""
+        """Sentence on moves by hand, or changes of the law, that are too many for a link; otherwise empty."""
         few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
         return super().lacks if few else links.LACKS
 
@@ -247,7 +247,7 @@ class ParticlesView(View):
         self.offer_planes(self._plane, self._dim.value)
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with another law from another start, and repeat the moves by hand of `state`."""
+        """Start again with the values of the widgets, and announce changes and moves by hand of `state`."""
         self._renew()
         self.changes.read(state)
         self.apply(self.changes.first)
@@ -255,14 +255,14 @@ class ParticlesView(View):
         self._write_classes()
 
     def takes_file(self) -> bool:
-        """Start from an uploaded file."""
+        """Choose "from a file" as the start, and return True."""
         with self.filling():
             self._kind.value = FROM_FILE
             self._file.panel.visible, self._noise.visible = True, False
         return True
 
     def key(self, name: str) -> None:
-        """Choose a particle, or move the chosen one a little."""
+        """Choose a particle by an arrow key, or move the chosen one a little by Shift and an arrow key."""
         count = self._run.system.tokens
         right, up = WAYS.get(name.removeprefix("Shift+"), (0, 0))
         if name in WAYS:
@@ -275,7 +275,7 @@ class ParticlesView(View):
 
     @property
     def _positions(self) -> Array:
-        """Return the positions of the particles, including one that is being dragged."""
+        """Positions (tokens, dim) of the particles, including one that is being dragged."""
         return self._run.positions if self._held is None else self._held
 
     def _show_arrows(self, points: Array) -> None:
@@ -302,13 +302,13 @@ class ParticlesView(View):
         return ParticleRun(self._system(self.changes.values), self._step_size.value, begin)
 
     def _change(self) -> None:
-        """Change the law from now on."""
+        """Let the runs continue by the law of the widgets, and note the change."""
         self.apply(self.changes.values)
         self.changes.note(self._run.step)
         self.show(whole=False)
 
     def apply(self, values: Mapping[str, Any]) -> None:
-        """Let the runs continue by the law of some values."""
+        """Let the runs continue by the law and the step size of some values."""
         for run in filter(None, (self._run, self._twin)):
             run.change(self._system(values), values["step_size"])
 
@@ -364,8 +364,8 @@ class ParticlesView(View):
         tokens, dim = begin.shape or (0, 0)
         if tokens > self._tokens.end or dim > self._dim.end:
             raise InputError(
-                f"a start must have at most {self._tokens.end} tokens in {self._dim.end} dimensions, "
-                f"got {tokens} in {dim}"
+                f"start must have at most {self._tokens.end} tokens and at most {self._dim.end} dimensions, "
+                f"got {tokens} tokens and {dim} dimensions"
             )
         with self.filling():
             self._tokens.value, self._dim.value = tokens, dim
@@ -377,7 +377,7 @@ class ParticlesView(View):
         return self._made(starts.start(kind, *size, self._twin_seed.value, self._noise.value))
 
     def _dragged(self) -> None:
-        """Update everything that depends on the particle that is held."""
+        """Update everything that depends on the position of the held particle."""
         if not self._drag.on or self._axes is None:
             return
         shown, before = self._particles.points(), self._run.positions @ self._axes.T

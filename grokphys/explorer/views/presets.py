@@ -7,7 +7,7 @@ from grokphys.explorer.views.view import Preset
 
 WIDE: dict[str, Any] = {"tokens": 31, "dim": 16, "hidden": 128, "seed": 2, "alignment": 3.0}
 WIDE["plane"] = STRONGEST
-"""Network with many dimensions, which memorizes at once and groks if its weights decay."""
+"""A network with many dimensions, which memorizes soon, and groks if its weights decay."""
 
 PARTICLES = (
     Preset("a circle forms", "Watch 17 particles form a circle: the circle ratio falls below 1.2.", {}),

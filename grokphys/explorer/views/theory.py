@@ -1,4 +1,4 @@
-"""View 3: what a training set determines, and the flow of the embeddings under it (Liu §3)."""
+"""View 3: what a training set determines, and the flow of embeddings under it (Liu et al., Section 3)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,7 +24,7 @@ from physics.trajectory import Trajectory
 class TheoryView(FrameView):
     """The view of a training set and of the flow of the effective theory under it.
 
-    It shows pairs to click, the parallelograms that they form, and the embeddings that move towards them.
+    It shows pairs to click, the parallelograms that they form, and curves of the embeddings and of quality.
     """
 
     slug, name = "theory", "Effective theory"
@@ -36,7 +36,7 @@ class TheoryView(FrameView):
 
     @classmethod
     def prepare(cls) -> None:
-        """Load the kernels, which are compiled on their first use."""
+        """Load the kernels of the theory by a first use."""
         for dim in (1, 2):
             chosen = TrainingSet.drawn(4, size=8, dim=dim)
             _ = chosen.measures, chosen.quality, chosen.accuracy, chosen.follows, chosen.diagonals
@@ -151,17 +151,20 @@ class TheoryView(FrameView):
         return verdicts.flow(found.pairs, found.samples, free, found.ideal_accuracy, *reached)
 
     def state(self) -> dict[str, Any]:
-        """Return the state for a link: the task, the time, and the chosen pairs if there are any, by name."""
+        """Return the widgets' state, and the trained pairs if the user has chosen them.
+
+        The entry "pairs" is a 1 and then a bit for each pair of the task, written in hexadecimal.
+        """
         bits = "".join("01"[int(trained)] for trained in self._chosen.mask)
         return {**super().state(), **({"pairs": f"{int('1' + bits, 2):x}"} if self._picked else {})}
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Start with another training set, random or chosen by the user.
+        """Draw a training set at random, or take the entry "pairs" of `state` if there is one.
 
         Raises
         ------
         InputError
-            If the pairs do not belong to this task.
+            If "pairs" is not a mask of the pairs of this task.
         """
         frame = self._time.value
         self._draw(self._size.value)
@@ -171,13 +174,16 @@ class TheoryView(FrameView):
             known = text.isascii() and text.isalnum() and all(digit in hexdigits for digit in text)
             bits = f"{int(text, 16):b}" if known and text else ""
             if len(bits) != count + 1:
-                raise InputError(f"pairs must be a mask of {count} samples in hexadecimal, got {text[:40]!r}")
+                raise InputError(
+                    f"pairs must be a 1 and then a bit for each of {count} pairs, in hexadecimal, got "
+                    f"{text[:40]!r}"
+                )
             self._pick(replace(self._chosen, mask=np.array([bit == "1" for bit in bits[1:]])))
         self._frame = self._time.value = frame
         self.show()
 
     def key(self, name: str) -> None:
-        """Move the cursor over the grid of pairs; Enter adds or removes the pair."""
+        """Move the cursor over the grid of pairs by an arrow key; Enter adds or removes its pair."""
         i, j = self._cursor
         if name == "Enter":
             self._click(i, j)
@@ -188,7 +194,7 @@ class TheoryView(FrameView):
         self._grid.point(*self._cursor)
 
     def film(self) -> Film:
-        """Return a `Film` of the training set, the parallelograms and the curves."""
+        """Return a `Film` of the training set, its parallelograms and the curves."""
         return replace(flow_film(self._chosen), shown=self._frame)
 
     # -- interaction ------------------------------------------------------------------------------
@@ -208,14 +214,14 @@ class TheoryView(FrameView):
         self._pair.value = ""
 
     def _draw(self, size: int | None) -> None:
-        """Draw another training set at random."""
+        """Draw another training set of `size` pairs at random; None for four fifths of all."""
         tokens, modulus = self._tokens.value, self._modulus.value or None
         drawn = TrainingSet.drawn(tokens, modulus, size=size, dim=self._dim.value, seed=self._seed.value)
         self._picked = False
         self._choose(drawn)
 
     def _resize(self) -> None:
-        """Change the task; chosen pairs stay if the new task has them."""
+        """Change the task; pairs that the user has chosen stay if the new task has their symbols."""
         if not self._picked:
             self._draw(None)
             return
@@ -225,7 +231,7 @@ class TheoryView(FrameView):
         self._choose(replace(empty, mask=empty.operation.mask(kept) if kept else empty.mask))
 
     def _reseed(self, seed: int) -> None:
-        """Draw another start, and other random pairs unless the user has chosen them."""
+        """Draw other initial embeddings, and other pairs unless the user has chosen them."""
         if self._picked:
             self._choose(replace(self._chosen, seed=seed))
         else:

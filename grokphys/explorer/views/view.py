@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDown": (0, -1)}
-"""Where the arrow keys lead: to the right, and up."""
+"""Directions of the arrow keys, as (to the right, up)."""
 REPLAYED = 300
-"""Frames of a replay, at most."""
+"""About the largest number of frames of a replay; each change of a control may add one."""
 ASIDE = ("time", "step", "moves", "before", "plane", "numbers", "arrows", "rollout")
-"""Parts of a state that only change what is shown: where a preset does not name them, its hint stays."""
+"""Entries of a state that do not matter for whether it is that of a preset, unless the preset names them."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,14 @@ class Preset:
 
 
 class View(ABC):
-    """A view: one tab of a page, which is created with all of its content when the tab is first opened.
+    """A view: one tab of a page, which is created when the tab is first opened.
 
-    The session calls the methods of a view one at a time. It calls `advance` in a worker thread, while
-    nothing else of this page runs, and all other methods on the server's event loop with the document locked,
-    where they may touch models and widgets. An exception in any of them becomes a sentence on the page, and
-    the view is paused.
+    The session calls the methods of a view one at a time. `advance`, `replay`, `warm` and often `prepare`
+    run in worker threads, where no model of Bokeh may be changed. All other methods run on the server's
+    event loop with the document locked. An exception becomes a sentence on the page, and the view is paused.
 
     Changes of the page arrive through `connect` (for widgets), or through a callback of
-    ``session.reaction(function)`` (for dragged points). Both catch errors in the same way and update the
-    status.
+    ``session.reaction(function)`` (for dragged points). Both show errors and update the status.
 
     Parameters
     ----------
@@ -74,19 +72,19 @@ class View(ABC):
     name: ClassVar[str]
     """Label of the tab."""
     needs: ClassVar[tuple[str, ...]] = ()
-    """Modules that take long to import."""
+    """Modules that take long to import, which `prepare` imports."""
     reads_files: ClassVar[bool] = False
-    """Whether a page begins with this view if the command line names files (`session.files`)."""
+    """Whether the view shows trajectory files; a page that is given files begins with the first such view."""
 
     terms: ClassVar[tuple[str, ...]] = ()
     """Terms of `assets/terms.txt` that the view uses."""
     presets: ClassVar[tuple[Preset, ...]] = ()
     invitation: ClassVar[str] = ""
-    """What to watch for where the controls are not those of a preset."""
+    """What to watch for if the controls are not those of a preset."""
 
     @classmethod
     def prepare(cls) -> None:
-        """Do slow work of the first use in a worker thread, before the first view of this kind is created."""
+        """Do slow work of the first use, such as imports, before the first view of this kind is created."""
         for module in cls.needs:
             importlib.import_module(module)
 
@@ -106,31 +104,31 @@ class View(ABC):
         self._usual = {name: _value(widget) for name, widget in widgets.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the values of the widgets by name, as far as they differ from the defaults."""
+        """Return the values of the widgets that differ from the defaults, by name, and earlier `changes`."""
         values = {name: _value(widget) for name, widget in self.widgets.items()}
         differing = {name: value for name, value in values.items() if value != self._usual[name]}
         return differing | self.changes.state()
 
     @property
     def lacks(self) -> str:
-        """Sentence that says what of the state no link holds; empty by default."""
+        """Sentence on what the link of this state leaves out; empty if it leaves out nothing."""
         return "" if self.changes.few else links.UNCHANGED
 
     def has(self, settings: Mapping[str, Any]) -> bool:
-        """Return whether the widgets have the values of a preset's `settings`."""
+        """Return whether the state is that of a preset's `settings`, apart from the entries `ASIDE`."""
         shown = {name: value for name, value in self.state().items() if name in settings or name not in ASIDE}
         return shown == {name: value for name, value in settings.items() if value != self._usual.get(name)}
 
     @property
     def preset(self) -> Preset | None:
-        """The preset whose controls these are; the one that names most of them, if there are several."""
+        """Preset that the state fits, or of several the one with the most settings; None if it fits none."""
         fitting = [preset for preset in self.presets if self.has(preset.settings)]
         return max(fitting, key=lambda preset: len(preset.settings), default=None)
 
     def watch(self, playing: bool) -> str:
-        """Return a sentence on what to watch for, from the preset that fits the widgets best.
+        """Return a sentence on what to watch for: that of the `preset`, or else the `invitation`.
 
-        If the view neither plays nor has left its start, the sentence says how to start.
+        If the view is at its start and does not play, the text also says how to start.
         """
         closest = self.preset
         words = self.invitation if closest is None else closest.watch
@@ -152,7 +150,7 @@ class View(ABC):
         Raises
         ------
         InputError
-            If a widget does not allow its value.
+            If a widget does not allow its value, or `renew` refuses the state.
         """
         with self.filling():
             for name, widget in self.widgets.items():
@@ -163,7 +161,7 @@ class View(ABC):
         self.renew(state)
 
     def offer(self) -> None:  # noqa: B027 - the lists of most views stay the same
-        """Let lists offer what the values of the widgets before them allow, such as planes of a space."""
+        """Let lists offer what the values of other widgets allow, such as the planes of a space."""
 
     @abstractmethod
     def renew(self, state: Mapping[str, Any]) -> None:
@@ -173,29 +171,34 @@ class View(ABC):
         ----------
         state : mapping of str to object
             State from a link or a preset, which may hold more than the values of widgets.
+
+        Raises
+        ------
+        InputError
+            If the state is not possible.
         """
 
     def takes_file(self) -> bool:
-        """Prepare for an uploaded file, and return whether the view uses files."""
+        """Prepare for an uploaded file, and return whether the view can use it."""
         return self.reads_files
 
     @abstractmethod
     def verdict(self) -> str:
-        """Return one or two sentences that describe what is on screen."""
+        """Return a few sentences that describe what is on screen."""
 
     def key(self, name: str) -> None:  # noqa: B027 - most views have nothing to choose
         """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
 
     def connect(self, function: Callable[[Any], Any], *widgets: Any, attribute: str = "value") -> None:
-        """Call a function with the new value whenever the page changes one of some widgets.
+        """Call a function with the new value whenever one of some widgets changes, except while `filling`.
 
-        If the function refuses a value, the widget returns to the value before, which is still in force. Only
-        text that was typed stays, so that the user can correct it.
+        If the function raises an `InputError`, the widget returns to the value before, which is still in
+        force. Only the text of a text field stays, so that the user can correct it.
 
         Parameters
         ----------
         function : callable
-            Function of the new value, which may raise an `InputError`.
+            Function of the new value.
         *widgets : Bokeh model
             The widgets.
         attribute : str, default "value"
@@ -208,7 +211,7 @@ class View(ABC):
                     react(old, new)
 
             def reacting(old: Any, new: Any) -> None:
-                if new != getattr(widget, attribute):  # it was changed again since
+                if new != getattr(widget, attribute):  # the widget has changed again since
                     return
                 self.session.accepted()
                 try:
@@ -227,7 +230,7 @@ class View(ABC):
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
-        """Change widgets without calling the functions that are connected to them."""
+        """Change widgets, within a ``with`` block, without calling the functions that `connect` has bound."""
         before, self._filling = self._filling, True
         try:
             yield
@@ -235,10 +238,7 @@ class View(ABC):
             self._filling = before
 
     def offer_planes(self, chooser: Any, dim: int, *, cyclic: bool = False) -> None:
-        """Let a list offer the planes of `dim` dimensions; the chosen plane stays if it is one of them.
-
-        Tokens that are added by a modulus are `cyclic`, and their circles have planes as well.
-        """
+        """Let a list offer `planes.planes(dim, cyclic=cyclic)`; if these are new, the first is chosen."""
         names = planes(dim, cyclic=cyclic)
         if names != chooser.options:
             chooser.update(options=names, value=names[0])
@@ -248,18 +248,18 @@ class View(ABC):
         """Return the Bokeh model of the view, which is created once; see `theme.stage`."""
 
     def warm(self) -> None:
-        """Load, in a worker thread, what the first step of the run needs, such as compiled kernels."""
+        """Load what the first step of the run needs, such as compiled kernels."""
         getattr(self._run, "warm", lambda: None)()
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Advance the run by so many `steps` in a worker thread, where no model of Bokeh may be touched."""
+        """Advance the run by so many `steps`."""
 
     def replay(self, steps: int, stride: int) -> Iterator[int]:
-        """Advance by `steps` steps as play does, frame by frame, and yield the steps that were taken so far.
+        """Advance by `steps` steps frame by frame, so that curves have a past, and yield the steps so far.
 
-        Curves have their past then. Frames are `stride` steps apart, or more if there would be too many.
-        Parameters change where they were changed before.
+        Frames are `stride` steps apart, or more if there would be more than `REPLAYED`. After the step of
+        each of the `changes`, the run continues with the changed values.
         """
         stride = max(stride, -(-steps // REPLAYED))
         taken = 0
@@ -273,7 +273,7 @@ class View(ABC):
         self.forget()
 
     def apply(self, values: Mapping[str, Any]) -> None:  # noqa: B027 - most views have no such controls
-        """Let the run continue with the values of the controls that `changes` follows."""
+        """Let the run continue with other values of the controls in `changes`."""
 
     def forget(self) -> None:  # noqa: B027 - some views show no trails
         """Let the next frame be shown without a trail from the frames before."""
@@ -282,9 +282,8 @@ class View(ABC):
     def show(self, *, whole: bool = True) -> None:
         """Show the state on screen.
 
-        `whole` is False for most frames of play, which should send little. Parts that need not move 25 times
-        a second, such as curves against time, may wait for complete updates, which come several times a
-        second.
+        `whole` is False for most frames of play, which should send little. Parts such as curves against time
+        may wait for complete updates, which come about three times per second.
         """
 
     @abstractmethod
@@ -292,10 +291,10 @@ class View(ABC):
         """Return to the start of the run."""
 
     def start(self) -> None:  # noqa: B027 - most views have nothing to do
-        """React to the choice of the tab."""
+        """React when the tab is chosen."""
 
     def stop(self) -> None:  # noqa: B027
-        """React to the choice of another tab, or to the end of the session."""
+        """React when another tab is chosen, or the session ends."""
 
     @property
     def finished(self) -> bool:
@@ -316,26 +315,26 @@ class View(ABC):
     def status(self) -> Mapping[str, str]:
         """Return the measures that the page shows, as texts by their names.
 
-        An example is {"step": "120", "circle ratio": "1.31"}; tests find them as #status-step and so on.
+        An example is {"step": "120", "circle ratio": "1.31"}.
         """
 
     def python(self) -> str:
-        """Return Python source that reproduces what is on screen, bit for bit, with its last state as `E`."""
+        """Return Python source that reproduces what is on screen, bit for bit, with the state as `E`."""
         return str(self._run.python())
 
     def trajectory(self) -> Trajectory:
-        """Return a copy of the kept run, for saving as a trajectory file."""
+        """Return the kept frames of the run as a trajectory, which can be saved."""
         kept: Trajectory = self._run.trajectory()
         return kept
 
     @abstractmethod
     def film(self) -> Film:
-        """Return the run as a film with its own data, which a worker draws while the page continues."""
+        """Return a film of the run, with data that do not change while a worker draws it."""
 
     def still(self) -> Film:
-        """Return a picture of what is on screen, within its limits and with its numbers.
+        """Return a film whose default picture is what is on screen, above the `verdict` and the `status`.
 
-        The limits are those of `figures`, the figures on screen by the labels of the film's axes.
+        Axes whose labels are in `figures` have the limits of these figures.
         """
         limits = {name: theme.limits(shown) for name, shown in self.figures.items()}
         numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
@@ -343,11 +342,11 @@ class View(ABC):
 
 
 PREPARED: set[type[View]] = set()
-"""Kinds of views that are prepared, so that one can be made at once."""
+"""Kinds of views for which `prepare` has been called, so that they can be created without delay."""
 
 
 def prepared(kind: type[View]) -> type[View]:
-    """Call `prepare` of a kind of view, unless this has been done; return the kind."""
+    """Return a kind of view, after calling `prepare` unless this has been done."""
     if kind not in PREPARED:
         kind.prepare()
         PREPARED.add(kind)
@@ -359,7 +358,7 @@ def _value(widget: Any) -> Any:
 
 
 class FrameView(View):
-    """A view of a run that is complete, whose frames are shown by play or chosen by a slider.
+    """A view of frames that exist already; play shows one after the other, and a slider chooses one.
 
     Parameters
     ----------
@@ -376,7 +375,7 @@ class FrameView(View):
         self.connect(self._go, slider)
 
     def advance(self, steps: int) -> None:
-        """Go forward by so many `steps`, each of one frame, at most to the last frame."""
+        """Move forward by so many frames as `steps` says, at most to the last one."""
         self._frame = min(self._frame + steps, self._end)
 
     @property

@@ -380,7 +380,7 @@ def test_uploads_are_kept_for_one_page_within_bounds(tmp_path, monkeypatch):
             held.begin(size)
     monkeypatch.setattr(uploads, "LARGEST_FOLDER", 100)
     first = held.begin(60)
-    with pytest.raises(InputError, match="all uploads together must have at most 100 bytes"):
+    with pytest.raises(InputError, match="all uploads together must have at most 100 bytes, got 120"):
         held.begin(60)
     held.drop(first)
     held.begin(60)

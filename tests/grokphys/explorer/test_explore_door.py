@@ -232,7 +232,7 @@ def test_uploads_lie_in_a_private_folder_and_only_trajectories_stay(server, fold
     head = f"POST /upload?token={server.token}&name=chunks.h5 HTTP/1.1\r\nHost: localhost\r\n"
     answer = raw(server, head + "Transfer-Encoding: chunked\r\n\r\n")  # the answer comes before any chunk
     assert answer.startswith("HTTP/1.1 411")
-    assert answer.endswith("An upload must say how large it is.\n")
+    assert answer.endswith("An upload must state its size in the header Content-Length.\n")
     assert list(private(folder).iterdir()) == []
 
     status, _, key = asked(place + "mine.h5", data=given.read_bytes())

@@ -229,7 +229,7 @@ def test_uploads_share_the_room_and_give_it_back(tmp_path, monkeypatch):
     first = held.begin(60)
     second = held.begin(40)
     assert first != second
-    with pytest.raises(InputError, match="all uploads together must have at most 100 bytes"):
+    with pytest.raises(InputError, match="all uploads together must have at most 100 bytes, got 101"):
         held.begin(1)
     held.drop(second)
     held.drop(second)

@@ -217,6 +217,7 @@ def test_a_link_brings_back_the_past_too(speed):
     ("state", "words"),
     [
         ("nonsense", "link must be one that this page has made"),
+        ("[" * 9000, "link must be one that this page has made"),
         ({"view": "attic"}, "view must be one of particles, got 'attic'"),
         ({"view": "particles", "speed": 7}, "steps per frame must be one of 1, 2, 3"),
         ({"view": "particles", "state": {"tokens": 10**9}}, "tokens N must be a whole number from 3 to 64"),
@@ -251,7 +252,8 @@ def test_picked_pairs_are_never_replaced_by_random_ones():
     assert other.view._chosen.pairs == view._chosen.pairs
     state = {"view": "theory", "state": {"pairs": "xyz"}}
     other._command("open", quote(json.dumps(state)))
-    assert "pairs must be a mask of 55 samples in hexadecimal, got 'xyz'" in other.bridge.message[2]
+    words = "pairs must be a 1 and then a bit for each of 55 pairs, in hexadecimal, got 'xyz'"
+    assert words in other.bridge.message[2]
     view._size.value = 3
     assert view._chosen.measures.pairs == 3
 

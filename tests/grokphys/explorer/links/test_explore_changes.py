@@ -117,7 +117,9 @@ def test_a_link_with_other_changes_is_refused(wrong):
     page._command("open", links.written("particles", 1, {"step": last, "before": wrong}))
     assert page.bridge.message[1] == "error"
     assert page.bridge.message[2].startswith(
-        "before must be at most 100 changes, as [step, {control: value}]"
+        "before must be at most 100 changes, as [step, {control: value}] with increasing steps of at least 1 "
+        f"and at most {last} and with the controls alignment, attraction, repulsion, softening, step_size, "
+        f"modulus, got {str(wrong)[:77]}"
     )
 
 
