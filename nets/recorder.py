@@ -253,11 +253,10 @@ class Recorder:
         self._first = None
 
     def _append(self) -> None:
-        """Record the present step, unless a run that is being resumed has recorded it already."""
+        """Record the present step; a run that is resumed has no later frames than its checkpoint."""
         assert self._frames is not None
-        if self.at > self._frames.last_step:
-            measured = {name: self._values(name, value) for name, value in self._last.items()}
-            self._frames.append(self.at, float(self.at), self._positions(), **measured)
+        measured = {name: self._values(name, value) for name, value in self._last.items()}
+        self._frames.append(self.at, float(self.at), self._positions(), **measured)
 
     def _positions(self) -> NDArray[Any]:
         """Return a copy of the parameter, (runs, tokens, dim)."""
