@@ -261,18 +261,17 @@ class Recorder:
         self._first = None
 
     def _append(self) -> None:
-        """Record the present step, unless a run that is being resumed has recorded it already."""
+        """Record the present step; a run that is resumed has no later frames than its checkpoint."""
         assert self._frames is not None
-        if self.at > self._frames.last_step:
-            measured = {name: self._values(name, value) for name, value in self._last.items()}
-            positions = self._positions()
-            alone = int(self._runs is None)  # the axis of runs is not the user's
-            for name, values in [("parameter", positions), *measured.items()]:
-                first = self._points if values is positions else self._shapes[name]
-                if values.shape != first:
-                    got = f"{first[alone:]}, got {values.shape[alone:]}"
-                    raise InputError(f"{name} must keep the shape of the first step, {got}")
-            self._frames.append(self.at, float(self.at), positions, **measured)
+        measured = {name: self._values(name, value) for name, value in self._last.items()}
+        positions = self._positions()
+        alone = int(self._runs is None)  # the axis of runs is not the user's
+        for name, values in [("parameter", positions), *measured.items()]:
+            first = self._points if values is positions else self._shapes[name]
+            if values.shape != first:
+                got = f"{first[alone:]}, got {values.shape[alone:]}"
+                raise InputError(f"{name} must keep the shape of the first step, {got}")
+        self._frames.append(self.at, float(self.at), positions, **measured)
 
     def _positions(self) -> NDArray[Any]:
         """Return a copy of the parameter, (runs, tokens, dim)."""

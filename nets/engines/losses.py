@@ -20,7 +20,8 @@ def cross_entropy(
 ) -> None:
     """Add the cross-entropies of a block of examples, and the number of correct answers, to `sums` (2,).
 
-    The answer is the class of the largest logit; among equally large ones, the first.
+    The answer is the class of the largest logit; among equally large ones, the first. Logits of NaN are no
+    answer.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ def squared_error(
 ) -> None:
     """Add the squared errors of a block of examples, and the number of correct answers, to `sums` (2,).
 
-    The answer is the class of the nearest target; among equally near ones, the first.
+    The answer is the class of the nearest target; among equally near ones, the first. Outputs that are not
+    finite are no answer.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def squared_error(
     rows, width = outputs.shape
     total, hits = 0.0, 0
     for n in range(rows):
-        best, nearest = 0, np.inf
+        best, nearest = -1, np.inf
         for c in range(len(targets)):
             distance = 0.0
             for j in range(width):

@@ -262,11 +262,15 @@ class BatchedEngine:
         return (outputs - targets).square().mean((1, 2))
 
     def _hits(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Return the fraction of correct answers, (members,), by the largest logit or the nearest target."""
+        """Return the fraction of correct answers, (members,), by the largest logit or the nearest target.
+
+        Outputs that are not finite are no answer; `argmax` would take the first NaN for the largest.
+        """
         if self._targets is not None:
             targets = self._targets[members]
             outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2
-        return (outputs.argmax(-1) == self._labels[index]).double().mean(-1)
+        right = (outputs.argmax(-1) == self._labels[index]) & outputs.amax(-1).isfinite()
+        return right.double().mean(-1)
 
     def _dropout(self, members: Tensor, step: int) -> Dropout | None:
         """Return the dropout of some members at a step, or None if the model has none."""

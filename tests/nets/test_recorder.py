@@ -67,7 +67,7 @@ def train(path, steps, *, seed=0, ends_at=None, record="1:10,7", **options):
 def test_a_plain_transformer_is_recorded_as_it_trained(tmp_path):
     network = train(tmp_path / "t.h5", 30)
     found = physics.load(tmp_path / "t.h5")
-    assert found.steps.tolist() == [*range(11), 17, 24, 30]
+    assert found.steps.tolist() == found.times.tolist() == [*range(11), 17, 24, 30]
     assert found.positions.shape == (1, 14, P, 8)
     np.testing.assert_array_equal(found.final[0], network.embedding.weight.detach().numpy())
     torch.manual_seed(0)

@@ -683,6 +683,7 @@ def test_a_callback_sees_each_frame_and_ends_the_training(tmp_path, out):
     whole = nets.train(SMALL, **options)
     assert ended.complete
     np.testing.assert_array_equal(ended.steps, [0, 20, 40, 60])
+    np.testing.assert_array_equal(ended.times, ended.steps)
     np.testing.assert_array_equal(ended.positions, whole.positions[:, :4])
     assert [(step, time) for step, time, *_ in seen] == [(0, 0.0), (20, 20.0), (40, 40.0), (60, 60.0)]
     for frame, (_, _, embeddings, loss) in enumerate(seen):
@@ -723,6 +724,9 @@ def test_progress_is_told_how_far_it_is():
     assert done == sorted(set(done))
     assert done[-1] == 70
     assert {total for _, total in told} == {70}
+    told.clear()  # what is trained does not end where nothing more is recorded
+    nets.train(SMALL, steps=70, record=[0, 20], progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (70, 70)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What arguments may be at their bounds, how far a bar is moved, and where seeds are heard."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,28 @@ def test_bounds_and_shapes_belong_to_what_is_allowed():
     for shape in ((3,), (2, 1), (3, 0)):
         with pytest.raises(InputError, match="x must ha|x must hold"):
             point_sets("x", np.zeros(shape))
+
+
+def said(call):
+    with pytest.raises(InputError) as error:
+        call()
+    return str(error.value)
+
+
+def test_what_came_is_told_in_few_characters():
+    for number_, got in (
+        (10**30, 10**30),
+        (10**31, "a number of 32 digits"),
+        (9 * 10**39, "a number of 40 "),
+    ):
+        assert said(partial(whole_number, "x", number_, 0)).startswith(
+            f"x must be at most {2**53}, got {got}"
+        )
+    what = "x must be an array of real numbers, got "
+    assert said(lambda: finite_array("x", np.array(["a"]))) == what + "an array of <U1"
+    long = ["a" * 100]
+    assert said(lambda: finite_array("x", long)) == what + f"list {long!r}"[:80]
+    assert said(lambda: finite_array("x", "ab")) == what + "str 'ab'"
 
 
 class Bar:

@@ -105,6 +105,12 @@ def test_points_at_one_place_feel_nothing_of_each_other():
     np.testing.assert_array_equal(found, [[-1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
 
 
+def test_how_the_function_was_compiled_elsewhere_makes_no_difference():
+    """Threads of its own would be of no use to a function of two points: Numba warns of them."""
+    for compiled in (numba.njit(parallel=True)(harmonic), numba.jit(nopython=True)(harmonic)):
+        assert PairForces(compiled, 2, 1).function is compiled
+
+
 def test_a_pole_of_the_function_is_infinite_and_no_exception():
     system = PairForces(numba.njit(pole), 2, 1)
     assert np.isinf(system.forces([[0.0], [1.0]])).all()

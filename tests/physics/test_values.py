@@ -91,6 +91,10 @@ def test_a_group_is_its_table_whatever_it_is_called():
     assert hash(AffineFlow([[0.0]], [-0.0])) == hash(AffineFlow([[-0.0]], [0.0]))
 
 
+def test_arrays_of_other_shapes_are_no_collision():
+    assert hash(LinearNetwork(np.ones((2, 3)))) != hash(LinearNetwork(np.ones((3, 2))))
+
+
 def test_the_order_of_pairs_makes_no_difference():
     assert EffectiveTheory(5, pairs=[(0, 1), (2, 1)]) == EffectiveTheory(5, pairs=np.array([[1, 2], [0, 1]]))
 

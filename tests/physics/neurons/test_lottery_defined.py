@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from edges import taken_and_refused
 
 from physics import FourierLottery, simulate
 
@@ -50,3 +51,31 @@ def test_the_mean_over_the_tokens_stays_as_it_is():
     assert np.abs(centered.final - start).max() > 1e-3
     for name, values in centered.observables.items():
         np.testing.assert_allclose(shifted.observables[name], values, rtol=1e-9, atol=1e-15)
+
+
+def test_the_smallest_ratio_is_taken_and_a_smaller_one_refused():
+    taken_and_refused(
+        lambda size: RACE.blowup_times([1, size * 1e-145], [2, 2]), 2, 1.9,
+        "theta must be 0 or at least 1e-145 times xi in size, got 1.9e-145 for xi of 2",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("wave", ["theta", "xi"])
+def test_the_last_frequency_of_an_even_number_of_tokens_has_no_phase(wave):
+    race, real = FourierLottery(4), {"theta": np.array([1, 1]), "xi": np.array([1, 1])}
+    taken_and_refused(
+        lambda last: race.blowup_times(**(real | {wave: [1j, last]})), -1, 1j,
+        "theta and xi must be real at frequency 2 of 4 tokens, which has a sign and no phase, got complex "
+        "values",
+    )  # fmt: skip
+
+
+def test_a_state_diverges_at_its_time_and_not_before():
+    theta, xi = np.array([2.0, 0.3]), np.array([0.5, 0.1])
+    ahead = RACE.blowup_times(theta, xi).min()
+    behind = -RACE.blowup_times(theta, -xi).min()  # backward in time, the sign of ξ is that of time
+    for end, inside in ((ahead, np.nextafter(ahead, 0)), (behind, np.nextafter(behind, 0))):
+        sentence = (
+            f"times must be before every state diverges, got {end:g}: the neuron diverges at t* = {end:.6g}"
+        )
+        taken_and_refused(lambda t: RACE.solve(theta, xi, [0, t]), inside, end, f"{sentence} in frequency 1")

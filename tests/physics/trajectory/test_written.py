@@ -10,7 +10,7 @@ import pytest
 
 from physics import FileFormatError, InputError, OutputError, Trajectory
 from physics.trajectory.header import Header, Layout
-from physics.trajectory.locks import claim
+from physics.trajectory.locks import claim, claimed
 from physics.trajectory.log import FRAMES, Log, LogWriter
 from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
@@ -52,6 +52,18 @@ def test_who_waits_for_a_name_gets_it_when_it_is_free(tmp_path):
     waiting.join(120)
     assert got == [True]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_asks_whether_a_name_is_taken_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "t.h5"
+    assert not claimed(path)
+    assert list(tmp_path.iterdir()) == []
+    with claim(path) as ours:
+        assert ours
+        assert claimed(path)
+    assert not claimed(path)
+    (tmp_path / "t.h5.lock").touch()  # of a process that was killed
+    assert not claimed(path)
 
 
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):

@@ -1,0 +1,85 @@
+"""What both engines do at the edges of numbers and of memory, from its definition."""
+
+import types
+
+import numpy as np
+import pytest
+import torch
+
+import nets
+from nets.engines.choice import choose_engine, optimiser
+from nets.engines.ensemble import draw
+from nets.engines.torch import BatchedEngine
+from physics import InputError
+
+MODELS = {
+    "logits": nets.ToyAddition(8, 1, (30, 20), kind="classification"),
+    "targets": nets.ToyAddition(8, 2, (30, 20), 12),
+}
+
+
+@pytest.mark.parametrize("lost", ["every parameter is NaN", "one bias is infinite"])
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+@pytest.mark.parametrize("name", MODELS)
+def test_outputs_that_are_not_finite_answer_nothing(name, engine, lost):
+    model = MODELS[name]
+    ensemble = draw(model, runs=2, seed=1)
+    settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
+    before = [machine.losses(part) for part in ("train", "validation")]
+    state = machine.state()
+    bias = "parameters/output.bias"
+    for key, value in state.items():
+        if lost.startswith("every") and key.startswith("parameters"):
+            value[1] = np.nan
+        elif lost.startswith("one") and key in ("parameters", bias):
+            value[1].reshape(-1)[-1] = np.inf  # the last number of a row is the bias of the last output
+    machine.restore(state)
+    for part, (loss, accuracy) in zip(("train", "validation"), before, strict=True):
+        assert (model.task.labels[getattr(ensemble, part)[1]] == 0).any() or part == "validation"
+        found, share = machine.losses(part)
+        assert not np.isfinite(found[1])
+        assert share[1] == 0.0
+        assert (found[0], share[0]) == (loss[0], accuracy[0])
+
+
+@pytest.mark.parametrize(("free", "chunk"), [(2.0, 1), (3.9, 1), (4.0, 2), (100.0, 5)])
+def test_a_device_computes_as_many_members_as_fit_into_half_of_its_free_memory(monkeypatch, free, chunk):
+    """One member of 3 · 7 numbers for each of 11 examples, in float32, takes 924 bytes."""
+    asked = []
+    monkeypatch.setattr("nets.engines.torch._free_bytes", lambda device: asked.append(device) or 924 * free)
+    machine = types.SimpleNamespace(
+        device=torch.device("cuda:1"),
+        _ensemble=types.SimpleNamespace(runs=5, model=types.SimpleNamespace(activation_numbers=21)),
+        _sets={"train": np.zeros((5, 11)), "validation": np.zeros((5, 3))},
+        _dtype=torch.float32,
+    )
+    assert BatchedEngine._affordable(machine) == chunk
+    assert asked == [torch.device("cuda:1")]
+    monkeypatch.setattr("nets.engines.torch._free_bytes", lambda device: 2 * 924 - 1)
+    machine._ensemble.model.activation_numbers = 21
+    with pytest.raises(
+        InputError, match=r"runs need 0\.0 GiB of activations each, and the device has 0\.0 GiB"
+    ):
+        BatchedEngine._affordable(machine)
+    machine.device = torch.device("cpu")  # which can swap
+    monkeypatch.setattr("nets.engines.torch.CPU_BYTES", 10)
+    assert BatchedEngine._affordable(machine) == 1
+
+
+def test_numbers_that_a_step_keeps_are_counted_for_each_layer():
+    assert MODELS["targets"].activation_numbers == 3 * (2 + 30 + 20 + 12)
+    assert nets.ImageMLP(hidden=(9, 4)).activation_numbers == 3 * (64 + 9 + 4 + 10)
+    of_a_block = 2 * (18 * 6 + 4 * 7 + 8 * 2)  # states, hidden layer and attention of both tokens
+    model = nets.TokenTransformer(5, 6, depth=3, heads=2, width=7)
+    assert model.activation_numbers == 3 * of_a_block + 3 * 5
+
+
+def test_more_than_ten_runs_that_diverged_are_named_by_the_first_ten_where_train_is_called():
+    with pytest.warns(RuntimeWarning, match="11 of 11 runs diverged") as said:
+        nets.train(
+            nets.ConstantAttention(5), runs=11, first_run=3, steps=5, record=5, learning_rate=1e30,
+            weight_decay=0.0,
+        )  # fmt: skip
+    assert "of run 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 is not finite" in str(said[0].message)
+    assert said[0].filename == __file__
