@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, whole_number
+from physics.checks import finite_array, number, whole_number, written
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -17,21 +17,22 @@ Array = NDArray[np.float64]
 class LogitSpectrum:
     """Logits of modular addition as a sum of waves ``A_k cos(2πk(a + b - c)/p)``; see `logit_spectrum`.
 
+    Here a and b are the tokens, c is the class and p the modulus. K = ⌊p/2⌋ is the number of frequencies k.
+
     Attributes
     ----------
     coefficients : ndarray of float64, shape (..., K)
-        A_k of the frequencies k = 1 … K, where K = ⌊p/2⌋, in units of the logits; positive if the frequency
-        favors the correct class.
+        A_k of the frequencies 1 … K, in units of the logits; positive if the wave favors the correct class.
     explained : ndarray of float64, shape (..., K)
         Fraction of the variance of the logits that each wave holds. The fractions add up to at most 1; the
         rest is not a function of a + b - c. NaN if the logits do not depend on the class.
     ghosts : ndarray of float64, shape (..., K)
         Mean coefficient of cos(2πk(2a - c)/p) and cos(2πk(2b - c)/p). These waves favor twice a token instead
         of the sum, and so lead to wrong answers. Quadratic neurons whose phases are evenly distributed have
-        ghosts of A_k/2. NaN for frequency p/2.
+        ghosts of A_k/2. NaN for the frequency p/2 of an even p.
     ghosts_explained : ndarray of float64, shape (..., K)
-        Fraction of the variance that these two waves hold together, in addition to `explained`. NaN for
-        frequency p/2.
+        Fraction of the variance that these two waves hold together, in addition to `explained`; NaN as
+        `ghosts`, and if the logits do not depend on the class.
     """
 
     coefficients: Array
@@ -50,7 +51,7 @@ class LogitSpectrum:
         Returns
         -------
         ndarray of bool, shape (..., K)
-            Whether each frequency is one of them; entry 0 is frequency 1.
+            Whether each frequency is one of them; entry 0 is frequency 1. An example is in `logit_spectrum`.
 
         Raises
         ------
@@ -59,7 +60,7 @@ class LogitSpectrum:
         """
         share = number("share", share, above=0.0)
         if share > 1:
-            raise InputError(f"share must be at most 1, got {share:g}")
+            raise InputError(f"share must be at most 1, got {written(share)}")
         power = np.nan_to_num(self.explained)
         order = np.argsort(-power, axis=-1, kind="stable")
         ranked = np.take_along_axis(power, order, axis=-1)
@@ -124,15 +125,12 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
 def restrict_logits(logits: Any, frequencies: Any) -> Array:
     """Keep only the waves of a + b of some frequencies, and the constant part, of logits.
 
-    The result shows what a network can do with these frequencies alone; see `restricted_loss`.
-
     Parameters
     ----------
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Frequencies from 1 to K = ⌊p/2⌋, or a boolean mask over all frequencies, which may differ between
-        networks.
+        Frequencies from 1 to K = ⌊p/2⌋, or a mask over all, (K,) or with the leading axes of `logits`.
 
     Returns
     -------
@@ -209,8 +207,7 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
     frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Frequencies to keep, as in `restrict_logits`. Nanda et al. take the key frequencies of the trained
-        network.
+        Frequencies to keep, as in `restrict_logits`.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
 
@@ -240,8 +237,7 @@ def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Arr
     """Return the cross-entropy of networks whose logits have lost some frequencies.
 
     If this excluded loss is high, the network needs these frequencies. Nanda et al. evaluate it on the
-    training examples: a network that memorizes does not need any single frequency, and a network that adds
-    does.
+    training examples, where only a network that adds, and does not memorize, needs single frequencies.
 
     Parameters
     ----------
@@ -276,8 +272,6 @@ def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Arr
 
 def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
     """Return the cross-entropy of networks after each single frequency has been removed from their logits.
-
-    It shows which frequencies a network needs: an ablation in Fourier space.
 
     Parameters
     ----------
@@ -341,7 +335,7 @@ def _waves(logits: Array, frequencies: Any, *, constant: bool) -> Array:
     """Return the part of the logits, by sum and class (..., p, p), that some frequencies of the sum hold."""
     p = logits.shape[-1]
     waves = np.fft.rfft(_by_sum(logits), axis=-2)
-    waves[..., 1:, :] *= _marks(frequencies, p // 2)[..., None]
+    waves[..., 1:, :] *= _marks(frequencies, p // 2, logits.shape[:-3])[..., None]
     waves[..., 0, :] *= constant
     return np.fft.irfft(waves, p, axis=-2)
 
@@ -352,12 +346,17 @@ def _spread(by_sum: Array) -> Array:
     return np.asarray(by_sum[..., np.add.outer(np.arange(p), np.arange(p)) % p, :])
 
 
-def _marks(frequencies: Any, K: int) -> NDArray[np.bool_]:
+def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return frequencies as a mask (K,), or (*leading, K) if they are given as a mask."""
     given = np.asarray(frequencies)
     if given.dtype == bool:
         if given.shape[-1:] != (K,):
-            raise InputError(f"a mask of frequencies must have the length {K}, got the shape {given.shape}")
-        return given
+            raise InputError(f"frequencies as a mask must have the length {K}, got the shape {given.shape}")
+        try:
+            return np.broadcast_to(given, (*leading, K))
+        except ValueError:
+            got = f"{(*leading, K)}, got {given.shape}"
+            raise InputError(f"frequencies must be a mask of shape ({K},) or {got}") from None
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
         raise InputError(
             f"frequencies must be a sequence of whole numbers or a mask, got {frequencies!r:.60}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from physics.checks import complex_array, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
-from physics.neurons.three_waves import ThreeWaves, blowups, invariants, three_waves
+from physics.neurons.three_waves import ThreeWaves, blowups, first_divergence, invariants, three_waves
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -29,9 +29,8 @@ class FourierLottery:
 
         dθ/dt = 2c conj(θ) ξ,    dξ/dt = c θ².
 
-    Both become infinite at a finite time t*. The frequency with the smallest t* wins this lottery: it has
-    outgrown the others when the logits become large, which ends the validity of this flow. Terms such as
-    logit and frequency are in ``docs/glossary.md``.
+    In general both become infinite at a finite time t*. The frequency with the smallest t* wins: it has
+    outgrown the others when the logits become large, which ends the validity of this flow.
 
     Parameters
     ----------
@@ -43,7 +42,7 @@ class FourierLottery:
         Constant c, greater than 0; by default 1/p, for the mean loss over pairs and a learning rate of 1.
         Time is the number of steps of gradient descent times the learning rate.
     scale : float, default 0.1
-        The initial weights are normal with the standard deviation scale/√p, as in the paper; greater than 0.
+        Greater than 0; the initial weights are normal with the standard deviation scale/√p.
 
     Raises
     ------
@@ -53,14 +52,11 @@ class FourierLottery:
     Notes
     -----
     As a system of `simulate`, a run has a point for each token, and the axes of point a are the real weights
-    (W_in[a, 0], …, W_out[0, a], …). `pack` and `unpack` convert between θ and ξ and positions (runs, tokens,
-    2 neurons). The mean weights do not move. The flow is exact for every step size.
+    (W_in[a, 0], …, W_out[0, a], …). The mean weights do not move. The flow is exact for every step size.
+    There are K = ⌊p/2⌋ frequencies. For even p the last one, p/2, has real θ and ξ and twice the coupling.
 
     ``C = |θ|² - 2|ξ|²`` and ``M = Im(θ² conj ξ)`` are conserved; `physics.neurons.three_waves` derives the
     solution. If θ = 0, nothing moves. If M = 0, Re(θ² conj ξ) < 0 and C ≤ 0, θ goes to 0 and t* is infinite.
-
-    There are K = ⌊p/2⌋ frequencies. For even p the last one, p/2, has real θ and ξ, a sign in place of a
-    phase, and twice the coupling. For p = 3 there is one frequency, and no competition.
 
     References
     ----------
@@ -108,12 +104,11 @@ class FourierLottery:
         return 2 * self.neurons
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial weights from the normal distribution with the standard deviation scale/√p.
+        """Draw initial weights from the normal distribution with the standard deviation ``scale/√p``.
 
         Parameters
         ----------
         generator : numpy.random.Generator
-            Source of randomness of this run.
 
         Returns
         -------
@@ -138,7 +133,13 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
+            As in `velocity`, or if there is another number of neurons.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.FourierLottery(3).pack([[2.0]], [[0.0]])[:, 0].round(9).tolist()  # 2 cos(2πa/3)
+        [2.0, -1.0, -1.0]
         """
         first, second = self._checked(theta, xi)
         if first.ndim < 2 or first.shape[-2] != self.neurons:
@@ -192,6 +193,12 @@ class FourierLottery:
         ------
         InputError
             If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.FourierLottery(3, coupling=1.0).velocity([2.0], [3.0])
+        (array([12.+0.j]), array([4.+0.j]))
         """
         first, second = self._checked(theta, xi)
         return 2 * self._couplings * first.conj() * second, self._couplings * first**2
@@ -212,7 +219,7 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, or a coefficient at p/2 of an even p is not real.
+            As in `velocity`.
         """
         return invariants(*self._checked(theta, xi))
 
@@ -232,7 +239,13 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
+            As in `velocity`, or if a θ is smaller than 1e-145 of its ξ but not 0.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.FourierLottery(3, coupling=1.0).blowup_times([2**0.5], [1.0]).round(6)  # dξ/dt = 2ξ²
+        array([0.5])
         """
         return self._times(*blowups(*self._begun(theta, xi)))
 
@@ -252,7 +265,7 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
+            As in `blowup_times`.
         """
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
@@ -265,8 +278,7 @@ class FourierLottery:
         theta, xi : array_like, complex, shape (..., K)
             State at time 0, such as (neurons, K) or (runs, neurons, K).
         times : array_like, shape (n,), or a number
-            Times in any order, between the divergence in the past (at a negative time) and the one in the
-            future.
+            Times in any order, between the divergences in the past (below 0) and in the future.
 
         Returns
         -------
@@ -276,8 +288,14 @@ class FourierLottery:
         Raises
         ------
         InputError
-            If shapes do not agree, a value is not finite, a θ is smaller than 1e-145 of its ξ but not 0, or a
-            time is not between the divergences; the message then names the neuron.
+            As in `blowup_times`, or if a time is not between the divergences; the message names the neuron.
+
+        Examples
+        --------
+        >>> import physics
+        >>> theta, xi = physics.FourierLottery(3, coupling=1.0).solve([2**0.5], [1.0], times=0.25)
+        >>> xi.round(6)  # 1/(1 - 2t)
+        array([2.+0.j])
         """
         first, second = self._begun(theta, xi)
         clock = finite_array("times", times)
@@ -285,7 +303,7 @@ class FourierLottery:
             raise InputError(f"times must be a number or have the shape (n,), got {clock.shape}")
         waves = three_waves(first, second)
         if problem := self._beyond(waves, clock):
-            raise InputError(f"times must be before every state diverges, got {problem}")
+            raise InputError(f"times must be between the divergences of every state, got {problem}")
         return self._after(waves, clock.reshape(*clock.shape, *[1] * first.ndim))
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
@@ -298,7 +316,6 @@ class FourierLottery:
         step_size : float
             Length of a step, in steps of gradient descent times the learning rate.
         steps : int
-            Number of steps.
 
         Raises
         ------
@@ -320,7 +337,6 @@ class FourierLottery:
         Parameters
         ----------
         positions : ndarray of float64, shape (runs, tokens, 2 neurons)
-            Weights of all runs.
 
         Returns
         -------
@@ -347,7 +363,7 @@ class FourierLottery:
         return theta, xi
 
     def _rate(self, size: Array) -> Array:
-        """Return dz/dt: the solution's time z in the units of its `size`, per unit of t."""
+        """Return the units of the solution's time z that pass per unit of t, for its `size`."""
         return 2 * self._couplings * size
 
     def _times(self, z: Array, size: Array) -> Array:
@@ -380,17 +396,5 @@ class FourierLottery:
 
     def _beyond(self, waves: ThreeWaves, times: Array) -> str:
         """Describe the neuron that diverges first if it does so within these times; otherwise return ""."""
-        if not times.size or not waves.theta.size:
-            return ""
-        for time, ends in (
-            (float(times.max()), self._times(waves.ahead, waves.size)),
-            (float(times.min()), -self._times(waves.behind, waves.size)),
-        ):
-            at = np.unravel_index(int(np.abs(ends).argmin()), ends.shape)
-            end = float(ends[at])
-            if (time >= end > 0) or (time <= end < 0):
-                *place, k = map(int, at)
-                neuron = f"neuron {place[-1]}" if place else "the neuron"
-                run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
-                return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
-        return ""
+        ends = self._times(waves.ahead, waves.size), -self._times(waves.behind, waves.size)
+        return first_divergence(times, *ends)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number
+from physics.checks import finite_array, number, written
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -27,7 +27,7 @@ class NeuronSpectrum(Value):
     token a is ``α cos(2πka/p + φ)``, with a magnitude α and a phase φ. The complex number ``θ_k = α exp(iφ)``
     holds both. One object can hold the neurons of many layers or networks. The glossary,
     ``docs/glossary.md``, explains terms such as phase alignment. All quantities other than θ and ξ are
-    computed on first use, in the same precision.
+    computed on first use.
 
     Attributes
     ----------
@@ -158,10 +158,10 @@ class NeuronSpectrum(Value):
     def misalignment(self) -> Array:
         """Difference 2φ - ψ of input and output phases, in radians in (-π, π], of shape (..., hidden).
 
-        It is taken at the frequency of each neuron. Training brings it to 0 (phase alignment), where a neuron
-        grows fastest. If the tokens are read by different weights, the sum of both input phases replaces 2φ.
-        The value is NaN for a dead neuron, and at frequency p/2 of an even p, whose wave has a sign but no
-        phase.
+        It is taken at the frequency of each neuron. In the theory of He et al., training brings it to 0
+        (phase alignment), where a neuron grows fastest. If the tokens are read by different weights, the sum
+        of both input phases replaces 2φ. The value is NaN for a dead neuron, and at frequency p/2 of an even
+        p, whose wave has a sign but no phase.
 
         Raises
         ------
@@ -188,6 +188,14 @@ class NeuronSpectrum(Value):
         -------
         ndarray, shape (..., hidden)
             Entries in the type of `values`. This includes dead neurons, although their `frequency` is 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from physics.neurons.spectrum import neuron_spectrum
+        >>> spectrum = neuron_spectrum(np.cos(2 * np.pi * 3 * np.arange(11) / 11 + 0.5)[:, None])
+        >>> spectrum.at_frequency(spectrum.phase).round(6).tolist()
+        [0.5]
         """
         return np.take_along_axis(np.asarray(values), self._strongest[..., None], axis=-1)[..., 0]
 
@@ -293,32 +301,16 @@ def neuron_spectrum(
         others["xi"] = _coefficients(array)
     dead_below, share = number("dead_below", dead_below, 0.0), number("share", share, above=0.0)
     if share > 1:
-        raise InputError(f"share must be at most 1, got {share:g}")
+        raise InputError(f"share must be at most 1, got {written(share)}")
     theta = _coefficients(inputs.swapaxes(-1, -2))
     return NeuronSpectrum(tokens, theta, **others, dead_below=dead_below, share=share)
 
 
 def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
-    """Check the weights of a layer, and return them as float64, or as float32 if they are.
+    """Return finite weights of a layer, (..., n, m), as float64, or unchanged if they are float32.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for the message.
-    value : array_like, shape (..., n, m)
-        Finite weights, at least one.
-    axes : tuple of str
-        Names of the last two axes, for the message.
-
-    Returns
-    -------
-    ndarray of float32 or float64, shape (..., n, m)
-        The same numbers; an array of float32 is returned itself.
-
-    Raises
-    ------
-    InputError
-        If `value` is not finite, empty, or has fewer than two axes.
+    `name` and `axes`, the names of the last two axes, are for the message of an `InputError`, which also
+    refuses an empty array.
     """
     if isinstance(value, np.ndarray) and value.dtype == np.float32 and np.isfinite(value).all():
         array: Array = value
@@ -330,10 +322,7 @@ def weights(name: str, value: Any, axes: tuple[str, str]) -> Array:
 
 
 def _coefficients(values: Array) -> Complex:
-    """Return ``α exp(iφ)`` (..., K) of values (..., p), by a product with a table.
-
-    For arrays this short, the product is faster than a Fourier transform.
-    """
+    """Return ``α exp(iφ)`` (..., K) of values (..., p), by a product with a table."""
     product: Array = np.matmul(values, _table(values.shape[-1], values.dtype.name))
     return product.view(np.complex64 if product.dtype == np.float32 else np.complex128)
 

@@ -1,14 +1,13 @@
 """Kernel that computes the constants of `three_waves` for thousands of initial states.
 
 States are taken in blocks. Each step is a loop over a block without a call or a branch, which the compiler
-turns into vector instructions. This makes the kernel fast: SciPy's `elliprf` takes one number at a time and
-decides for each how many steps it needs. Here, Carlson's duplication and the arithmetic-geometric mean take a
-number of steps that suffices for nearly every state, and the few near a separatrix continue one by one. The
-result for a state depends on nothing else, so its bits do not depend on the number of threads.
+turns into vector instructions. Carlson's duplication and the arithmetic-geometric mean take a number of steps
+that suffices for nearly every state, and the few near a separatrix continue one by one. The result for a
+state depends on no other state.
 
 Duplication ends where the largest X = 1 - x/mean is at most `NEAR`. The series has terms up to degree 7, and
 those of degree 8 are below 0.02 X⁸ < 1e-17 (Carlson 1995; DLMF 19.36.1). The error of the mean is squared at
-each step and also ends below 1e-17. What remains are rounding errors of about 1e-16.
+each step and also ends below 1e-17.
 """
 
 import math

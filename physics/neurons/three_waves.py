@@ -135,15 +135,7 @@ class ThreeWaves:
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
     """Return the exact solution of dθ/dt = 2c conj(θ) ξ, dξ/dt = c θ² through given initial states.
 
-    Parameters
-    ----------
-    theta, xi : ndarray of complex128, shape (...)
-        Initial states, one for each neuron and frequency.
-
-    Returns
-    -------
-    ThreeWaves
-        Solution, whose method `at` gives the state at any time.
+    `theta` and `xi` are complex128 (...), one state for each neuron and frequency.
     """
     found = _found(theta, xi, kernels.ROWS)
     size, M = found[kernels.SIZE], found[kernels.M]
@@ -167,39 +159,41 @@ def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
 
 
 def blowups(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Return the times at which given initial states become infinite.
+    """Return the times at which given initial states become infinite, and their unit, float64 (...) each.
 
-    Parameters
-    ----------
-    theta, xi : ndarray of complex128, shape (...)
-        Initial states, one for each neuron and frequency.
-
-    Returns
-    -------
-    tuple of ndarray of float64, shape (...) each
-        The times, and the unit `size` to which they refer: `ahead` and `size` of `ThreeWaves`. The other
-        constants are not computed.
+    They are `ahead` and `size` of `ThreeWaves`, whose other constants are not computed. `theta` and `xi` are
+    complex128 (...).
     """
     found = _found(theta, xi, kernels.SIZE + 1)
     return found[kernels.AHEAD], found[kernels.SIZE]
 
 
 def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Return the conserved quantities of given states.
+    """Return C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ) of given states, float64 (...), each rounded only once.
 
-    Parameters
-    ----------
-    theta, xi : ndarray of complex128, shape (...)
-        States, one for each neuron and frequency.
-
-    Returns
-    -------
-    tuple of ndarray of float64, shape (...) each
-        C = |θ|² - 2|ξ|² and M = Im(θ² conj ξ), each rounded only once.
+    `theta` and `xi` are complex128 (...), one state for each neuron and frequency.
     """
     found = _found(theta, xi, kernels.M + 1)
     size = found[kernels.SIZE]
     return found[kernels.C] * size**2, found[kernels.M] * size**3
+
+
+def first_divergence(times: Array, future: Array, past: Array) -> str:
+    """Describe the neuron that diverges first if it does so within `times`; otherwise return "".
+
+    `future` and `past` (..., K) are the times, above and below 0, at which the frequencies diverge.
+    """
+    if not times.size or not future.size:
+        return ""
+    for time, ends in ((float(times.max()), future), (float(times.min()), past)):
+        at = np.unravel_index(int(np.abs(ends).argmin()), ends.shape)
+        end = float(ends[at])
+        if (time >= end > 0) or (time <= end < 0):
+            *place, k = map(int, at)
+            neuron = f"neuron {place[-1]}" if place else "the neuron"
+            run = f" of run {', '.join(map(str, place[:-1]))}" if len(place) > 1 else ""
+            return f"{time:g}: {neuron}{run} diverges at t* = {end:.6g} in frequency {k + 1}"
+    return ""
 
 
 def _found(theta: Complex, xi: Complex, rows: int) -> Array:

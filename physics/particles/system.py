@@ -325,7 +325,7 @@ class ParticleSystem(Value):
         >>> import numpy as np, physics
         >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
         >>> pull.potential(np.array([[[-1.0], [0.0], [1.0]]])).tolist()
-        [3.0]
+        [6.0]
         """
         law = self._law()
         return potential.energies(

@@ -1,4 +1,4 @@
-"""What a training set implies: the exact closure P(D), and the bounds that follow (Liu, Appendix E)."""
+"""What a training set implies: the exact closure, and what an ideal model reaches (Liu, Appendix E)."""
 
 import math
 from dataclasses import dataclass
@@ -26,23 +26,23 @@ LARGEST_PRIME = 2**26
 
 @dataclass(frozen=True)
 class Closures:
-    """The parallelograms that each of many training sets implies, and the bounds that follow; see `closures`.
+    """The parallelograms that each of many training sets implies, and what follows; see `closures`.
 
     A parallelogram is a pair of samples (i, j) and (m, n) of the same class, for which a generalizing network
-    has E_i + E_j = E_m + E_n. P_0 denotes all parallelograms of the operation, and D_0 all its samples; see
-    also ``docs/glossary.md``.
+    has E_i + E_j = E_m + E_n. A training set D implies the parallelograms P(D). All parallelograms of the
+    operation are P_0, and all its samples D_0. Equations are those of Liu et al.
 
     Attributes
     ----------
     kind : {"linear", "deduction", "chains"}
-        Method by which the closure was computed: "linear" if the operation commutes, "deduction" otherwise,
-        and "chains" without transitivity.
+        Method by which the closure was computed: "linear" if the operation commutes, otherwise "deduction",
+        or "chains" without transitivity.
     nullity : ndarray of int32, shape (sets,), or None
         Number n_0 of degrees of freedom that are left in each dimension of an embedding that satisfies all
         implied parallelograms; None if the operation does not commute.
     implied : ndarray of int64, shape (sets,)
         Number |P(D)| of implied parallelograms (Eq. 14).
-    augmented : ndarray of bool, shape (sets, |D_0|)
+    augmented : ndarray of bool, shape (sets, samples)
         Samples that are in the training set or follow from it, D-bar (Eq. 12).
     quality : ndarray of float64, shape (sets,)
         Representation quality of an ideal model, RQI-bar = |P(D)|/|P_0| (Eq. 16); NaN if P_0 is empty.
@@ -50,9 +50,8 @@ class Closures:
         Accuracy of an ideal model, Acc-bar = |D-bar|/|D_0| (Eq. 17).
     complete : ndarray of bool, shape (sets,)
         Whether P(D) = P_0, so that the training set determines as much as all samples together. For plain
-        addition this is the linear representation, which is unique except for translation and scale (n_0 =
-        2).
-    groups : ndarray of int32, shape (sets, |D_0|), or None
+        addition this is the linear representation, which is unique except for translation and scale.
+    groups : ndarray of int32, shape (sets, samples), or None
         Partition of the samples: two samples of a class form an implied parallelogram if and only if their
         numbers are equal. It is None unless it was requested.
 
@@ -91,9 +90,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     groups : bool, default False
         Whether to keep the partition of the samples, `Closures.groups`.
     transitive : bool, default True
-        Whether to use transitivity if the operation does not commute. Without it only the step that the paper
-        draws (Figure 16) is used. Much less then follows, and Eq. 16 is no longer a bound, because equality
-        of embeddings is transitive.
+        Whether to use that equality of products is transitive if the operation does not commute. Without it
+        only the step that the paper draws (Figure 16) is used, and much less follows.
 
     Returns
     -------
@@ -103,8 +101,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     Raises
     ------
     InputError
-        If `theory` or `masks` are invalid, a set is empty, or `transitive` is False although the operation
-        commutes or `groups` is True.
+        If `theory` is not an `EffectiveTheory` or an `Operation`, `masks` are not bool of this shape, a set
+        is empty, or `transitive` is False although the operation commutes or `groups` is True.
 
     Notes
     -----
@@ -114,11 +112,11 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     products is transitive, and both rules are applied until nothing new follows. Everything that is deduced
     holds for every embedding by invertible matrices, but such embeddings may imply more.
 
-    The linear closure is exact, without a tolerance. A nonzero minor of the system is at most c^(p-1) in
-    absolute value (Hadamard), where c is the largest length of a row, √6 or √8. Ranks are computed modulo so
-    many primes that their product exceeds this bound. Every minor that decides a rank is then nonzero modulo
-    one of them. A rank modulo a prime never exceeds the true rank, so one prime is enough if the nullity
-    already equals the nullity of the complete data set.
+    The linear closure is exact, without a tolerance. With p tokens, a nonzero minor of the system is at most
+    c^(p-1) in absolute value (Hadamard), where c is the largest length of a row, √6 or √8. Ranks are computed
+    modulo so many primes that their product exceeds this bound. Every minor that decides a rank is then
+    nonzero modulo one of them. A rank modulo a prime never exceeds the true rank, so one prime is enough if
+    the nullity already equals the nullity of the complete data set.
 
     Examples
     --------
@@ -229,19 +227,11 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
 
 
 def least_nullity(operation: Operation) -> int:
-    """Return the nullity n_0 of the complete data set, which is the least that a training set can have.
+    """Return the nullity n_0 of the complete data set of a commuting operation; no training set has less.
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation, which commutes.
-
-    Returns
-    -------
-    int
-        2 for plain addition, where the parallelograms (0, k+1, 1, k) make all steps E_{k+1} - E_k equal; 1
-        for a finite commutative group, where E_i - E_0 is a homomorphism to the reals, and hence zero. For
-        other moduli it is computed.
+    It is 2 for plain addition, where the parallelograms (0, k+1, 1, k) make all steps E_{k+1} - E_k equal,
+    and 1 for a finite commutative group, where E_i - E_0 is a homomorphism to the reals, and hence zero. For
+    a modulus other than the number of tokens it is computed.
     """
     if operation.modulus is None and operation.group is None:
         return 2
@@ -252,21 +242,10 @@ def least_nullity(operation: Operation) -> int:
 
 
 def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> NDArray[np.int32]:
-    """Return only the nullity n_0 of each training set, under the linear closure.
+    """Return the nullity n_0 of each training set of a commuting operation, int32 (sets,).
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation, which commutes.
-    masks : ndarray of bool, shape (sets, samples)
-        Training sets.
-    floor : int, optional
-        Lower bound of the nullities, by default `least_nullity`.
-
-    Returns
-    -------
-    ndarray of int32, shape (sets,)
-        Number of degrees of freedom that each training set leaves in one dimension.
+    It is the number of degrees of freedom that a training set leaves in one dimension. `masks` (sets,
+    samples) are training sets, and `floor` is a lower bound of the nullities, by default `least_nullity`.
     """
     found = np.empty(len(masks), np.int32)
     floor = least_nullity(operation) if floor is None else floor
@@ -275,17 +254,9 @@ def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> ND
 
 
 def primes_for(operation: Operation) -> NDArray[np.float64]:
-    """Return primes that are sufficient to compute ranks exactly, for `nullities` and `closures`.
+    """Return primes that are sufficient to compute ranks exactly for a commuting operation.
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation, which commutes.
-
-    Returns
-    -------
-    ndarray of float64, shape (primes,)
-        Primes below 2²⁶, whose product exceeds every minor of the linear system of the operation.
+    They are below 2²⁶, float64 (primes,), and their product exceeds every minor of the linear system.
     """
     i, j = operation.samples.T
     doubles = np.bincount(operation.label[i == j])
@@ -297,10 +268,7 @@ def primes_for(operation: Operation) -> NDArray[np.float64]:
 
 @lru_cache
 def _primes(count: int) -> tuple[int, ...]:
-    """Return the `count` largest primes below `LARGEST_PRIME`, by trial division.
-
-    This takes 0.2 ms for one prime and 40 ms for fifty, whereas importing SymPy takes 500 ms (measured).
-    """
+    """Return the `count` largest primes below `LARGEST_PRIME`, by trial division: SymPy loads slowly."""
     divisors = np.arange(3, math.isqrt(LARGEST_PRIME) + 1, 2)
     found: list[int] = []
     candidate = LARGEST_PRIME - 1

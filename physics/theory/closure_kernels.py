@@ -1,13 +1,13 @@
 """Kernels of the closure of training sets under a commuting operation, by linear algebra modulo primes.
 
 The linear system "E_i + E_j = y_c for each training sample (i, j) of class c" is solved token by token. Each
-token carries its coordinates in the space of solutions, at first one coordinate of its own. The first sample
-of each class defines y_c. Every later sample is a relation between four tokens, whose coordinates add up to a
-vector w. If w is not zero, one coordinate is eliminated from all tokens. Nothing else is stored, a relation
-that follows from earlier ones costs four reads, and the remaining coordinates are a basis of the null space.
+token has coordinates in the space of solutions, at first a single one that no other token has. The first
+sample of each class defines y_c. Every later sample is a relation between four tokens, whose coordinates add
+up to a vector w. If w is not zero, one coordinate is eliminated from all tokens. The remaining coordinates
+are a basis of the null space.
 
 Residues are kept in float64. For primes below 2²⁶ a product stays below 2⁵², so products and remainders are
-exact. The loops over coordinates are vectorized, which 64-bit integer division does not allow.
+exact, and loops over coordinates are vectorized.
 """
 
 import math
@@ -94,8 +94,8 @@ def _solve(
 ) -> int:
     """Solve the linear system of the training set `mask` in `x` (tokens, tokens), and return its nullity.
 
-    The rank modulo a prime never exceeds the true rank, which never exceeds the rank of the complete data
-    set. A nullity that has reached `floor`, the nullity of the complete data set, is therefore final.
+    The rank modulo a prime never exceeds the true rank. A nullity that has reached `floor`, the nullity of
+    the complete data set, is therefore final.
     """
     _start(x)
     free = x.shape[0]
@@ -136,7 +136,11 @@ def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other
 
 @kernel()
 def _fingerprints(x: Float, nullity: int, prime: float, h: Float) -> None:
-    """Write a linear function of each token's coordinates to `h`; equal sums have equal fingerprints."""
+    """Write a linear function of each token's coordinates modulo `prime` to `h` (tokens,).
+
+    Samples with equal sums of coordinates have equal sums of fingerprints modulo `prime`; the converse need
+    not hold.
+    """
     inverse = 1.0 / prime
     for token in range(h.size):
         total = 0.0
@@ -285,8 +289,8 @@ def critical_sizes(
     """Write how many samples of each order reduce the nullity to `floor`, to `size` (sets,).
 
     `orders` (sets, samples) are permutations of the numbers of the samples, `samples` (samples, 2) are pairs
-    of tokens, and `label` (samples,) their classes. The result is the number of samples plus one if the
-    nullity never reaches `floor`. Each of the `primes` gives an upper bound, and the smallest is exact.
+    of tokens, and `label` (samples,) their classes. Each of the `primes` gives an upper bound, and the
+    smallest is exact. The result is the number of samples plus one if the nullity never reaches `floor`.
     """
     count = orders.shape[1]
     tokens = 0

@@ -1,9 +1,9 @@
 """Kernels of the closure of training sets under an operation that does not commute (Liu, Appendix H).
 
 A parallelogram E_x E_y = E_z E_w says that E_z⁻¹ E_x = E_w E_y⁻¹: the left quotient (z, x) equals the right
-quotient (w, y). Three parallelograms that share quotients imply a fourth. In other words, left and right
-quotients are the two sides of a bipartite graph, parallelograms are its edges, and the paper's step,
-repeated, makes every connected component complete. A union-find structure of components therefore replaces a
+quotient (w, y). Left and right quotients are thus the two sides of a bipartite graph whose edges are
+parallelograms. The paper's step, from three parallelograms that share quotients to a fourth, makes every
+connected component complete if it is repeated. A union-find structure of components therefore replaces a
 search for triples.
 """
 

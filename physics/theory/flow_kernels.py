@@ -1,8 +1,8 @@
 """Kernels of the effective loss, its gradient, its quadratic form and its flow (Liu, Eqs. 5 and 8).
 
-The m samples of a class with the sums s_a = E_i + E_j satisfy Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|². One
-pass over the samples for the mean of each class and one for the deviations therefore give the loss and the
-gradient in O(samples). The formula m Σ |s|² - |Σ s|² would lose digits near a ground state.
+The m samples (i, j) of a class with the sums s_a = E_i + E_j satisfy Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a -
+mean|². One pass over the samples for the mean of each class and one for the deviations therefore give the
+loss ℓ_0 and its gradient. The formula m Σ |s|² - |Σ s|² would lose digits where the loss is small.
 """
 
 import math
@@ -18,10 +18,10 @@ Int = NDArray[np.int32]
 
 @kernel()
 def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> float:
-    """Write the gradient 2Qx of ℓ_0 on one axis to `g` (tokens,), and return ℓ_0 of this axis.
+    """Write the gradient of the loss ℓ_0 on one axis to `g` (tokens,), and return ℓ_0 of this axis.
 
     `samples` (n, 2) are the training samples sorted by class, class c begins at ``starts[c]``, and `scale` is
-    1/|P_0(D)|.
+    1 over the number of parallelograms.
     """
     g[:] = 0.0
     loss = 0.0
@@ -50,11 +50,11 @@ def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> flo
 def loss_and_gradient(
     first: int, last: int, x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float
 ) -> None:
-    """Write ℓ_0 and its gradient for the rows from `first` to before `last` of `x` (rows, tokens).
+    """Write the loss ℓ_0 and its gradient for the rows from `first` to before `last` of `x` (rows, tokens).
 
     The results are written to `loss` (rows,) and `g` (rows, tokens). Each row is one axis of one run.
     `samples` (n, 2) are the training samples sorted by class, class c begins at ``starts[c]``, and `scale` is
-    1/|P_0(D)|.
+    1 over the number of parallelograms.
     """
     for row in range(first, last):
         loss[row] = _descend(x[row], samples, starts, scale, g[row])
@@ -71,13 +71,12 @@ def quadratic_forms(
     Q: Float,
     count: NDArray[np.int64],
 ) -> None:
-    """Write Q |P_0(D)| to the matrices `Q` (sets, tokens, tokens), and |P_0(D)| to `count` (sets,).
+    """Write the number of parallelograms of each training set to `count` (sets,), and Q times it to `Q`.
 
-    P_0(D) are the parallelograms that a training set permits, and Q is the matrix of the loss, ℓ_0 = tr(Eᵀ Q
-    E). `masks` (sets, samples) mark the training sets, `members` are the numbers of the `samples` (samples,
-    2) sorted by class, and ``starts[c]`` is where class c begins among them. The entries of the result are
-    whole numbers: with v_a = e_i + e_j for sample a, a class of m samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u
-    = Σ_a v_a.
+    Q (tokens, tokens) is the matrix of the loss, ℓ_0 = tr(EᵀQE), one for each of the sets. `masks` (sets,
+    samples) mark the training sets, `members` are the numbers of the `samples` (samples, 2) sorted by class,
+    and ``starts[c]`` is where class c begins among them. The entries of the result are whole numbers: with
+    v_a = e_i + e_j for sample a, a class of m samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
     """
     tokens = Q.shape[1]
     for s in range(first, last):
@@ -125,9 +124,9 @@ def relax(
 ) -> None:
     """Write the amplitudes of the modes at the given times to `out` (runs, times, tokens, dim).
 
-    `amplitudes` (runs, tokens, dim) are those at time 0 in the basis of eigenvectors of Q, `rates` (tokens,)
-    are the eigenvalues, ascending, and `norm` (runs,) is Z_0. The slowest rate that occurs is factored out,
-    so that not all amplitudes underflow.
+    `amplitudes` (runs, tokens, dim) are those at time 0 in the basis of eigenvectors of the matrix Q of the
+    loss, `rates` (tokens,) are its eigenvalues, ascending, and `norm` (runs,) is the conserved Σ|E_k|². The
+    slowest rate that occurs is factored out, so that not all amplitudes underflow.
     """
     _, tokens, dim = amplitudes.shape
     for run in range(first, last):

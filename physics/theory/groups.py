@@ -14,14 +14,16 @@ from physics.errors import InputError
 from physics.values import Value, read_only
 
 LARGEST_ORDER = 2000
-"""Largest order of a group; the table of a larger one would not fit in the memory of a small machine."""
+"""Largest order of a group; the table of a much larger one would not fit into memory."""
+LARGEST_DEGREE = 6
+"""Largest number of points of a group of all permutations, or of all even ones, within `LARGEST_ORDER`."""
 
 
 @dataclass(frozen=True, eq=False)
 class FiniteGroup(Value):
     """A finite group, given by its Cayley table, as an operation that networks or theories can learn.
 
-    Two groups are equal if their tables are. Functions such as `cyclic` and `symmetric` make the common ones.
+    Two groups are equal if their tables are. Functions such as `cyclic` and `symmetric` make common groups.
 
     Parameters
     ----------
@@ -106,15 +108,15 @@ def cyclic(order: int) -> FiniteGroup:
     >>> physics.cyclic(3).table.tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
-    order = whole_number("order", order, 1)
-    elements = np.arange(_affordable(order))
+    order = _at_most("order", order, LARGEST_ORDER)
+    elements = np.arange(order)
     return FiniteGroup((elements[:, None] + elements) % order, f"C_{order}")
 
 
 def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     """Return the direct product of groups, whose elements are tuples with one element of each group.
 
-    With `cyclic`, this gives every finite commutative group (Appendix B).
+    Every finite commutative group is isomorphic to a product of cyclic groups (Liu, Appendix B).
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     if not groups or not all(isinstance(group, FiniteGroup) for group in groups):
         got = ", ".join(type(group).__name__ for group in groups) or "none"
         raise InputError(f"groups must be at least one FiniteGroup and nothing else, got {got}")
-    _affordable(int(np.prod([group.order for group in groups], dtype=object)))
+    _check_order("groups", int(np.prod([group.order for group in groups], dtype=object)))
     table = reduce(
         lambda left, right: np.kron(left, np.ones_like(right)) * len(right) + np.tile(right, left.shape),
         [group.table for group in groups],
@@ -175,8 +177,7 @@ def symmetric(degree: int) -> FiniteGroup:
     >>> group.order, group.commutes
     (6, False)
     """
-    degree = whole_number("degree", degree, 1)
-    _affordable(_factorial(degree))
+    degree = _at_most("degree", degree, LARGEST_DEGREE)
     return _of_permutations(list(itertools.permutations(range(degree))), f"S_{degree}")
 
 
@@ -204,8 +205,7 @@ def alternating(degree: int) -> FiniteGroup:
     >>> physics.alternating(4).order
     12
     """
-    degree = whole_number("degree", degree, 1)
-    _affordable(_factorial(degree) // 2)
+    degree = _at_most("degree", degree, LARGEST_DEGREE)
     even = [
         permutation
         for permutation in itertools.permutations(range(degree))
@@ -240,8 +240,7 @@ def dihedral(sides: int) -> FiniteGroup:
     >>> physics.dihedral(4).order
     8
     """
-    sides = whole_number("sides", sides, 1)
-    _affordable(2 * sides)
+    sides = _at_most("sides", sides, LARGEST_ORDER // 2)
     flip, turn = np.divmod(np.arange(2 * sides), sides)
     sign = 1 - 2 * flip
     angle = (turn[:, None] + sign[:, None] * turn) % sides
@@ -299,7 +298,7 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
-    arrays = [tuple(int(point) for point in generator) for generator in generators]
+    arrays = [tuple(whole_number("a point of generators", x, 0) for x in one) for one in generators]
     if not arrays:
         raise InputError("generators must hold at least one permutation, got none")
     for k, array in enumerate(arrays):
@@ -315,7 +314,7 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     except ImportError:
         raise ImportError("from_permutations needs SymPy: pip install sympy") from None
     group = PermutationGroup([Permutation(list(array)) for array in arrays])
-    _affordable(int(group.order()))
+    _check_order("generators", int(group.order()))
     return _of_permutations(sorted(tuple(element) for element in group.generate(af=True)), name)
 
 
@@ -373,14 +372,16 @@ def _identity(table: NDArray[np.int64]) -> int:
     return int(np.argmax(neutral))
 
 
-def _affordable(order: int) -> int:
+def _at_most(name: str, value: Any, largest: int) -> int:
+    found = whole_number(name, value, 1)
+    if found > largest:
+        raise InputError(f"{name} must be at most {largest}, got {found}")
+    return found
+
+
+def _check_order(name: str, order: int) -> None:
     if order > LARGEST_ORDER:
-        raise InputError(f"a group must have at most {LARGEST_ORDER} elements, got {order}")
-    return order
-
-
-def _factorial(degree: int) -> int:
-    return int(np.prod(np.arange(1, degree + 1), dtype=object))
+        raise InputError(f"{name} must give a group of at most {LARGEST_ORDER} elements, got one of {order}")
 
 
 def as_group(group: Any) -> FiniteGroup:

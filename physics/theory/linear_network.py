@@ -47,14 +47,14 @@ class LinearNetwork(Value):
 
     Notes
     -----
-    As a system of `simulate`, the whole state is one point set: first the moving points (r_s, 0), and then a
-    row (A_k, b_k) for each output. `pack` and `unpack` convert it. Steps are taken by the Runge-Kutta method
-    of order 4.
+    As a system of `simulate`, the whole state is one point set: first the moving points (x, 0), and then a
+    row (A_k, b_k) for each output k. `pack` and `unpack` convert it. Steps are taken by the Runge-Kutta
+    method of order 4.
 
     For two samples with the same label, the difference of their inputs obeys ``d(r - r')/dt = -η_x AᵀA (r -
-    r')`` exactly: neither the label nor b enters. If AᵀA = I and η_A → 0, this is gradient descent on ½|r -
-    r'|², the interaction of Eq. 41. `internal_energy` generalizes it to any training set. Without decay, the
-    matrix ``AᵀA/η_A - Σ x xᵀ/η_x``, summed over the moving points x, is conserved.
+    r')`` exactly. If AᵀA = I and η_A → 0, this is gradient descent on ½|r - r'|², the interaction of Eq. 41.
+    `internal_energy` generalizes it to any training set. Without decay, the matrix ``AᵀA/η_A - Σ x xᵀ/η_x``,
+    summed over the moving points x, is conserved.
 
     Below Eq. 37, the paper gives ``b = (1 - exp(-2 η_A t)) y`` for one sample, if only b moves. The factor 2
     is correct for two samples; for n samples of one label it is n.
@@ -90,16 +90,16 @@ class LinearNetwork(Value):
         self._set(labels=read_only(labels), inputs=whole_number("inputs", self.inputs, 1), **rates)
         if self.pairs is not None:
             pairs = np.array(self.pairs)
-            if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
-                raise InputError(
-                    f"pairs must be nonnegative integers of shape ({len(labels)}, 2), got "
-                    f"{pairs.dtype} of shape {pairs.shape}"
-                )
+            if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2):
+                got = f"{pairs.dtype} of shape {pairs.shape}"
+                raise InputError(f"pairs must be integers of shape ({len(labels)}, 2), got {got}")
+            if pairs.min() < 0:
+                raise InputError(f"pairs must hold numbers of at least 0, got {pairs.min()}")
             self._set(pairs=read_only(pairs.astype(np.int64)))
 
     @property
     def points(self) -> int:
-        """Number of points that move: the samples, or the symbols if `pairs` are given."""
+        """Number of points that move: the samples, or with `pairs` the symbols from 0 to the largest."""
         return len(self.labels) if self.pairs is None else int(self.pairs.max()) + 1
 
     @property
@@ -195,17 +195,21 @@ class LinearNetwork(Value):
 
         Returns
         -------
-        A : ndarray of float64, shape (..., outputs, inputs)
-            Matrix of the decoder.
-        b : ndarray of float64, shape (..., outputs)
-            Constant of the decoder.
-        x : ndarray of float64, shape (..., points, inputs)
-            Points that move.
+        A, b, x : ndarray of float64, shapes (..., outputs, inputs), (..., outputs) and (..., points, inputs)
+            Matrix and constant of the decoder, and the points that move.
 
         Raises
         ------
         InputError
             If `state` is not finite or of another shape.
+
+        Examples
+        --------
+        >>> import physics
+        >>> network = physics.LinearNetwork([[1.0], [2.0]], inputs=1)
+        >>> A, b, x = network.unpack(network.pack([[3.0]], [4.0], [[5.0], [6.0]]))
+        >>> A.tolist(), b.tolist(), x.tolist()
+        ([[3.0]], [4.0], [[5.0], [6.0]])
         """
         array = finite_array("state", state)
         if array.shape[-2:] != (self.tokens, self.dim):
@@ -251,7 +255,7 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def velocity(self, state: Any) -> Array:
-        """Return the time derivative of states under gradient descent on the loss (Liu et al., Eq. 37).
+        """Return the time derivative of states under gradient descent on the loss (Liu, Eq. 37).
 
         Parameters
         ----------
@@ -267,6 +271,13 @@ class LinearNetwork(Value):
         ------
         InputError
             If `state` is not finite or of another shape.
+
+        Examples
+        --------
+        >>> import physics
+        >>> network = physics.LinearNetwork([[1.0]], inputs=1)
+        >>> network.velocity(network.pack([[1.0]], [0.0], [[3.0]])).tolist()  # the error is 2
+        [[-2.0, 0.0], [-0.6000000000000001, -0.2]]
         """
         self.unpack(state)
         return self._velocity(finite_array("state", state))
@@ -275,11 +286,10 @@ class LinearNetwork(Value):
     def internal_energy(self, state: Any) -> Array:
         """Return the part of the loss that remains if every class has its best constant.
 
-        It is ``½ Σ_c (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²`` over the classes c of m_c samples with equal
-        labels, where r_a is the input of sample a. It does not depend on the values of the labels, and it
-        shows how the effective loss emerges from the true one. If AᵀA = I and all classes have the same size
-        m, it is ``|P_0(D)|/(2m)`` times ℓ_0: the mean of ``|r_a - r_b|²`` over the parallelograms P_0(D) that
-        the training set D permits.
+        A class c is the m_c samples with one label, r_a is the input of sample a, and the energy is ``½ Σ_c
+        (1/m_c) Σ_{a<b in c} |A (r_a - r_b)|²``. It shows how the effective loss emerges from the true one. If
+        AᵀA = I and all classes have the same size m, it is the mean of ``|r_a - r_b|²`` over all pairs of
+        samples of a class, times their number over 2m.
 
         Parameters
         ----------
@@ -295,6 +305,13 @@ class LinearNetwork(Value):
         ------
         InputError
             If `state` is not finite or of another shape.
+
+        Examples
+        --------
+        >>> import physics
+        >>> network = physics.LinearNetwork([[1.0], [1.0]], inputs=1)
+        >>> float(network.internal_energy(network.pack([[1.0]], [0.0], [[0.0], [2.0]])))  # ½ · ½ · 2²
+        1.0
         """
         A, _, x = self.unpack(state)
         r = self.design @ x
@@ -305,9 +322,7 @@ class LinearNetwork(Value):
 
     @one_blas_thread
     def adiabatic(self, A: Any, b: Any) -> AffineFlow:
-        """Return the flow of the points in the limit η_A → 0, in which A and b do not move.
-
-        This flow is affine, so it has a closed solution.
+        """Return the flow of the points if A and b do not move, as for η_A → 0; it has a closed solution.
 
         Parameters
         ----------
@@ -343,7 +358,6 @@ class LinearNetwork(Value):
         step_size : float
             Length of a step, in units of time.
         steps : int
-            Number of steps.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             for _ in range(steps):

@@ -29,23 +29,22 @@ class Operation(Value):
         Number of symbols p, at least 2. By default 10, or the order of the group if one is given.
     modulus : int, optional
         Modulus, at least 2: the class of (i, j) is (i + j) mod `modulus` instead of i + j.
-    group : FiniteGroup or array_like of int, shape (n, n), optional
-        Group, or its Cayley table: the class of (i, j) is the product i·j instead. If `tokens` is given, it
-        must be the order of the group.
+    group : FiniteGroup or array_like of int, shape (p, p), optional
+        Group of at least 2 elements, or its Cayley table: the class of (i, j) is the product i·j instead.
 
     Attributes
     ----------
-    samples : ndarray of int32, shape (|D_0|, 2)
+    samples : ndarray of int32, shape (samples, 2)
         Pairs of symbols in lexicographic order: those with i ≤ j if the operation commutes, and all p²
         otherwise.
-    label : ndarray of int32, shape (|D_0|,)
+    label : ndarray of int32, shape (samples,)
         Class of each sample.
 
     Raises
     ------
     InputError
-        If a value is out of its range, `tokens` is not the order of the group, or both a modulus and a group
-        are given.
+        If a value is out of its range, `group` is not a group, `tokens` is not the order of the group, or
+        both a modulus and a group are given.
 
     Examples
     --------
@@ -78,7 +77,7 @@ class Operation(Value):
 
     @property
     def name(self) -> str:
-        """Name of the operation in figures and messages."""
+        """Name of the operation in figures and messages, such as "addition, p = 5, mod 5"."""
         if self.group is not None:
             return self.group.name
         return f"addition, p = {self.tokens}" + ("" if self.modulus is None else f", mod {self.modulus}")
@@ -103,7 +102,7 @@ class Operation(Value):
 
     @cached_property
     def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Samples sorted by class: their numbers (|D_0|,), and where each class starts, (classes + 1,).
+        """Numbers of the samples sorted by class (samples,), and where each class starts (classes + 1,).
 
         The last entry of the second array is the end of the last class. Both arrays are int32.
         """
@@ -114,7 +113,7 @@ class Operation(Value):
 
     @cached_property
     def parallelogram_count(self) -> int:
-        """Number |P_0| of parallelograms: pairs of different samples of the same class."""
+        """Number of parallelograms, which are pairs of different samples of the same class."""
         sizes = np.bincount(self.label).astype(np.int64)
         return int((sizes * (sizes - 1) // 2).sum())
 
@@ -128,7 +127,7 @@ class Operation(Value):
 
         Returns
         -------
-        ndarray of bool, shape (|D_0|,)
+        ndarray of bool, shape (samples,)
             True for the samples of the training set; read-only.
 
         Raises
@@ -174,18 +173,24 @@ class Operation(Value):
 
         Parameters
         ----------
-        masks : array_like of bool, shape (sets, |D_0|)
+        masks : array_like of bool, shape (sets, samples)
             True for the samples of each training set.
 
         Returns
         -------
-        ndarray of bool, shape (sets, |D_0|)
+        ndarray of bool, shape (sets, samples)
             The same values, read-only.
 
         Raises
         ------
         InputError
             If `masks` are not bool, have another shape, or mark no sample in a set.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> physics.Operation(2).masks([[True, False, True]]).sum(axis=1).tolist()
+        [2]
         """
         array = np.asarray(masks)
         if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
@@ -206,28 +211,9 @@ class Operation(Value):
 
 
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:
-    """Return the number of tokens of an operation.
+    """Return the number of tokens: `tokens`, or the order of the group, or else `default`.
 
-    Parameters
-    ----------
-    tokens : int or None
-        Proposed number; None stands for the order of the group, or else for `default`.
-    group : FiniteGroup or None
-        Group whose elements are the tokens.
-    default : int
-        Number without a group.
-    minimum : int
-        Smallest number that is allowed.
-
-    Returns
-    -------
-    int
-        Number of tokens, at least `minimum` if it was given.
-
-    Raises
-    ------
-    InputError
-        If `tokens` is not a whole number of at least `minimum`, or differs from the order of the group.
+    An `InputError` refuses `tokens` below `minimum`, or other than the order of the group.
     """
     if tokens is None:
         return default if group is None else group.order
@@ -240,20 +226,7 @@ def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: 
 def operation_of(theory: Any) -> Operation:
     """Return the operation of an `EffectiveTheory`, or `theory` itself if it is an `Operation`.
 
-    Parameters
-    ----------
-    theory : EffectiveTheory or Operation
-        Object whose attribute `operation` is read unless it is an `Operation`.
-
-    Returns
-    -------
-    Operation
-        The operation itself, without a training set.
-
-    Raises
-    ------
-    InputError
-        If `theory` has no operation.
+    Anything without an operation is an `InputError`.
     """
     found = theory if isinstance(theory, Operation) else getattr(theory, "operation", None)
     if not isinstance(found, Operation):
@@ -264,24 +237,9 @@ def operation_of(theory: Any) -> Operation:
 def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Operation:
     """Return the commutative operation that gives the pair sums of `tokens` tokens their classes.
 
-    Parameters
-    ----------
-    tokens : int
-        Number of tokens.
-    modulus : int, optional
-        Modulus of the sums, at least 2; the number of tokens by default.
-    group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
-        Group whose product is the class instead.
-
-    Returns
-    -------
-    Operation
-        Addition modulo a number, or multiplication in the group.
-
-    Raises
-    ------
-    InputError
-        If `modulus` is below 2, `group` does not commute or has another order, or both are given.
+    It is addition modulo `modulus`, by default modulo `tokens`, or the product of `group`, a `FiniteGroup` or
+    its Cayley table. An `InputError` refuses a modulus below 2, a group that does not commute or has another
+    order, and both together.
     """
     if group is None:
         return Operation(tokens, tokens if modulus is None else modulus)
@@ -301,13 +259,13 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
     size : int
         Number of distinct samples of each set, from 1 to the number of all samples.
     sets : int, default 1
-        Number of training sets. With the same seed, a larger number gives the same sets and more.
+        Number of training sets, at least 1. With the same seed, a larger number gives the same sets and more.
     seed : int or numpy.random.SeedSequence, default 0
         Seed of the draws.
 
     Returns
     -------
-    ndarray of bool, shape (sets, |D_0|)
+    ndarray of bool, shape (sets, samples)
         True for the samples of each set.
 
     Raises
@@ -333,28 +291,10 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
 
 
 def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.int32]:
-    """Draw random orders of the samples, all with equal probability.
+    """Draw `sets` random orders of the samples, all with equal probability, int32 (sets, samples).
 
-    The first k samples of an order are a random training set of size k, so one order serves all sizes.
-
-    Parameters
-    ----------
-    theory : EffectiveTheory or Operation
-        Operation whose samples are ordered.
-    sets : int, default 1
-        Number of orders.
-    seed : int or numpy.random.SeedSequence, default 0
-        Seed of the draws.
-
-    Returns
-    -------
-    ndarray of int32, shape (sets, |D_0|)
-        Each row is a permutation of the numbers of the samples.
-
-    Raises
-    ------
-    InputError
-        If `theory` or `seed` is invalid, or `sets` is not a whole number of at least 1.
+    Each row is a permutation of the numbers of the samples. Its first k entries are a random training set of
+    size k, so one order serves all sizes. An `InputError` refuses an invalid `theory`, `sets` or `seed`.
     """
     samples = len(operation_of(theory).samples)
     orders = np.tile(np.arange(samples, dtype=np.int32), (whole_number("sets", sets, 1), 1))

@@ -26,52 +26,22 @@ BLOCK_BYTES = 2**26
 
 
 def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
-    """Count the parallelograms P_0(D) that a training set permits, without making their list (Eq. 1).
+    """Count the parallelograms P_0(D) that a training set D permits, without making their list (Liu, Eq. 1).
 
-    A parallelogram is a pair of different training samples of the same class.
-
-    Parameters
-    ----------
-    theory : EffectiveTheory or Operation
-        Operation and training set. An `Operation` stands for its complete data set, so that the count is
-        |P_0|.
-    mask : ndarray of bool, shape (samples,), optional
-        Training set to use instead, marked among all samples of the operation.
-
-    Returns
-    -------
-    int
-        Number of parallelograms, each counted once.
-
-    Raises
-    ------
-    InputError
-        If `theory` has no operation, or `mask` has another shape or type, or marks no sample.
+    A parallelogram is a pair of different training samples of the same class. `theory` has an operation and a
+    training set; an `Operation` stands for its complete data set. `mask` (samples,) is a training set to use
+    instead.
     """
     sizes = np.bincount(_label(theory, mask)).astype(np.int64)
     return int((sizes * (sizes - 1) // 2).sum())
 
 
 def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int32]:
-    """List the parallelograms P_0(D) that a training set permits (Eq. 1).
+    """List the parallelograms P_0(D) that a training set D permits, int32 (n, 4) (Liu, Eq. 1).
 
-    Parameters
-    ----------
-    theory : EffectiveTheory or Operation
-        Operation and training set. An `Operation` stands for its complete data set.
-    mask : ndarray of bool, shape (samples,), optional
-        Training set to use instead, marked among all samples of the operation.
-
-    Returns
-    -------
-    ndarray of int32, shape (|P_0(D)|, 4)
-        Rows (i, j, m, n) of samples (i, j) and (m, n) with the same class, in lexicographic order; (i, j)
-        comes before (m, n). Rows with a repeated symbol, such as (0, 2, 1, 1), are included.
-
-    Raises
-    ------
-    InputError
-        If `theory` has no operation, or `mask` has another shape or type, or marks no sample.
+    `theory` and `mask` are as in `count_parallelograms`. Rows (i, j, m, n) stand for samples (i, j) and (m,
+    n) of the same class, in lexicographic order, with (i, j) before (m, n). Rows with a repeated symbol, such
+    as (0, 2, 1, 1), are included.
     """
     operation = operation_of(theory)
     mask = _mask(theory, mask)
@@ -79,22 +49,9 @@ def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int
 
 
 def list_implied(theory: "EffectiveTheory") -> NDArray[np.int32]:
-    """List the parallelograms P(D) that the training set of a theory implies; see `physics.closures`.
+    """List the parallelograms that the training set of a theory implies, as `list_parallelograms` does.
 
-    Parameters
-    ----------
-    theory : EffectiveTheory
-        Operation and training set.
-
-    Returns
-    -------
-    ndarray of int32, shape (|P(D)|, 4)
-        Rows as in `list_parallelograms`; those of P_0(D) are included.
-
-    Raises
-    ------
-    InputError
-        If `theory` has no operation.
+    Those that the training set permits are among them; see `physics.closures`.
     """
     found = closures(theory, _mask(theory, None)[None], groups=True)
     assert found.groups is not None
@@ -131,8 +88,8 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
     Raises
     ------
     InputError
-        If `E` is complex, not finite, of another shape or without variance on an axis, `delta` is not greater
-        than 0, or the operation has no parallelogram at all.
+        If `E` is complex, not finite, of another shape, without variance on an axis (or zero everywhere, for
+        matrices), if `delta` is not greater than 0, or if the operation has no parallelogram at all.
 
     Examples
     --------
@@ -156,7 +113,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     """Mark the samples that a network can answer: training samples, and those that follow by a parallelogram.
 
     A sample (i, j) follows from a training sample (m, n) of the same class if E_i + E_j = E_m + E_n up to a
-    tolerance. Both samples then give the decoder the same input (Eq. 12).
+    tolerance. Both samples then give the decoder the same input (Liu, Eq. 12).
 
     Parameters
     ----------
@@ -170,7 +127,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     Returns
     -------
     ndarray of bool, shape (..., samples)
-        D-bar(D, P(R)) of the paper, in the order of ``theory.operation.samples``.
+        True for the samples, in the order of ``theory.operation.samples``, that are trained or follow.
 
     Raises
     ------
@@ -192,8 +149,9 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
 def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> NDArray[np.float64]:
     """Return the accuracy that an embedding allows on all samples, Acc-hat (Liu, Eq. 13).
 
-    It predicts the accuracy of a network from its embedding alone: a network with this embedding can answer
-    the samples of `augmented_training_set`, whatever its decoder does.
+    It predicts the accuracy of a network from its embedding alone. A network with this embedding that
+    answers its training set also answers the other samples of `augmented_training_set`, because its decoder
+    receives the same inputs.
 
     Parameters
     ----------
@@ -227,9 +185,10 @@ def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -
 
 
 def ideal_accuracy(theory: "EffectiveTheory") -> float:
-    """Return the accuracy of an ideal model, Acc-bar, an upper bound of `predicted_accuracy` (Liu, Eq. 17).
+    """Return the accuracy Acc-bar of an ideal model (Liu, Eq. 17).
 
-    The embedding of an ideal model has all parallelograms that its training set implies, and no others.
+    The embedding of an ideal model has all parallelograms that its training set implies, and no others. An
+    embedding that has others too, for example by its start, can exceed this accuracy.
 
     Parameters
     ----------
@@ -256,9 +215,10 @@ def ideal_accuracy(theory: "EffectiveTheory") -> float:
 
 
 def ideal_quality(theory: "EffectiveTheory") -> float:
-    """Return the representation quality of an ideal model, RQI-bar, an upper bound of the RQI (Liu, Eq. 16).
+    """Return the representation quality RQI-bar of an ideal model (Liu, Eq. 16).
 
-    The embedding of an ideal model has all parallelograms that its training set implies, and no others.
+    The embedding of an ideal model has all parallelograms that its training set implies, and no others. An
+    embedding that has others too, for example by its start, can exceed this quality.
 
     Parameters
     ----------
@@ -273,8 +233,8 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     Raises
     ------
     InputError
-        If `theory` is not a theory, or its operation has no parallelogram at all, such as plain addition of
-        two symbols.
+        If `theory` is not an `EffectiveTheory` or an `Operation`, or its operation has no parallelogram at
+        all, such as plain addition of two symbols.
 
     Examples
     --------
@@ -307,7 +267,7 @@ def _label(theory: Any, mask: Mask | None) -> NDArray[np.int32]:
 
 
 def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int32]:
-    """List the pairs of `samples` with the same `label`, (n, 4): a first pass counts, a second fills in."""
+    """List the pairs of `samples` (n, 2) with the same `label` (n,), as rows of four symbols, int32."""
     members = np.argsort(label, kind="stable").astype(np.int32)
     ordered = label[members]
     place = np.empty(len(label), np.int32)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
+from physics.checks import finite_array
 from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import nullities
@@ -38,13 +39,14 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
     Returns
     -------
     ndarray of float64, shape (sets,)
-        Rates per unit of time, for embeddings with Z_0 = tokens (unit variance in one dimension). A rate is
-        exactly 0 where more than two degrees of freedom are left (n_0 > 2), or there are only two tokens.
+        Rates per unit of time, for embeddings of unit variance in one dimension. A rate is exactly 0 where
+        the training set leaves more than two degrees of freedom, or there are only two tokens.
 
     Raises
     ------
     InputError
-        If the operation does not commute, `masks` are not training sets, or `theory` is something else.
+        If the operation does not commute, `masks` are not bool of this shape or mark no sample in a set, or
+        `theory` is something else.
 
     Examples
     --------
@@ -75,9 +77,8 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
 def quadratic_form(operation: Operation, mask: Mask) -> Array:
     """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of one training set, float64 (tokens, tokens).
 
-    `mask` (samples,) marks the training set among the samples of `operation`. Q is zero if it permits no
-    parallelogram. The result equals that of `_forms` to the bit, because sums of whole numbers are exact in
-    any order. It needs no kernel, and so no time for compilation.
+    `mask` (samples,) marks the training set among the samples of `operation`. Q is zero if there is no
+    parallelogram. The result has the bits of `_forms`, but needs no kernel and so no time for compilation.
     """
     (i, j), label = operation.samples[mask].T, operation.label[mask]
     sizes = np.bincount(label).astype(np.float64)
@@ -96,3 +97,34 @@ def _forms(operation: Operation, masks: Mask) -> Array:
     count = np.empty(len(masks), np.int64)
     kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)
     return np.asarray(Q / np.maximum(count, 1)[:, None, None])
+
+
+def sorted_samples(operation: Operation, mask: Mask) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the training samples of `mask` sorted by class, (n, 2), and where each class starts."""
+    members, starts = operation.by_class
+    trained = mask[members]
+    counts = np.append(0, np.cumsum(trained))
+    return operation.samples[members[trained]], counts[starts].astype(np.int32)
+
+
+def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ...]]:
+    """Return finite, nonzero embeddings (..., tokens, dim) as (runs, tokens, dim), with their shape."""
+    array = finite_array(name, E)
+    if array.ndim < 2 or array.shape[-2] != tokens or array.shape[-1] < 1:
+        raise InputError(f"{name} must have the shape (..., {tokens}, dim), got {array.shape}")
+    states = array.reshape(-1, *array.shape[-2:])
+    if not states.any(axis=(1, 2)).all():
+        raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
+    return states, array.shape
+
+
+def require_sums(operation: Operation, parallelograms: int | None) -> None:
+    """Refuse an operation that does not commute, and a training set without `parallelograms` if given."""
+    if not operation.commutes:
+        name = operation.name
+        raise InputError(f"group must commute for embeddings that add up, and {name} does not")
+    if parallelograms == 0:
+        raise InputError(
+            "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "
+            "every embedding is a ground state then, and the grokking rate is 0"
+        )

@@ -15,7 +15,7 @@ from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
-from physics.theory.rates import quadratic_form
+from physics.theory.rates import checked_states, quadratic_form, require_sums, sorted_samples
 from physics.values import Value, read_only
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ class EffectiveTheory(Value):
     """The effective theory of Liu et al.: embeddings that move on their own, without a network (Eqs. 4, 5).
 
     The theory predicts how fast a representation forms. Two samples (i, j) and (m, n) of the training set D
-    with the same result are a parallelogram, and a network that generalizes has E_i + E_j = E_m + E_n. The
-    embeddings descend the gradient of ℓ_eff = ℓ_0/Z_0, where ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over
-    all parallelograms P_0(D), and Z_0 = Σ|E_k|².
+    with the same result are a parallelogram, because a network that generalizes has E_i + E_j = E_m + E_n for
+    its embeddings E. The embeddings descend the gradient of ℓ_eff = ℓ_0/Z_0, where ℓ_0 is the mean of |E_i +
+    E_j - E_m - E_n|² over the parallelograms P_0(D) of the training set, and Z_0 = Σ|E_k|².
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class EffectiveTheory(Value):
 
     Notes
     -----
-    With ℓ_0 = tr(EᵀQE) the gradient flow has the closed solution ``E(t) = √Z_0 G/‖G‖``, ``G = exp(-2Qt/Z_0)
-    E(0)``. `simulate` uses it, so frames are exact at any distance in time. Z_0 is conserved. The sum C = Σ
-    E_k is not conserved unless it is zero: ``dC/dt = (2 ℓ_0/Z_0²) C``, a term that Eq. 27 of the paper omits.
+    With the matrix Q of ℓ_0 = tr(EᵀQE), the gradient flow has the closed solution ``E(t) = √Z_0 G/‖G‖``, ``G
+    = exp(-2Qt/Z_0) E(0)``. `simulate` uses it, so frames are exact at any distance in time. Z_0 is conserved.
+    The sum C = Σ E_k obeys ``dC/dt = (2 ℓ_0/Z_0²) C``, a term that Eq. 27 of the paper omits.
 
     Examples
     --------
@@ -100,17 +100,17 @@ class EffectiveTheory(Value):
 
     @cached_property
     def parallelogram_count(self) -> int:
-        """Number |P_0(D)| of parallelograms that the training set permits."""
+        """Number of parallelograms that the training set permits, |P_0(D)|."""
         return count_parallelograms(self)
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms P_0(D) that the training set permits: rows (i, j, m, n), int32 of shape (n, 4)."""
+        """Parallelograms that the training set permits: rows (i, j, m, n), int32 of shape (n, 4)."""
         return list_parallelograms(self)
 
     @cached_property
     def implied_parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms P(D) that follow from the training set, int32 (n, 4); see `physics.closures`."""
+        """Parallelograms that follow from the training set, int32 (n, 4); see `physics.closures`."""
         return list_implied(self)
 
     @cached_property
@@ -120,10 +120,7 @@ class EffectiveTheory(Value):
 
     @property
     def ground_state_dimension(self) -> int:
-        """Number n_0 of degrees of freedom of the ground states for dim = 1, computed exactly (Eq. 7).
-
-        The ground states are the embeddings whose loss is 0. For plain addition n_0 is at least 2.
-        """
+        """Number n_0 of degrees of freedom of the embeddings without loss for dim = 1, exactly (Eq. 7)."""
         self._linear()
         return self._nullity
 
@@ -145,8 +142,14 @@ class EffectiveTheory(Value):
         InputError
             If `E` has another shape, an embedding is not finite or is zero, the group does not commute, or
             the training set permits no parallelogram.
+
+        Examples
+        --------
+        >>> import physics
+        >>> float(physics.EffectiveTheory(3).loss([[0.0], [1.0], [3.0]]))  # (0 + 3 - 1 - 1)²/(0² + 1² + 3²)
+        0.1
         """
-        states, shape = self._states(E)
+        states, shape = checked_states("E", E, self.tokens)
         loss, _, norm = self._descend(states)
         return np.asarray((loss / norm).reshape(shape[:-2]))
 
@@ -165,16 +168,22 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `E` is not such an array, or the loss is not defined, as in `loss`.
+            As in `loss`.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.EffectiveTheory(3).gradient([[0.0], [1.0], [2.0]]).ravel().tolist()  # no loss
+        [0.0, 0.0, 0.0]
         """
-        states, shape = self._states(E)
+        states, shape = checked_states("E", E, self.tokens)
         loss, gradient, norm = self._descend(states)
         gradient -= (2 * loss / norm)[:, None, None] * states
         gradient /= norm[:, None, None]
         return gradient.reshape(shape)
 
     def hessian(self, norm: float | None = None) -> Array:
-        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j = 2Q/Z_0, which is the same for every axis (Eq. 8).
+        """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j, which is the same for every axis (Eq. 8).
 
         Parameters
         ----------
@@ -190,6 +199,12 @@ class EffectiveTheory(Value):
         InputError
             If `norm` is not greater than 0, the group does not commute, or the training set permits no
             parallelogram.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.EffectiveTheory(3).hessian(norm=2.0).tolist()  # of ℓ_0 = (E_0 + E_2 - 2 E_1)²
+        [[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]]
         """
         self._linear(loss=True)
         norm = self.tokens if norm is None else number("norm", norm, above=0.0)
@@ -197,31 +212,32 @@ class EffectiveTheory(Value):
 
     @cached_property
     def spectrum(self) -> Array:
-        """Eigenvalues λ_i of the `hessian`, float64 (tokens,), ascending; the first n_0 are exactly zero."""
+        """Eigenvalues of `hessian()`, float64 (tokens,), ascending; the first n_0 are exactly zero."""
         self._linear()
         return 2 / self.tokens * self._modes[0]
 
     @property
     def grokking_rate(self) -> float:
-        """Grokking rate λ_3: the third smallest eigenvalue of the `hessian` for Z_0 = tokens; 0 if n_0 > 2.
+        """Grokking rate λ_3: the third smallest eigenvalue of `hessian()`, per unit of time.
 
-        It is the rate per unit of time at which the slowest mode of plain addition decays, besides
-        translation and scale, whose eigenvalues are 0.
+        At this rate the slowest mode of plain addition decays, besides translation and scale. It is 0 if more
+        than two degrees of freedom are left, or there are only two tokens.
         """
         return float(self.spectrum[2]) if self.tokens > 2 else 0.0
 
     @property
     def relaxation_rate(self) -> float:
-        """Rate of the slowest mode among those that decay if all samples are in the training set.
+        """Rate per unit of time of the slowest mode among those that decay if all samples are trained.
 
         For plain addition it is `grokking_rate`, since all samples leave two degrees of freedom. For addition
-        modulo p they leave one, and the rate is λ_2. It is 0 if the training set leaves more.
+        modulo p they leave one, and the rate is the second smallest eigenvalue of `hessian()`. It is 0 if the
+        training set leaves more.
         """
         free = least_nullity(self.operation)
         return float(self.spectrum[free]) if free < self.tokens else 0.0
 
     def grokking_steps(self, step_size: float = 1e-3) -> float:
-        """Return n_h = 1/(λ_3 η), the number of steps in which the mode of λ_3 decays by a factor of e.
+        """Return n_h = 1/(λ_3 η), the number of steps in which the mode of the grokking rate λ_3 decays by e.
 
         Parameters
         ----------
@@ -236,18 +252,18 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `step_size` is not greater than 0.
+            If `step_size` is not greater than 0, or the group does not commute.
         """
         step_size = number("step_size", step_size, above=0.0)
         return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
 
     @property
     def ground_states(self) -> Array:
-        """Orthonormal basis of the ground states for dim = 1, as columns of float64, (tokens, n_0)."""
+        """Orthonormal basis of the embeddings without loss for dim = 1: columns of float64 (tokens, n_0)."""
         return self._modes[1][:, : self.ground_state_dimension].copy()
 
     def start(self, generator: np.random.Generator) -> Array:
-        """Draw initial embeddings from the standard normal distribution, and scale them as the paper does.
+        """Draw initial embeddings: standard normal, then scaled to zero mean and unit variance on every axis.
 
         Parameters
         ----------
@@ -256,7 +272,6 @@ class EffectiveTheory(Value):
         Returns
         -------
         ndarray of float64, shape (tokens, dim)
-            Embedding with zero mean and unit variance on every axis.
         """
         E = generator.standard_normal((self.tokens, self.dim))
         E -= E.mean(axis=0)
@@ -301,9 +316,17 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `initial` or `times` is not as described or not finite, or the group does not commute.
+            If a shape is another one, a value is not finite or out of its range, or the group does not
+            commute.
+
+        Examples
+        --------
+        >>> import physics
+        >>> theory = physics.EffectiveTheory(3)
+        >>> theory.loss(theory.solve([[0.0], [1.0], [3.0]], times=[0.0, 10.0])).round(4).tolist()
+        [0.1, 0.0]
         """
-        states, shape = self._states(initial, "initial")
+        states, shape = checked_states("initial", initial, self.tokens)
         clock = finite_array("times", times)
         if clock.ndim != 1:
             raise InputError(f"times must have the shape (n,), got {clock.shape}")
@@ -321,8 +344,8 @@ class EffectiveTheory(Value):
         Returns
         -------
         dict of ndarray of float64
-            "loss" = ℓ_0/Z_0 (runs,), NaN where there is no parallelogram; "Z_0" (runs,), which is conserved;
-            and "C" = Σ E_k (runs, dim), which grows by ``dC/dt = (2ℓ_0/Z_0²) C``.
+            "loss" = ℓ_0/Z_0 (runs,), NaN if there is no parallelogram; "Z_0" = Σ|E_k|² (runs,), which is
+            conserved; and "C" = Σ E_k (runs, dim).
         """
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
@@ -348,15 +371,8 @@ class EffectiveTheory(Value):
 
     @cached_property
     def _sorted_samples(self) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
-        """Training samples sorted by class (n, 2), where each class starts, and 1/|P_0(D)|."""
-        members, starts = self.operation.by_class
-        trained = self.mask[members]
-        counts = np.append(0, np.cumsum(trained))
-        return (
-            self.operation.samples[members[trained]],
-            counts[starts].astype(np.int32),
-            1 / self.parallelogram_count,
-        )
+        """Training samples sorted by class (n, 2), where each class starts, and 1 over the parallelograms."""
+        return (*sorted_samples(self.operation, self.mask), 1 / self.parallelogram_count)
 
     def _descend(self, states: Array) -> tuple[Array, Array, Array]:
         """Return ℓ_0 (runs,), its gradient (runs, tokens, dim), and Z_0 (runs,)."""
@@ -379,22 +395,6 @@ class EffectiveTheory(Value):
         kernels.relax(modes.T @ states, rates, times, np.sum(states**2, axis=(1, 2)), out)
         return modes @ out
 
-    def _states(self, E: Any, name: str = "E") -> tuple[Array, tuple[int, ...]]:
-        """Check E, and return it as (runs, tokens, dim), with its original shape."""
-        array = finite_array(name, E)
-        if array.ndim < 2 or array.shape[-2] != self.tokens or array.shape[-1] < 1:
-            raise InputError(f"{name} must have the shape (..., {self.tokens}, dim), got {array.shape}")
-        states = array.reshape(-1, *array.shape[-2:])
-        if not states.any(axis=(1, 2)).all():
-            raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
-        return states, array.shape
-
     def _linear(self, *, loss: bool = False) -> None:
-        if not self.operation.commutes:
-            name = self.operation.name
-            raise InputError(f"group must commute for embeddings that add up, and {name} does not")
-        if loss and not self.parallelogram_count:
-            raise InputError(
-                "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "
-                "every embedding is a ground state then, and the grokking rate is 0"
-            )
+        """Refuse a group that does not commute, and with `loss` a training set without a parallelogram."""
+        require_sums(self.operation, self.parallelogram_count if loss else None)

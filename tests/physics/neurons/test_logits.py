@@ -169,7 +169,11 @@ def test_a_symmetric_layer_of_quadratic_neurons_adds():
         (lambda: restricted_loss(noise(5), [3]), "frequencies must be at most 2, got 3"),
         (lambda: restricted_loss(noise(5), [0]), "frequencies must be at least 1, got 0"),
         (lambda: restricted_loss(noise(5), "1"), "frequencies must be a sequence of whole numbers or a mask"),
-        (lambda: restricted_loss(noise(5), [True]), r"a mask of frequencies must have the length 2"),
+        (lambda: restricted_loss(noise(5), [True]), r"frequencies as a mask must have the length 2"),
+        (
+            lambda: restrict_logits(noise(5, 4), np.ones((3, 2), bool)),
+            r"frequencies must be a mask of shape \(2,\) or \(4, 2\), got \(3, 2\)",
+        ),
         (lambda: excluded_loss(noise(5), [1], examples=[1, 2]), r"examples must be whole numbers of shape"),
         (
             lambda: excluded_loss(noise(5), [1], examples=[[1, 5]]),
