@@ -229,6 +229,12 @@ class Architecture:
         -------
         Tensor, the shape of `states`
             Activations.
+
+        Examples
+        --------
+        >>> import nets, torch
+        >>> nets.Architecture("sum", (2, 8, 5), "relu", "cross_entropy").activate(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
         """
         import torch
 

@@ -171,6 +171,14 @@ class Training:
         ------
         InputError
             If `steps` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7))
+        >>> training.advance(3)
+        >>> training.step
+        3
         """
         for _ in self.pieces(self.step + whole_number("steps", steps, 1)):
             pass

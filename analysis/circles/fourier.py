@@ -16,16 +16,16 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings of the tokens 0 … p-1.
+        Finite embeddings ``E_n`` of the tokens n = 0 … p-1 in d dimensions; p is at least 3.
     kind : {"norm", "square"}, default "norm"
-        "norm" is ``‖F_k‖``, which the figures of the paper show; "square" is ``‖F_k‖²``, which its text
-        defines.
+        Whether a signal is the norm of the Fourier coefficient ``F_k = Σ_n exp(-2πi k n / p) E_n``, which the
+        figures of the paper show, or the square of this norm, which its text defines.
 
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
-        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. They are computed
-        from ``F_k = Σ_n exp(-2πi k n / p) E_n``. For even p the last frequency is its own conjugate.
+        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. The coefficient of
+        p - k is the conjugate of that of k, so it has no entry of its own.
 
     Raises
     ------
@@ -55,13 +55,13 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     Parameters
     ----------
     trajectory : Trajectory
-        Trajectory in memory, or in a file of any size.
+        Trajectory of embeddings in memory, or in a file of any size.
 
     Returns
     -------
     ndarray of float64, shape (runs, frames, tokens // 2)
-        Signals ‖F_k‖. They are computed in the number type of the positions; float32 gives them to about 1e-6
-        of the largest.
+        Norm of the Fourier coefficient of each frequency k = 1 … ⌊tokens/2⌋, as `fourier_signals` returns it.
+        It is computed in the number type of the positions; float32 gives it to about 1e-6 of the largest.
 
     Raises
     ------
@@ -83,26 +83,10 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return the signals and the last frame of a trajectory from one pass over it.
+    """Return what `trajectory_signals` returns, and the last frame, from one pass over a trajectory.
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Trajectory of embeddings, in memory or in a file.
-    megabytes : float, default 32.0
-        Approximate size of the blocks that are read at a time.
-
-    Returns
-    -------
-    signals : ndarray of float64, shape (runs, frames, tokens // 2)
-        Signals ‖F_k‖ of the frequencies 1 … ⌊tokens/2⌋.
-    final : ndarray, shape (runs, tokens, dim)
-        Positions of the last frame, in the number type of the trajectory.
-
-    Raises
-    ------
-    InputError
-        If a signal is NaN or infinite.
+    The last frame (runs, tokens, dim) has the number type of the trajectory. Blocks of about `megabytes` are
+    read at a time. An `InputError` names the first frame whose signals are not finite.
     """
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
@@ -120,10 +104,10 @@ def signals_and_final(
 
 
 def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the signals of a block by products with the real Fourier matrix.
+    """Return the signals (runs, frames, tokens // 2) of a block (runs, frames, tokens, dim).
 
-    A product of (p, p) and (p, d) is several times as fast as fast Fourier transforms, because p is short and
-    often prime.
+    Products with the real Fourier matrix are several times as fast as fast Fourier transforms, because there
+    are few tokens, and often a prime number of them.
     """
     tokens = block.shape[2]
     count = tokens // 2
@@ -143,7 +127,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings, or their projections on a plane.
+        Finite embeddings of p tokens, at least 3, in d dimensions, or their projections on a plane.
 
     Returns
     -------

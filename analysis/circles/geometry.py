@@ -20,15 +20,15 @@ def circularity(E: Any) -> Array:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings of the tokens 0 … p-1.
+        Finite embeddings of the tokens 0 … p-1 in d dimensions; p is at least 3.
 
     Returns
     -------
     ndarray of float64, shape (..., p // 2)
         For k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, from 0 to 1. Here X_j is the
-        projection of token j on the plane of frequency k, and both sums run over both axes of the plane. c_k
-        is 1 if the plane holds only an ellipse of frequency k, and 0 if the signal is 0. For even p the plane
-        of the last frequency is a line, and the factor 2 is 1.
+        projection of token j on the plane of frequency k (see `frequency_plane`), and squares are summed over
+        both axes of the plane. c_k is 1 if the plane holds only an ellipse of frequency k, and 0 if the
+        embedding has no signal at k. For k = p/2 the plane is a line, and the factor 2 is replaced by 1.
 
     Raises
     ------
@@ -74,10 +74,11 @@ class Plane:
     Attributes
     ----------
     points : ndarray of float64, shape (p, 2)
-        Coordinates of the tokens in the plane, relative to their mean.
+        Coordinates of the p tokens in the plane, relative to their mean.
     axes : ndarray of float64, shape (2, d)
-        Orthonormal axes of the plane; the first is the longer one of the ellipse. The second is 0 if d = 1,
-        and for the last frequency of an even p, whose plane is a line.
+        Orthonormal axes of the plane in the d dimensions of the embedding; the first is the longer one of the
+        ellipse. The second is 0 if the plane is a line, as for d = 1 and for the frequency p/2. Both are 0 if
+        the embedding has no signal at the frequency.
 
     Examples
     --------
@@ -95,12 +96,13 @@ class Plane:
 def frequency_plane(E: Any, frequency: int) -> Plane:
     """Project an embedding on the plane of one of its circles, to draw this circle.
 
-    The plane of frequency k is spanned by ``Re F_k`` and ``Im F_k``.
+    The plane of frequency k is spanned by the real and the imaginary part of the Fourier coefficient
+    ``F_k = Σ_n exp(-2πi k n / p) E_n``.
 
     Parameters
     ----------
     E : array_like, shape (p, d)
-        One finite embedding of the tokens 0 … p-1.
+        One finite embedding of the tokens 0 … p-1 in d dimensions; p is at least 3.
     frequency : int
         Frequency k of the circle, from 1 to ⌊p/2⌋.
 
@@ -182,7 +184,7 @@ def circle_delta(frequency: int, p: int) -> int:
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Principal components of an embedding, which `principal_components` returns.
+    """Principal components of an embedding of p tokens in d dimensions; `principal_components` returns them.
 
     Attributes
     ----------
@@ -213,17 +215,25 @@ class PrincipalComponents:
         Parameters
         ----------
         pair : int
-            Number of the plane, from 0: it is spanned by the components 2·pair and 2·pair + 1.
+            Number of the plane, from 0. It is spanned by the components 2·pair and 2·pair + 1, counted from
+            0, or by the first of them if there is no second.
 
         Returns
         -------
         int
-            Frequency, from 1 to ⌊p/2⌋.
+            Frequency, from 1 to ⌊p/2⌋ for p tokens.
 
         Raises
         ------
         InputError
-            If there is no such component.
+            If `pair` is negative, or there is no component 2·pair.
+
+        Examples
+        --------
+        >>> import analysis, physics
+        >>> found = analysis.principal_components(physics.example("ding").final[0])
+        >>> [found.frequency(pair) for pair in range(3)]
+        [11, 11, 13]
         """
         last = (self.points.shape[1] - 1) // 2
         if whole_number("pair", pair, 0) > last:
@@ -234,12 +244,12 @@ class PrincipalComponents:
 def principal_components(E: Any) -> PrincipalComponents:
     """Return the principal components of one embedding (Ding et al. 2024, Fig. 3).
 
-    Unlike scikit-learn's `PCA`, this allows tokens that all coincide, and does not flip axes.
+    Unlike scikit-learn's `PCA`, this allows tokens that all coincide.
 
     Parameters
     ----------
     E : array_like, shape (p, d)
-        One finite embedding of p tokens.
+        One finite embedding of p tokens, at least 3, in d dimensions.
 
     Returns
     -------
@@ -271,13 +281,13 @@ def effective_dimension(E: Any) -> Array:
     Parameters
     ----------
     E : array_like, shape (..., p, d)
-        Finite embeddings.
+        Finite embeddings of p tokens, at least 3, in d dimensions.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        ``exp(S)`` with the entropy ``S = -Σ σ_i log σ_i`` of the fractions σ_i of the variance along the
-        principal components. It is 2 for one circle, 1 if all tokens coincide, and at most min(p - 1, d).
+        ``exp(S)`` with the entropy ``S = -Σ_i σ_i log σ_i``, where σ_i is the fraction of the variance along
+        principal component i. It is 2 for one circle, 1 if all tokens coincide, and at most min(p - 1, d).
 
     Raises
     ------

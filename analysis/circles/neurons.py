@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 class Diversification:
     """Distribution of the neurons of a layer over frequencies and phases, which `diversification` returns.
 
-    The frequencies are k = 1 … K with K = ⌊p/2⌋. Leading axes are those of the spectrum.
+    The frequencies are k = 1 … K with K = ⌊p/2⌋ for p tokens. Leading axes are those of the spectrum.
 
     Attributes
     ----------
@@ -27,9 +27,9 @@ class Diversification:
     orders : tuple of int
         Multiples ι of the phase.
     asymmetry : ndarray of float64, shape (..., K, orders)
-        ``|mean of exp(iιφ_m)|`` over the neurons m of a frequency, where φ_m is the phase. It is 0 for phases
-        that are spread evenly, 1 for equal ones, about ``√(π/4n)`` for n random ones, and NaN for a frequency
-        without neurons.
+        ``|mean of exp(iιφ_m)|`` over the neurons m of a frequency, where φ_m is the phase. It is 1 for equal
+        phases, about ``√(π/(4n))`` for n random ones, and NaN for a frequency without neurons. It is 0 for n
+        evenly spread phases, unless ι is a multiple of n.
     diversity : ndarray of float64, shape (...)
         Effective number of frequencies (the exponential of the entropy of `counts`) divided by K. It is 1 if
         all frequencies have equally many neurons, 1/K if one frequency has all of them, and NaN if no neuron
@@ -53,16 +53,17 @@ class Diversification:
 def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 4)) -> Diversification:
     """Measure how evenly the neurons of a layer are spread over frequencies and phases.
 
-    A network of single-frequency neurons adds correctly if every frequency has neurons, and the phases within
-    each frequency are spread evenly. All terms that are not functions of a + b - c then cancel in the logits.
+    A network of single-frequency neurons adds two tokens a and b correctly if every frequency has neurons
+    whose phases are spread evenly. In the logit of class c, all terms that are not functions of a + b - c
+    then cancel.
 
     Parameters
     ----------
     spectrum : NeuronSpectrum
         Spectrum of one layer, or of many, as `neuron_spectrum` returns it.
     orders : sequence of int, default (1, 2, 3, 4)
-        Multiples of the phase for which the asymmetry is measured, at least 1. For quadratic neurons, 2 and 4
-        matter.
+        Multiples of the phase for which the asymmetry is measured, each at least 1. For quadratic neurons, 2
+        and 4 matter.
 
     Returns
     -------
@@ -140,7 +141,8 @@ def neuron_ablation(
     Raises
     ------
     InputError
-        If shapes do not agree or a value is not finite.
+        If the shapes of `activations`, `W_out`, `labels` and `groups` do not agree, a value is not finite, or
+        a label is not a class.
 
     Examples
     --------

@@ -30,7 +30,7 @@ class RateBin:
     Attributes
     ----------
     low, high : float
-        Ends of the bin.
+        Ends of the bin, which includes `low`; only the last bin includes `high`.
     value : float
         Mean value of the circles in the bin.
     rate : Interval
@@ -44,20 +44,20 @@ class RateBin:
 
 
 def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = None) -> list[RateBin]:
-    """Return the survival rate as a function of an initial value, such as the signal (Ding, Figs. 6 and 7).
+    """Return the survival rate as a function of an initial value (Ding et al. 2024, Figs. 6 and 7).
 
     Parameters
     ----------
     values : array_like of float, any shape
-        Initial value of every circle of every run, finite.
+        Initial value of every circle of every run, such as its signal; finite.
     survived : array_like of bool, the shape of `values`
         Whether each circle survived.
     bins : int, default 8
         Number of bins, at least 1. They hold about equally many circles. There are fewer if many values are
         equal, because equal values are in the same bin.
     groups : array_like, shape (runs,) or that of `values`, optional
-        Groups of circles that are not independent of each other, such as those of runs with the same
-        embedding.
+        Names of groups of circles that are not independent of each other, such as those of runs with the same
+        initial embedding. Without them all circles count as independent.
 
     Returns
     -------
@@ -68,7 +68,8 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     Raises
     ------
     InputError
-        If shapes do not agree, a value is not finite, or `bins` is not a whole number of at least 1.
+        If shapes do not agree, a value is not finite, `survived` is not boolean, there are no circles, or
+        `bins` is not a whole number of at least 1.
 
     Examples
     --------
@@ -157,12 +158,13 @@ def fitness(
     Parameters
     ----------
     signals, gradients : array_like, shape (runs, K), or (n,)
-        Initial signal of each of K circles, and its change over the first recorded steps.
+        Initial signal of each of K circles in each run, and its change over the first recorded steps; or
+        those of n circles.
     survived : array_like of bool, the shape of `signals`
         Whether each circle survived.
     groups : array_like, shape (runs,) or (n,), optional
-        Group of each run, such as the runs that share an initial embedding. Groups are left out as a whole;
-        by default each run is a group.
+        Name of the group of each run or circle, such as the runs that share an initial embedding. Groups are
+        left out as a whole. By default each run is a group; for the shape (n,) groups must be given.
     resamples : int, default 200
         Number of resamples of the groups for the intervals of the odds, at least 1.
     seed : int, default 0
@@ -176,8 +178,8 @@ def fitness(
     Raises
     ------
     InputError
-        If shapes do not agree, if all circles or none survive, if there are fewer than two groups, or if no
-        survivor or no dead circle remains when some groups are left out.
+        If shapes do not agree, if a value is not finite, if all circles or none survive, if there are fewer
+        than two groups, or if no survivor or no dead circle remains when some groups are left out.
 
     Examples
     --------
@@ -232,7 +234,7 @@ def fitness(
 
 
 def _names(groups: Any, circles: Array) -> NDArray[Any]:
-    """Return the group of every circle (n,), from groups of the runs or of the circles."""
+    """Return the name of the group of every circle, (n,), from those of the runs or of the circles."""
     names = np.asarray(groups).ravel()
     if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
         names = np.repeat(names, len(circles) // len(names))
@@ -250,7 +252,7 @@ def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
 
 
 def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
-    """Return the coefficients of a logistic regression with bounds, (2, 3); see `Fitness`."""
+    """Return the coefficients of a logistic regression with their bounds, as `Fitness.odds`."""
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(names == name) for name in np.unique(names)]
     estimate = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y).coef_[0]
@@ -266,25 +268,25 @@ def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int)
 
 
 def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Tabulate the mean number of circles by parameters such as p and weight decay (Ding, Figs. 5, 10, 14).
+    """Tabulate the mean number of circles by parameters of the runs (Ding et al. 2024, Figs. 5, 10, 14).
 
     Parameters
     ----------
     counts : array_like of int, shape (runs,)
         Number of circles that survived in each run.
     parameters : mapping of str to array_like (runs,)
-        Values of each parameter by its name.
+        Values of each parameter by its name, such as the number of tokens and the weight decay.
 
     Returns
     -------
     list of dict
-        One row for each combination of values, sorted. It holds the values by name, and the mean number as
-        ``circles``, an `Interval`.
+        One row for each combination of values that occurs, sorted by these values. It holds the values by
+        name, and the mean number as ``circles``, an `Interval`.
 
     Raises
     ------
     InputError
-        If lengths do not agree.
+        If lengths do not agree, or a number is not finite.
 
     Examples
     --------
@@ -318,9 +320,9 @@ class DecisionError:
     undecided : Interval
         Fraction of the runs that the rule never decides, which continue to the end.
     steps : Interval
-        Mean number of steps taken.
+        Mean step at which a run ends, by the rule or at its last frame.
     saved : float
-        Fraction of all steps that the rule saves.
+        Fraction of the steps of all runs that the rule saves.
     """
 
     wrong: Interval
@@ -338,7 +340,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     steps : array_like of int, shape (frames,)
         Steps of the frames, increasing.
     signals : array_like, shape (runs, frames, K)
-        Signals (norms) of K frequencies in runs of full length.
+        Signals of K frequencies in runs of full length: the norms of their Fourier coefficients.
     rule : StoppingRule, optional
         Rule to test; by default `StoppingRule()`.
 

@@ -22,14 +22,14 @@ class Signals:
     """Fourier signals of one run in a window of steps, which `signals_of` returns.
 
     An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
-    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding et al. §3).
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
-        Step of each frame.
+        Step of each frame of the window.
     values : ndarray of float64, shape (frames, K)
-        Signals ‖F_k‖ of the frequencies k = 1 … K.
+        Signals of the frequencies k = 1 … K.
     survivors : list of int
         Frequencies that survive in the last frame of the whole run.
 
@@ -51,14 +51,14 @@ class Circles:
     """Fourier signals of an ensemble over time, and which circles survive; `circles_of` returns them.
 
     An embedding of p tokens has one signal for each frequency k = 1 … K with K = ⌊p/2⌋: the norm of its
-    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding, Section 3).
+    discrete Fourier coefficient, which is large if the tokens lie on a circle with k turns (Ding et al. §3).
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
-        Step of each frame.
+        Step of each frame of the window.
     signals : ndarray of float64, shape (runs, frames, K)
-        Signals ‖F_k‖ of the frequencies k = 1 … K.
+        Signals of the frequencies k = 1 … K.
     survived : ndarray of bool, shape (runs, K)
         Which circles survive in the last frame of the whole run.
 
@@ -76,12 +76,12 @@ class Circles:
 
     @property
     def initial(self) -> Array:
-        """Signals of the first frame of the window, float64 (runs, K)."""
+        """Signals of all K frequencies in the first frame of the window, float64 (runs, K)."""
         return self.signals[:, 0]
 
     @property
     def final(self) -> Array:
-        """Signals of the last frame of the window, float64 (runs, K)."""
+        """Signals of all K frequencies in the last frame of the window, float64 (runs, K)."""
         return self.signals[:, -1]
 
     @property
@@ -90,15 +90,15 @@ class Circles:
         return self.survived.sum(axis=1)
 
     def gradient(self, at: int = 4) -> Array:
-        """Return the change of the signals per step in the recorded interval that ends at a step.
+        """Return the change of the signals per step, from the frame before a step to the frame at this step.
 
-        This is the initial gradient of a signal, by which Ding et al. predict which circles survive.
+        Early in training it is the initial gradient, from which Ding et al. predict which circles survive.
 
         Parameters
         ----------
         at : int, default 4
-            Step at which the interval ends, at least 1. If it is not recorded, the next recorded step is
-            used; if it is not after the first recorded step, the second one.
+            Step at which the interval ends, at least 1. If the window has no frame at this step, the next
+            frame is used; if that is the first frame of the window, the second frame is used.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class Circles:
         Raises
         ------
         InputError
-            If `at` is less than 1 or beyond the last step.
+            If `at` is less than 1 or beyond the last step of the window.
 
         Examples
         --------
@@ -124,7 +124,7 @@ class Circles:
         return np.asarray(change / (self.steps[place] - self.steps[place - 1]))
 
     def decided(self, rule: StoppingRule | None = None) -> Array:
-        """Return the step at which a rule decides which circles of a run survive.
+        """Return the step at which a rule decides which circles survive, for each run.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Circles:
         Returns
         -------
         ndarray of float64, shape (runs,)
-            Recorded steps; NaN for a run that the rule does not decide.
+            Steps of frames; NaN for a run that the rule does not decide within the window.
 
         Examples
         --------
@@ -171,18 +171,18 @@ def circles_of(
     factor : float, default 2.0
         A circle survives if its final signal exceeds `factor` times the mean over all frequencies.
     threshold : float, optional
-        Signal above which a circle survives, instead of the factor; see `survives`.
+        Signal above which a circle survives; `factor` is then not used. See `survives`.
 
     Returns
     -------
     Circles
-        Steps, signals, and the circles that survive in the final embedding.
+        Steps and signals in the window, and the circles that survive in the last frame of the trajectory.
 
     Raises
     ------
     InputError
-        If the window holds fewer than two frames, an embedding is not finite, or a limit is not greater
-        than 0.
+        If the window holds fewer than two frames, if an embedding from which signals are computed is not
+        finite, or if the limit of survival is not greater than 0.
 
     Examples
     --------
@@ -230,8 +230,7 @@ def signals_of(
     Raises
     ------
     InputError
-        If the window holds fewer than two frames, an embedding is not finite, or a limit is not greater
-        than 0.
+        As for `circles_of`.
 
     Examples
     --------

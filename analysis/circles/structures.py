@@ -13,7 +13,7 @@ from physics.theory.groups import FiniteGroup
 from physics.theory.operations import Operation
 
 PLAIN = ("EffectiveTheory", "ToyAddition")
-MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer")
+MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer", "TwoLayer")
 """Models and systems that learn plain addition, and those that add modulo their number of tokens."""
 UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
 """Models and systems without sums of pairs, for which circles and grids have no meaning."""
@@ -26,13 +26,13 @@ class Structures:
     Attributes
     ----------
     circle : ndarray of bool, shape (runs,)
-        Which embeddings are circles.
+        Which embeddings are circles; see `physics.is_circle`.
     imperfections : ndarray of int64, shape (runs,)
-        Number of grid imperfections of every embedding, circles included.
+        Number of grid imperfections of every embedding, circles included; see `physics.grid_imperfections`.
     circles : Interval
         Fraction of circles, with Wilson's 95 % interval.
     grid_imperfections : Interval
-        Mean number over the runs that are not circles, with its 95 % interval.
+        Mean number of imperfections over the runs that are not circles, with its 95 % interval.
 
     Examples
     --------
@@ -88,24 +88,9 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
 
 
 def structures_by(operation: Operation, final: Any) -> Structures:
-    """Return which embeddings are circles, and their imperfections for the classes of an operation.
+    """Return the `structures` of embeddings (runs, tokens, dim) for the classes of a commuting operation.
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation whose classes of pairs are counted; it must commute.
-    final : array_like of float, shape (runs, tokens, dim)
-        Embeddings.
-
-    Returns
-    -------
-    Structures
-        Values of each run, and their averages, as `structures` returns them.
-
-    Raises
-    ------
-    InputError
-        If the embeddings are invalid, or the operation does not commute.
+    An `InputError` refuses invalid embeddings, and an operation that does not commute.
     """
     return structures(final, **class_options(operation))
 
@@ -113,17 +98,7 @@ def structures_by(operation: Operation, final: Any) -> Structures:
 def class_options(operation: Operation) -> dict[str, Any]:
     """Return the options of `physics.grid_imperfections` for the classes of an operation.
 
-    Plain addition is treated as addition modulo a number that exceeds every sum.
-
-    Parameters
-    ----------
-    operation : Operation
-        Operation whose classes of pairs are counted.
-
-    Returns
-    -------
-    dict of str to object
-        Either a "group" or a "modulus".
+    They are either a "group" or a "modulus". Plain addition has a modulus that exceeds every sum.
     """
     if operation.group is not None:
         return {"group": operation.group}
@@ -131,18 +106,7 @@ def class_options(operation: Operation) -> dict[str, Any]:
 
 
 def class_names(operation: Operation) -> str:
-    """Describe the classes of pairs of an operation in words, for tables and figures.
-
-    Parameters
-    ----------
-    operation : Operation
-        Operation whose classes are described.
-
-    Returns
-    -------
-    str
-        "i + j", "i + j mod 17" or "products in S_3", for example.
-    """
+    """Return the classes of an operation in words, such as "i + j", "i + j mod 17" or "products in S_3"."""
     if operation.group is not None:
         return f"products in {operation.group.name}"
     return "i + j" if operation.modulus is None else f"i + j mod {operation.modulus}"
@@ -151,24 +115,9 @@ def class_names(operation: Operation) -> str:
 def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation | None:
     """Return the operation that the parameters of a trajectory record, or None if they record none.
 
-    Parameters
-    ----------
-    parameters : mapping
-        Parameters of a trajectory. The entries ``modulus`` and ``group`` of the system, of the model, or of
-        the trajectory itself, as users of `nets.Recorder` give them, tell the operation. Without them it
-        follows from the type of the system or the model.
-    tokens : int
-        Number of tokens, which is the modulus of the systems and models of the papers.
-
-    Returns
-    -------
-    Operation or None
-        None if there is neither an entry nor a type that tells an operation.
-
-    Raises
-    ------
-    InputError
-        If the group has no Cayley table of a finite group, or the modulus is not allowed.
+    It is told by the entries ``modulus`` and ``group`` of the system, of the model, or of the trajectory
+    itself, as users of `nets.Recorder` give them. Without such entries it follows from the type of the system
+    or model, some of which add modulo the number of `tokens`. An `InputError` refuses an invalid entry.
     """
     system, model = parameters.get("system") or {}, parameters.get("model") or {}
     own = {name: parameters[name] for name in ("modulus", "group") if name in parameters}

@@ -1,7 +1,7 @@
 """Which circles survive, and when this is decided (Ding et al. 2024, Section 3).
 
-A circle survives if its final signal exceeds twice the mean of all signals: `survives`. A `StoppingRule` says
-when the survivors can be known during a training.
+By default a circle survives if its final signal exceeds twice the mean of all signals: `survives`. A
+`StoppingRule` decides during a training which circles will survive.
 """
 
 from dataclasses import dataclass
@@ -24,24 +24,24 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     Parameters
     ----------
     signals : array_like of float, shape (..., K)
-        Final signals (norms) of the frequencies 1 … K.
+        Final signals of K frequencies: the norms of their Fourier coefficients.
     factor : float, default 2.0
-        A circle survives if its signal exceeds `factor` times the mean signal, which is the rule of the
-        paper; greater than 0.
+        A circle survives if its signal exceeds `factor` times the mean over the K frequencies, which is the
+        rule of the paper; greater than 0.
     threshold : float, optional
-        Signal above which a circle survives, instead of the factor; greater than 0. The paper takes 10 for
-        its study of gradients.
+        Signal above which a circle survives, greater than 0; `factor` is then not used. The paper takes 10
+        for its study of gradients.
 
     Returns
     -------
     ndarray of bool, the shape of `signals`
-        Whether each frequency survives. A signal of NaN does not survive, nor does any other signal next to
-        it by the rule of the mean.
+        Whether each frequency survives. A signal of NaN does not survive. By the rule of the mean, no other
+        signal of the same embedding survives either.
 
     Raises
     ------
     InputError
-        If a limit is not a finite number greater than 0.
+        If the limit that is used is not a finite number greater than 0.
 
     Examples
     --------
@@ -63,11 +63,12 @@ def surviving_frequencies(
     Parameters
     ----------
     E : array_like, shape (p, d)
-        One finite final embedding; for several, use `survives` on their signals.
+        One finite final embedding of p tokens, at least 3, in d dimensions. For several, use `survives` on
+        their signals.
     factor : float, default 2.0
         A circle survives if its signal exceeds `factor` times the mean signal; greater than 0.
     threshold : float, optional
-        Signal above which a circle survives, instead of the factor; greater than 0.
+        Signal above which a circle survives, greater than 0; `factor` is then not used.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def surviving_frequencies(
     Raises
     ------
     InputError
-        If `E` is not a single finite embedding, or a limit is not greater than 0.
+        If `E` is not a single finite embedding, or the limit that is used is not greater than 0.
 
     Examples
     --------
@@ -121,17 +122,18 @@ def agreement(first: Any, second: Any) -> float:
 class StoppingRule:
     """A rule that decides when the survivors of a run are known, so that training may stop.
 
-    A run is decided at a recorded step if two things hold over the last `hold` steps. The set of survivors,
-    by the rule of `factor` times the mean signal, has been the same and not empty; and no signal has come
-    closer to that limit than the fraction `margin` of it. A callback of a training run may call `decided` at
-    each record, and `decision_error` measures how often a rule is wrong.
+    A circle survives if its signal exceeds the limit, which is `factor` times the mean signal. A run is
+    decided at a recorded step if two things hold at all records of the last `hold` steps. The set of
+    survivors is the same and not empty; and each signal differs from the limit by more than the fraction
+    `margin` of it. A callback of a training may call `decided` at each record, and `decision_error` measures
+    how often a rule is wrong.
 
     Parameters
     ----------
     factor : float, default 2.0
         A circle survives if its signal exceeds `factor` times the mean signal; greater than 0.
     margin : float, default 0.1
-        Smallest distance of a signal from the limit, as a fraction of it; at least 0 and less than 1.
+        Distance from the limit that each signal must exceed, as a fraction of it; at least 0 and less than 1.
     hold : int, default 200
         Number of steps for which both conditions must hold, at least 0.
 
@@ -142,9 +144,9 @@ class StoppingRule:
 
     Notes
     -----
-    A decision may turn out wrong later. For eight networks (p = 59, d = 128) trained for 6000 steps, the
-    default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of 232 circles
-    have died nevertheless, one of them from a signal well above the limit.
+    A decision may turn out wrong later. For eight networks with 59 tokens in 128 dimensions, trained for 6000
+    steps, the default decides at step 1200 on average, and is right up to step 2000. By step 6000, four of
+    the 232 circles have died nevertheless, one of them from a signal well above the limit.
 
     Examples
     --------
@@ -172,13 +174,13 @@ class StoppingRule:
         steps : array_like of int, shape (frames,)
             Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Signals (norms) of K frequencies at these steps.
+            Signals of K frequencies at these steps: the norms of their Fourier coefficients.
 
         Returns
         -------
         bool
-            Whether both conditions hold at every recorded step of the last `hold` steps, and at the last one
-            recorded before them; False if fewer than `hold` steps are recorded.
+            Whether both conditions hold at every record of the last `hold` steps, and at the last record
+            before them. It is False if the records span fewer than `hold` steps, or if there are none.
 
         Examples
         --------
@@ -201,12 +203,19 @@ class StoppingRule:
         steps : array_like of int, shape (frames,)
             Recorded steps, increasing.
         signals : array_like, shape (frames, K)
-            Signals (norms) of K frequencies at these steps.
+            Signals of K frequencies at these steps: the norms of their Fourier coefficients.
 
         Returns
         -------
         int or None
-            The step; None if the survivors are never decided.
+            First step at which `decided` would return True; None if there is none.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> rule = analysis.StoppingRule(hold=10)
+        >>> rule.first([0, 10, 20], [[1, 1, 1], [9, 1, 1], [9, 1, 1]])
+        20
         """
         clock, x = np.asarray(steps), np.asarray(signals, np.float64)
         clear, alive = self._clear(x), self._alive(x)
@@ -225,7 +234,7 @@ class StoppingRule:
         return survives(x, factor=self.factor)
 
     def _clear(self, x: Array) -> Booleans:
-        """Return the frames in which some signal survives and none is near the limit."""
+        """Return, as bool (frames,), in which frames some signal survives and none is near the limit."""
         limit = self.factor * x.mean(axis=-1, keepdims=True)
         return np.asarray(
             (np.abs(x - limit) > self.margin * limit).all(axis=-1) & self._alive(x).any(axis=-1)

@@ -42,12 +42,12 @@ class Comparison:
         compare it with.
     distributions : mapping of str to Difference
         Differences in circles, grid imperfections, quality, effective dimension, surviving circles, and the
-        final values of every scalar observable that both have.
+        final values of the scalar observables that both have, such as losses.
     motion : Motion or None
         Error over time, at times that correspond to each other.
     onsets : mapping of str to OnsetDifference
-        Times at which thresholds are reached, in units of the second ensemble. Those of the first are
-        converted by the scale of `motion`.
+        Times at which thresholds are reached, in units of the second ensemble. If there is a `motion`, its
+        scale converts the times of the first.
     accuracy : Calibration or None
         Predicted against measured accuracy.
     notes : tuple of str
@@ -79,13 +79,20 @@ class Comparison:
     notes: tuple[str, ...]
 
     def table(self) -> list[dict[str, Any]]:
-        """Return every estimate as a row of a table.
+        """Return the estimates of distributions, motion, onsets and accuracy as rows of a table.
 
         Returns
         -------
         list of dict
             Each row has the columns part, quantity, statistic, estimate, low, high, count, p_value,
-            adjusted_p_value and test. Missing p-values are NaN.
+            adjusted_p_value and test. Missing p-values are NaN, and the name of a missing test is empty.
+
+        Examples
+        --------
+        >>> import analysis, numpy as np
+        >>> rows = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))).table()
+        >>> [row["statistic"] for row in rows if row["quantity"] == "circles"]
+        ['simulated', 'trained', 'difference', "Cohen's h"]
         """
         rows: list[dict[str, Any]] = []
 
@@ -126,12 +133,13 @@ class Comparison:
         return sum(math.isfinite(one.p_value) for one in tests)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all results, except large matrices, in a form that JSON can hold.
+        """Return all results, except the matrices of `shapes`, in a form that JSON can hold.
 
         Returns
         -------
         dict
-            Values by name, nested as in this object. NaN becomes None, and infinity "inf" or "-inf".
+            Values by name, nested as in this object. NaN becomes None, and infinity "inf" or "-inf". Of the
+            symmetry, its name and its number of relabelings are kept.
         """
         found = _plain(self)
         if self.shapes is not None:
@@ -148,6 +156,13 @@ class Comparison:
         -------
         str
             JSON text, indented.
+
+        Examples
+        --------
+        >>> import analysis, json, numpy as np
+        >>> found = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2)))
+        >>> json.loads(found.to_json())["runs"]
+        [5, 5]
         """
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
@@ -178,15 +193,15 @@ def compare(
     names : pair of str, default ("simulated", "trained")
         Names of the ensembles in results and messages.
     align : str, default "auto"
-        How times of the two are matched. "scaling" uses the factor with the least error, and is the default
-        for paired runs. "ends" uses the factor with which both end together, and is the default otherwise.
-        "none" leaves times as they are. The name of an observable or measure that both have, such as
-        "quality", matches times of equal progress.
+        How times of the two are matched. "scaling" multiplies times by the factor with the least error, and
+        is the default for paired runs, which it needs. "ends" uses the factor with which both end together,
+        and is the default otherwise. "none" leaves times as they are. The name of an observable or measure
+        that both have, such as "quality", matches times of equal progress.
     paired : bool, optional
         Whether run k of one belongs to run k of the other; by default, whether they start from the same
-        shapes. Otherwise each trained run is compared with the simulated run whose final shape is nearest.
-        The level of chance is then measured by comparing each simulated run with the nearest other simulated
-        run.
+        shapes. Runs that are not paired are matched by their ends: each trained run is compared with the
+        simulated run whose final shape is nearest. The level of chance is then measured by comparing each
+        simulated run with the nearest other simulated run.
     symmetry : Symmetry, optional
         Relabelings of the tokens that do not change the problem. By default they are those that both problems
         allow and that map a fixed training set onto itself. In many dimensions, where the search would take
@@ -196,13 +211,13 @@ def compare(
         number of tokens.
     states : bool, optional
         Whether positions are compared as coordinates, without rotation. By default this is the case if one
-        ensemble is an affine flow.
+        ensemble is a `physics.AffineFlow`.
     delta : float, default 0.01
         Tolerance of the representation quality, greater than 0.
     thresholds : mapping of str to float, optional
-        Thresholds of observables or measures. The onset is the first frame at or above the threshold, by
-        default 0.95 for "quality" and 0.9 for accuracies. If both ensembles recorded ``steps_to_<name>``,
-        that is used instead.
+        Thresholds of observables or measures. The onset is the first frame at or above the threshold. By
+        default the thresholds are 0.95 for "quality" and 0.9 for accuracies, if both ensembles have them. If
+        both recorded ``steps_to_<name>``, that is used instead.
     accuracies : pair of array_like (runs,), optional
         Predicted and measured accuracy of each trained run. By default they are the observables
         "predicted_accuracy" and "accuracy" or "validation_accuracy".

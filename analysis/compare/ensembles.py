@@ -26,7 +26,7 @@ PLANAR = 4
 
 
 def _quality(E: Array, operation: Operation, delta: float) -> Array:
-    """Return the representation quality (…); NaN if an axis of the embedding does not vary."""
+    """Return the representation quality (…); NaN if a coordinate does not vary, or factors do not commute."""
     states = E.reshape(-1, *E.shape[-2:])
     found = np.full(len(states), np.nan)
     varied = (np.ptp(states, axis=1) > 0).all(axis=1)
@@ -105,8 +105,8 @@ class EnsembleOf:
         object.__setattr__(self, "parts", several)
         if not self.sound.any():
             raise InputError(
-                f"the final state of {self.name} must be finite in at least one run, got NaN or infinite "
-                f"values in all {len(self.sound)}"
+                f"the first and last frames of {self.name} must be finite in at least one run, got NaN or "
+                f"infinite values in all {len(self.sound)}"
             )
 
     @cached_property
@@ -175,20 +175,10 @@ class EnsembleOf:
         return values[self.sound].astype(np.float64)
 
     def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Return a measure or an observable of some runs over time.
+        """Return a measure or an observable of some runs that count, with its times since the first frame.
 
-        Parameters
-        ----------
-        name : str
-            One of `MEASURES`, or a scalar observable that all parts hold.
-        runs : ndarray of int64, shape (n,)
-            Indices of the runs among those that count.
-
-        Returns
-        -------
-        tuple of ndarray of float64, or None
-            Values (n, frames) and times (frames,) since the first frame. None if the parts measured the
-            quantity at different times, or only once.
+        `runs` (n,) are their indices. The values are (n, frames) and the times (frames,), both float64. The
+        result is None if the parts measured the quantity at different times, or only once.
         """
         clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
@@ -203,22 +193,9 @@ class EnsembleOf:
     ) -> Onsets | None:
         """Return when a quantity is first at or above a limit in each run that counts.
 
-        Parameters
-        ----------
-        name : str
-            One of `MEASURES`, or a scalar observable that all parts hold.
-        limit : float
-            Value that the quantity must reach.
-        falling : bool, default False
-            Whether the quantity must be at or below the limit instead.
-        lasting : bool, default False
-            Whether it must stay there in all later frames.
-
-        Returns
-        -------
-        Onsets or None
-            Times since the first frame, by the clock of each part. A run that does not reach the limit is
-            censored at its end, or at the time at which it was stopped. None if a part measured it only once.
+        If `falling`, it must be at or below the limit, and if `lasting`, it must stay there in all later
+        frames. Times begin at the first frame of each part. A run that does not reach the limit is censored
+        at its end, or at the time at which it was stopped. None if a part measured the quantity only once.
         """
         sign = -1.0 if falling else 1.0
         found = []

@@ -132,7 +132,14 @@ class Motion:
         Returns
         -------
         bool
-            Whether τ is within 5 % of an end of the range.
+            Whether τ is within 5 % of an end of the range, or beyond it.
+
+        Examples
+        --------
+        >>> import analysis, numpy as np
+        >>> motion = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))).motion
+        >>> motion.at_edge(motion.scale.estimate)
+        False
         """
         place = np.log(self.scale.estimate / ratio)
         return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
@@ -172,37 +179,10 @@ def compare_motion(
 ) -> Motion:
     """Match the times of pairs of runs, and measure the distance of the pairs over time.
 
-    Parameters
-    ----------
-    first, second : Paths
-        Row k of each belongs to pair k.
-    pairs : ndarray of int64, shape (n, 2)
-        Runs of the pairs, which the result keeps.
-    symmetry : Symmetry
-        Relabelings of the tokens to search.
-    paired : bool
-        Whether run k of one ensemble belongs to run k of the other. The start then does not count in means.
-    align : str
-        "scaling" takes the factor τ with the least mean error, "ends" the factor with which both end
-        together, and "none" leaves times as they are. Any other word names the observable in `progress`.
-    progress : pair of ndarray of float64, optional
-        An observable of each ensemble (runs, frames). Frames of equal progress are compared, pair by pair if
-        runs are paired, and otherwise by the means over the runs.
-    states : bool, default False
-        Whether to compare coordinates without rotation, scaling or relabeling.
-    chosen : Chosen, optional
-        How partners were chosen, if it was by their ends. The level of chance is then measured by the same
-        choice.
-
-    Returns
-    -------
-    Motion
-        Corresponding times, and the error over time.
-
-    Raises
-    ------
-    InputError
-        If the observable in `progress` takes no common values in the two ensembles.
+    Row k of `first` and of `second` belongs to pair k, and `pairs` (n, 2) are the numbers of the runs. The
+    arguments `align` and `states` are as in `compare`; if `align` names an observable, `progress` holds its
+    values (runs, frames) in both ensembles. `chosen` tells how partners were chosen, if it was by their ends.
+    An `InputError` refuses a `progress` without common values.
     """
     many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))
@@ -298,19 +278,9 @@ class _Beside:
 
 
 def relative_error(a: Array, b: Array) -> Array:
-    """Return the squared distance of states relative to the variance of the second, which is 1 - R².
+    """Return 1 - R² (...) of predicted states `a` for true states `b`, (..., N, D) each.
 
-    Parameters
-    ----------
-    a : ndarray of float64, shape (..., N, D)
-        Predicted states.
-    b : ndarray of float64, shape (..., N, D)
-        True states.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-        NaN where all points of `b` coincide.
+    It is the squared distance relative to the variance of `b`, and NaN where all points of `b` coincide.
     """
     spread = np.sum((b - b.mean(axis=-2, keepdims=True)) ** 2, axis=(-2, -1))
     missed = np.sum((a - b) ** 2, axis=(-2, -1))
@@ -357,21 +327,10 @@ def _spread(times: Array) -> Array:
 
 
 def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
-    """Return the best of some time factors, with its interval by resampling pairs.
+    """Return the time factor with the least mean error, with its interval by resampling pairs.
 
-    Parameters
-    ----------
-    beside : _Beside
-        Pairs of runs.
-    times : ndarray of float64, shape (frames,)
-        Times of the second ensemble at which both are compared.
-    logarithms : ndarray of float64, shape (n,)
-        Logarithms of the factors τ to try.
-
-    Returns
-    -------
-    Interval
-        Factor of the least mean error; NaN if no pair can be compared at all factors.
+    The factors to try are given by their `logarithms` (n,). Both ensembles are compared at the `times`
+    (frames,) of the second. The result is NaN if no pair can be compared at all factors.
     """
     errors = np.stack(
         [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],

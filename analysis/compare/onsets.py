@@ -55,6 +55,12 @@ class Onsets:
         -------
         Onsets
             Onsets with the new times.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.onsets([[0.1, 0.9]], [0, 10], 0.5).scaled(0.5).times.tolist()
+        [5.0]
         """
         return Onsets(self.times * factor, self.reached)
 
@@ -126,6 +132,13 @@ class Onsets:
         The band is Greenwood's on the scale of log(-log), which is undefined once all runs have reached the
         threshold. There the lower bound is 0. The upper bound is the smaller of the previous one and the
         exact bound for no survivor among the remaining runs.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> times, fraction, *_ = analysis.onsets([[0, 1, 1], [0, 0, 1], [0, 0, 0]], [0, 10, 20], 1).curve()
+        >>> times.tolist(), fraction.round(2).tolist()
+        ([0.0, 10.0, 20.0], [1.0, 0.67, 0.33])
         """
         found: Any = stats.ecdf(
             stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
@@ -153,13 +166,15 @@ class OnsetDifference:
     first, second : Onsets
         Onsets of both ensembles, in the same unit of time.
     p_value : float
-        Two-sided p-value of the log-rank test that both reach it at the same times; NaN if no run reaches it.
+        Two-sided p-value of the log-rank test that both ensembles reach the threshold at the same times; NaN
+        if no run reaches it.
     ratio : Interval
         Ratio of the onset time of the second ensemble to the onset time of the first. Runs that never reach
-        the threshold count as censored. A bound is infinite or 0 if the data do not limit it.
+        the threshold count as censored. A bound is infinite or 0 if the data do not limit it. All are NaN if
+        no run of one ensemble reaches the threshold.
     paired_ratio : Interval
-        Geometric mean of second over first over the pairs of runs that both reach it; NaN if runs are not
-        paired.
+        Geometric mean of the ratio, second over first, over the pairs of runs that both reach the threshold;
+        NaN if there are no such pairs.
     adjusted_p_value : float
         p-value after Holm's correction for all tests of a comparison; NaN outside of a comparison.
 
@@ -268,7 +283,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     Raises
     ------
     InputError
-        If shapes do not agree.
+        If shapes do not agree, or there is no run or no frame.
 
     Examples
     --------
@@ -293,19 +308,9 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
 def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
     """Return the log-rank statistic of two ensembles, which is positive if the first is earlier.
 
-    Parameters
-    ----------
-    first, second : Onsets
-        Onsets of both ensembles, in the same unit of time.
-    scale : float, default 1.0
-        Factor by which the times of the first are multiplied, greater than 0.
-
-    Returns
-    -------
-    float
-        Standard normal for equal distributions; NaN if no onset occurred. It equals that of
-        `scipy.stats.logrank` and takes a thirteenth of the time, which matters because a ratio needs hundreds
-        of them.
+    The times of the first are multiplied by `scale`. The statistic is standard normal for equal
+    distributions, and NaN if no onset occurred. It equals that of `scipy.stats.logrank` and takes a
+    thirteenth of the time, which matters because a ratio needs hundreds of them.
     """
     x, y = first.scaled(scale).times, second.times
     events = np.unique(np.concatenate([x[first.reached], y[second.reached]]))
@@ -320,18 +325,8 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
 def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (1.0, 1.0)) -> Interval:
     """Return the ratio of onset times, second over first, by inverting the log-rank test.
 
-    Parameters
-    ----------
-    first, second : Onsets
-        Onsets of both ensembles, in the same unit of time.
-    clock : pair of float, default (1.0, 1.0)
-        95 % interval of the factor that converted the times of the first, as in `compare_onsets`.
-
-    Returns
-    -------
-    Interval
-        Ratio with its 95 % interval; an end is 0 or infinite if the data do not limit it. It is NaN if no run
-        of one ensemble reaches the threshold, and a single run has no interval.
+    The arguments are as in `compare_onsets`, and the result is `OnsetDifference.ratio`. It has no interval if
+    an ensemble is a single run.
     """
     count = len(first.times) + len(second.times)
     least = _half_of_the_least(first, second)

@@ -15,17 +15,9 @@ RESAMPLES = 500
 
 
 def monotone(values: Array) -> Array:
-    """Return the nearest monotone curve, in the sense of least squares.
+    """Return the nearest monotone curve to values (frames,), in the sense of least squares.
 
-    Parameters
-    ----------
-    values : ndarray of float64, shape (frames,)
-        Curve to approximate.
-
-    Returns
-    -------
-    ndarray of float64, shape (frames,)
-        A curve that rises if the last value is at least the first one, and falls otherwise.
+    It rises if the last value is at least the first one, and falls otherwise.
     """
     rising = bool(values[-1] >= values[0])
     return np.asarray(isotonic_regression(values, increasing=rising).x)
@@ -37,7 +29,7 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     Parameters
     ----------
     first : ndarray of float64, shape (m,)
-        First curve, at `first_times`; both curves are made monotone.
+        First curve, at `first_times`. Both curves are first made monotone.
     second : ndarray of float64, shape (n,)
         Second curve, at `times`.
     first_times, times : ndarray of float64, shapes (m,) and (n,)
@@ -46,9 +38,9 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     Returns
     -------
     ndarray of float64, shape (n,)
-        Times of the first curve. While both stay at one level, equal fractions of their stays correspond. A
-        time is NaN where the first curve never has the value, and all are if a curve is constant or they have
-        opposite directions.
+        Times of the first curve. While both curves stay at one level, equal fractions of their stays
+        correspond. A time is NaN where the first curve never has the value. All are NaN if a curve is
+        constant or if one rises and the other falls.
     """
     a, b = monotone(first), monotone(second)
     if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
@@ -121,18 +113,7 @@ def by_progress(
 
 
 def frame_mean(errors: Array) -> Array:
-    """Return the mean of errors over those frames that have a counterpart.
-
-    Parameters
-    ----------
-    errors : ndarray of float64, shape (..., frames)
-        Errors; NaN for a frame without a counterpart.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-        Mean; NaN if no frame has a counterpart.
-    """
+    """Return the mean (...) of those errors (..., frames) that are finite; NaN if none is."""
     sound = np.isfinite(errors)
     count = sound.sum(axis=-1)
     total = np.where(sound, errors, 0).sum(axis=-1)

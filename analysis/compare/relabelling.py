@@ -27,11 +27,11 @@ def procrustes_disparity(
     Parameters
     ----------
     first : array_like, shape (m, N, D)
-        Shapes of the first ensemble, each of N tokens.
+        The m shapes of the first ensemble, each of N tokens in D dimensions.
     second : array_like, shape (n, N, D')
-        Shapes of the second ensemble. Shapes with fewer dimensions are padded with zeros.
+        The n shapes of the second ensemble. Shapes with fewer dimensions are padded with zeros.
     symmetry : Symmetry, optional
-        Relabelings to try; by default ``affine_maps(N)``, those of addition mod N.
+        Relabelings to try; by default ``affine_maps(N)``, those of addition modulo N.
 
     Returns
     -------
@@ -44,13 +44,14 @@ def procrustes_disparity(
     Raises
     ------
     InputError
-        If shapes do not agree, or the tokens of one coincide.
+        If shapes or `symmetry` differ in the number of tokens, if a value is not finite, or if all tokens of
+        a shape coincide.
 
     Notes
     -----
-    The overlaps ``Σ_i a[u i + c] b[i]`` for all c are a circular correlation, which is a product in Fourier
-    space. The best rotation attains the sum of the singular values of an overlap. In the plane these have a
-    closed form.
+    For shapes a and b and the relabelings i → u i + c, the overlaps ``Σ_i a[u i + c] b[i]`` for all c are a
+    circular correlation, which is a product in Fourier space. The best rotation attains the sum of the
+    singular values of an overlap. In the plane these have a closed form.
 
     Examples
     --------
@@ -108,17 +109,9 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
 
 
 def disparity(a: Array, b: Array) -> Array:
-    """Return the Procrustes disparity of standard shapes without relabeling.
+    """Return the Procrustes disparity (...) of shapes (..., N, D) from `standard_pair`, without relabeling.
 
-    Parameters
-    ----------
-    a, b : ndarray of float64, shape (..., N, D)
-        Shapes as `standard_pair` returns them.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-        From 0 to 1; NaN where a shape holds NaN.
+    It is from 0 to 1, and NaN where a shape holds NaN.
     """
     sound = np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1))
     overlap = np.swapaxes(np.nan_to_num(a), -1, -2) @ np.nan_to_num(b)
@@ -155,22 +148,9 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Return two sets of shapes that are centered, of unit norm, and padded with zeros to one dimension.
+    """Return two sets of shapes (..., N, D), centered, of unit norm, and padded with zeros to the larger D.
 
-    Parameters
-    ----------
-    first, second : array_like, shape (..., N, D)
-        Shapes with the same number of tokens N; D may differ.
-
-    Returns
-    -------
-    tuple of ndarray of float64
-        Both sets, with the larger D.
-
-    Raises
-    ------
-    InputError
-        If the numbers of tokens differ, or all tokens of a shape coincide.
+    An `InputError` refuses different numbers of tokens N, and a shape whose tokens all coincide.
     """
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
@@ -188,19 +168,9 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
 
 def standard(shapes: Array, dim: int) -> Array:
-    """Center shapes, scale them to unit norm, and pad them with zeros.
+    """Center shapes (..., N, D), scale them to unit norm, and pad them with zeros to `dim` dimensions.
 
-    Parameters
-    ----------
-    shapes : ndarray of float64, shape (..., N, D)
-        Shapes.
-    dim : int
-        Number of axes of the result, at least D.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., N, dim)
-        A shape whose tokens all coincide becomes NaN.
+    A shape whose tokens all coincide becomes NaN.
     """
     array = shapes - shapes.mean(axis=-2, keepdims=True)
     norm = np.sqrt(np.sum(array**2, axis=(-2, -1), keepdims=True))

@@ -27,10 +27,10 @@ class Symmetry:
     name : str
         Name in tables.
     permutations : ndarray of int64, shape (n, tokens)
-        Relabeling g sends token i to ``permutations[g, i]``; the identity is among them.
+        Relabeling g sends token i to ``permutations[g, i]``; the identity is among the relabelings.
     affine : bool, default False
-        Whether all have the form i → u i + c (mod tokens), in the order of (u, c). A Fourier transform then
-        gives the overlaps for all c at once.
+        Whether these are all maps i → u i + c (mod tokens) with a unit u, in the order of (u, c); see
+        `affine_maps`. A Fourier transform then gives the overlaps of two shapes for all c at once.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def affine_maps(tokens: int) -> Symmetry:
     Returns
     -------
     Symmetry
-        All such maps, for the argument `symmetry` of `compare`. A prime p has p (p - 1) of them.
+        All such maps, for the argument `symmetry` of `compare`. A prime number p of tokens has p (p - 1).
 
     Raises
     ------
@@ -127,10 +127,11 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     ----------
     theory : Operation, EffectiveTheory or FiniteGroup
         Problem that is learned. For a group the relabelings are the maps ``i → z α(i)`` with an automorphism
-        α and z in the center, which are the bijections f with ``f(i)·f(j)`` a function of ``i·j``. Addition
-        mod p is the cyclic group. Plain addition only allows the reversal ``i → p - 1 - i``.
+        α and an element z of the center. They are the bijections f for which ``f(i)·f(j)`` is a function of
+        ``i·j``. Addition modulo the number of tokens p is the cyclic group. Addition without a modulus, or
+        with one that no sum reaches, only allows the reversal ``i → p - 1 - i`` and the identity.
     pairs : array_like of int, shape (n, 2), optional
-        Training set, which relabelings must map onto itself.
+        Training set, which relabelings must map onto itself; by default all pairs.
 
     Returns
     -------
@@ -140,8 +141,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     Raises
     ------
     InputError
-        If `theory` is none of these, `pairs` is not a training set, or the problem has more than 2^20
-        relabelings. Also if it adds modulo a number that some sums exceed, other than the number of tokens.
+        If `theory` is of another type, `pairs` is not a training set, or the problem has more than 2^20
+        relabelings. Also if it adds modulo a number that some sums reach, other than the number of tokens.
 
     Examples
     --------
@@ -210,22 +211,7 @@ def automorphisms(group: Any) -> Permutations:
 
 
 def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetry:
-    """Return the relabelings that map a training set onto itself.
-
-    Parameters
-    ----------
-    symmetry : Symmetry
-        Relabelings of the operation.
-    operation : Operation
-        Operation whose samples are trained on.
-    pairs : array_like of int, shape (n, 2)
-        Training set.
-
-    Returns
-    -------
-    Symmetry
-        These relabelings, or `symmetry` itself if all samples are trained.
-    """
+    """Return the relabelings of an operation that map the training set `pairs` (n, 2) onto itself."""
     mask = operation.mask(pairs)
     if mask.all():
         return symmetry

@@ -32,16 +32,18 @@ class Recipe:
     law : {"linear", "mean-field", "lotka-volterra"}, default "linear"
         Law: the linear ODE of Ding et al., `MeanFieldRegressor`, or `lotka_volterra`.
     penalty : {"lasso", "elastic-net", None}, default "lasso"
-        Penalty of the linear and the quadratic law; None for least squares.
+        Penalty of the linear law and of Lotka-Volterra; None for least squares. The mean-field law has no
+        penalty, so it uses neither this nor the next three parameters.
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1. The mean-field law,
-        which has no penalty, ignores it and accepts 0.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1. With the mean-field law it
+        may also be 0.
     max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target.
+        Largest number of sweeps of coordinate descent for each component, at least 1.
     kind : {"increment", "generator"}, default "increment"
-        Whether to fit the change per step, `x_{n+1} - x_n = f(x_n)`, or the rate of change, `dx/dt = f(x)`.
+        Whether the law f gives the change per step, `x_{n+1} - x_n = f(x_n)`, or the rate of change,
+        `dx/dt = f(x)`.
 
     Raises
     ------
@@ -90,13 +92,13 @@ class Recipe:
         Parameters
         ----------
         signals, times : array_like of float
-            Signals (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+            Signals (runs, frames, K) of K frequencies and their times (frames,), by default 0, 1, 2, …; see
             `fit_trajectories` for all accepted forms.
 
         Returns
         -------
         Law
-            Fitted law; it is an `ODEFit` if it is linear.
+            Fitted law: an `ODEFit` if it is linear, and otherwise a `RegressorLaw`.
 
         Raises
         ------
@@ -150,7 +152,8 @@ class Recipe:
         seed : int, default 0
             Seed of the resamples.
         **window
-            Steps `first` (default 0) and `last` (default 1000) of the fit, as in `fit_batch`.
+            Steps `first` (default 0) and `last` (default 1000) of the fit, as in `fit_batch`. They do not
+            apply to `Signals`.
 
         Returns
         -------
@@ -208,8 +211,8 @@ def fit_batch(
     Raises
     ------
     InputError
-        If the data cannot be fitted (see `fit_trajectories`), a signal is not finite, or the trajectories
-        differ in the number of tokens.
+        If the batch is empty, a signal is not finite, the runs differ in the number of frequencies, or the
+        signals cannot be fitted (see `fit_trajectories`).
 
     Examples
     --------
@@ -227,27 +230,10 @@ def fit_batch(
 
 
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
-    """Return the signals of all runs of a batch between two steps.
+    """Return the signals of all runs of a batch, one `Signals` for each; the arguments are as in `fit_batch`.
 
-    Parameters
-    ----------
-    batch : Trajectory, Signals, or sequence of these
-        Runs, as `fit_batch` takes them.
-    first : int, default 0
-        First step, for trajectories.
-    last : int or None, default 1000
-        Last step, for trajectories; None stands for the last frame.
-
-    Returns
-    -------
-    list of Signals
-        One for each run.
-
-    Raises
-    ------
-    InputError
-        If the batch is empty or holds something else, or runs differ in the number of frequencies, or are not
-        finite.
+    An `InputError` refuses an empty batch, an entry of another type, runs that differ in the number of
+    frequencies, and signals that are not finite.
     """
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:

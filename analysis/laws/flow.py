@@ -1,7 +1,8 @@
 """Affine laws: solution, rollout, conversion, fixed points, stability, and interactions of components.
 
-Two objects are distinguished. The **increment map** is `x_{n+1} = x_n + A x_n + b`, the **generator** is
-`dx/dt = A x + b`. They agree only to first order in the step; `to_increment` and `to_generator` convert them.
+Two kinds of law are distinguished: the **increment map** `x_{n+1} = x_n + A x_n + b`, and the **generator**
+`dx/dt = A x + b`. The matrices of a generator and of its map agree only to first order in the step;
+`to_increment` and `to_generator` convert one into the other.
 """
 
 from dataclasses import dataclass
@@ -30,13 +31,13 @@ def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
     x0 : array_like, shape (K,)
         State at time 0.
     times : array_like, shape (n,)
-        Times at which the solution is wanted.
+        Times at which the solution is wanted, in any order.
 
     Returns
     -------
     ndarray of float64, shape (n, K)
-        States, from the exponential of the matrix ``[[A, b], [0, 0]]``. Eq. 4 of Ding et al. adds 1e-8 I to A
-        and inverts it instead.
+        States, from the exponential of the matrix ``[[A, b], [0, 0]]``. Eq. 4 of Ding et al. instead adds
+        1e-8 to the diagonal of A and inverts the sum.
 
     Raises
     ------
@@ -187,14 +188,15 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class FixedPoints:
-    """States at which an affine law is at rest, which `fixed_points` returns.
+    """States x of K components with ``A x + b = 0``, where a law is at rest; `fixed_points` returns them.
 
     Attributes
     ----------
     point : ndarray of float64, shape (K,), or None
-        Fixed point nearest to 0, or None if there is none because b is not in the range of A.
+        Fixed point nearest to the origin, or None if the equation has no solution.
     directions : ndarray of float64, shape (K, n)
-        Orthonormal directions of further fixed points, if A is singular; otherwise n is 0.
+        Orthonormal directions, one in each column, in which there are further fixed points. If the matrix A
+        is not singular, n is 0.
 
     Examples
     --------
@@ -209,12 +211,12 @@ class FixedPoints:
 
 
 def fixed_points(A: Any, b: Any) -> FixedPoints:
-    """Find the states at which an affine law is at rest, where ``A x + b = 0``.
+    """Find the states x at which an affine law is at rest, where ``A x + b = 0``.
 
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix of an increment map or of a generator of K components; both have the same fixed points.
+        Matrix of an increment map or of a generator of K components; the equation is the same for both.
     b : array_like, shape (K,)
         Constant of the law.
 
@@ -243,18 +245,18 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
 
 @dataclass(frozen=True)
 class Stability:
-    """How an affine law behaves near its fixed points, which `stability` returns.
+    """How the modes of an affine law of K components grow or decay, which `stability` returns.
 
     Attributes
     ----------
     eigenvalues : ndarray of complex128, shape (K,)
-        Eigenvalues of A, the fastest growing first.
+        Eigenvalues of the matrix of the law, the fastest growing first.
     growth : ndarray of float64, shape (K,)
         Growth rate of each mode: the real part of the eigenvalue of a generator, per unit of time, or ``log
         |1 + μ|`` for an eigenvalue μ of an increment map, per step. It is -inf if a mode vanishes in one
         step.
     stable : bool
-        Whether all modes decay.
+        Whether all growth rates are negative.
 
     Examples
     --------
@@ -269,7 +271,7 @@ class Stability:
 
 
 def stability(A: Any, *, kind: str = "increment") -> Stability:
-    """Return how fast deviations from the fixed point of an affine law grow, and whether all of them decay.
+    """Return how fast deviations from a fixed point of an affine law grow, and whether all of them decay.
 
     Parameters
     ----------
@@ -294,8 +296,7 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     >>> analysis.stability([[-0.5]]).stable
     True
     """
-    matrix = finite_array("A", A)
-    _affine(matrix, np.zeros(len(matrix)))
+    matrix = _square(A)
     values = np.linalg.eigvals(matrix).astype(np.complex128)
     if choice("kind", kind, ("increment", "generator")) == "generator":
         growth = values.real
@@ -335,8 +336,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     >>> [(row["first"], row["second"], row["relation"]) for row in analysis.interactions([[0, -1], [-2, 0]])]
     [(1, 2, 'competition')]
     """
-    matrix = finite_array("A", A)
-    _affine(matrix, np.zeros(len(matrix)))
+    matrix = _square(A)
     labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
     if len(labels) != len(matrix):
         raise InputError(f"names must hold one name for each of {len(matrix)} components, got {len(labels)}")
@@ -354,27 +354,22 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
 
 
 def augmented(A: Array, b: Array) -> Array:
-    """Return the matrix ``[[A, b], [0, 0]]``, whose exponential contains the flow of dx/dt = A x + b.
-
-    Parameters
-    ----------
-    A : ndarray of float64, shape (K, K)
-        Matrix of the law.
-    b : ndarray of float64, shape (K,)
-        Constant term.
-
-    Returns
-    -------
-    ndarray of float64, shape (K + 1, K + 1)
-        A new matrix, whose last row is zero.
-    """
+    """Return ``[[A, b], [0, 0]]``, (K + 1, K + 1), whose exponential contains the flow of dx/dt = A x + b."""
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix
 
 
+def _square(A: Any) -> Array:
+    """Return A as a checked square matrix."""
+    matrix = finite_array("A", A)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError(f"A must have the shape (K, K) with K at least 1, got {matrix.shape}")
+    return matrix
+
+
 def _affine(A: Any, b: Any) -> tuple[Array, Array]:
-    """Return A and b as checked arrays."""
+    """Return A and b as checked arrays of shapes (K, K) and (K,)."""
     A, b = finite_array("A", A), finite_array("b", b)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
         raise InputError(

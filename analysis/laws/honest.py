@@ -27,7 +27,7 @@ class HonestScores:
         Score on the data of the fit. Ding et al. report this number; it says little about prediction.
     forward : Score or None
         Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
-        the split. None if a run is too short.
+        the split. None if either part of some run has fewer than three frames.
     across : tuple of Score
         Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
         and otherwise to about nine tenths of them. Empty for a single run.
@@ -81,7 +81,15 @@ class HonestScores:
         Returns
         -------
         float
-            Median; NaN for a single run, or if a value is NaN.
+            Median; NaN if no run was left out, or if a value is NaN.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+        >>> round(analysis.honest_scores(fit, x).median("derivative"), 6)
+        1.0
         """
         return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
 
@@ -96,7 +104,7 @@ def honest_scores(
     fit : callable
         Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
     signals, times : array_like of float
-        Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+        Trajectories (runs, frames, K) of K components and their times (frames,), by default 0, 1, 2, …; see
         `fit_trajectories` for all accepted forms.
     split : float, default 0.5
         Fraction of the frames of each run that the forward fit sees, greater than 0 and less than 1.

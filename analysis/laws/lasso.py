@@ -88,7 +88,7 @@ class LassoSolution:
     gap : ndarray of float64, shape (m, T, P)
         Duality gap, an upper bound of the excess of the objective over its minimum.
     converged : ndarray of bool, shape (m, T, P)
-        Whether the gap is at most `tol` times the variance of the target.
+        Whether the gap is at most the tolerance of the fit times the variance of the target.
 
     Examples
     --------
@@ -109,26 +109,10 @@ class LassoSolution:
 def solve(
     moments: Moments, alpha: Array, *, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
-    """Solve all problems of a regression with L1 and L2 penalties, by coordinate descent.
+    """Solve regressions with L1 and L2 penalties from their moments; see `batch_lasso` for the parameters.
 
-    Parameters
-    ----------
-    moments : Moments
-        Moments of m regressions with T targets and K features.
-    alpha : ndarray of float64, shape (1, P) or (T, P)
-        Penalties, greater than 0, which decrease along each row. Each row is a path, on which a solution
-        starts from the previous one.
-    l1_ratio : float, default 1.0
-        Share of the L1 penalty.
-    max_iter : int, default 100_000
-        Largest number of sweeps for each problem.
-    tol : float, default 1e-8
-        Duality gap, relative to the variance of the target, at which a solution has converged.
-
-    Returns
-    -------
-    LassoSolution
-        Coefficients (m, T, P, K), constants, and how far each problem has converged.
+    `alpha` is (1, P) or (T, P), for one or for each of the T targets, and greater than 0. The penalties of a
+    row decrease, and each solution starts from the previous one.
     """
     m, targets, features = moments.cross.shape
     alpha = np.ascontiguousarray(np.broadcast_to(alpha, (targets, alpha.shape[1])))
@@ -161,8 +145,9 @@ def batch_lasso(
 ) -> LassoSolution:
     """Fit Lasso or elastic net to all targets of many regressions, on all cores.
 
-    Each fit minimizes ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
-    `sklearn.linear_model.ElasticNet` does. This function is faster because targets of one regression share
+    For each column y of Y with n rows, the fit finds the coefficients w and the constant w₀ that minimize
+    ``‖y - Xw - w₀‖² / (2n) + alpha (l1_ratio ‖w‖₁ + (1 - l1_ratio) ‖w‖² / 2)``, as
+    `sklearn.linear_model.ElasticNet` does. This function is faster because all targets of a regression share
     its Gram matrix.
 
     Parameters
@@ -174,19 +159,19 @@ def batch_lasso(
     l1_ratio : float, default 1.0
         Fraction of the L1 norm in the penalty, greater than 0 and at most 1.
     max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target.
+        Largest number of sweeps of coordinate descent for each target, at least 1.
     tol : float, default 1e-8
         Duality gap, relative to the target's variance, at which a target counts as converged.
 
     Returns
     -------
     LassoSolution
-        Coefficients and constants of all regressions, with P = 1.
+        Coefficients and constants of all regressions, at this one penalty.
 
     Raises
     ------
     InputError
-        If shapes do not agree, a value is not finite, or a parameter is out of range.
+        If there is no regression, shapes do not agree, a value is not finite, or a parameter is out of range.
 
     Examples
     --------
@@ -205,6 +190,8 @@ def batch_lasso(
                 f"{second.shape}"
             )
         checked.append((first, second))
+    if not checked:
+        raise InputError("problems must hold at least one regression, got none")
     shapes = sorted({(X.shape[1], Y.shape[1]) for X, Y in checked})
     if len(shapes) != 1:
         raise InputError(f"problems must agree in features and targets, got {shapes}")
@@ -219,23 +206,7 @@ def batch_lasso(
 
 
 def ratio(l1_ratio: float) -> float:
-    """Return a checked share of the L1 penalty in the elastic net.
-
-    Parameters
-    ----------
-    l1_ratio : float
-        Proposed share, greater than 0 and at most 1.
-
-    Returns
-    -------
-    float
-        The same number.
-
-    Raises
-    ------
-    InputError
-        If it is not a number that is greater than 0 and at most 1.
-    """
+    """Return the fraction of the L1 norm in the elastic net, or refuse it unless it is in (0, 1]."""
     l1_ratio = number("l1_ratio", l1_ratio, above=0.0)
     if l1_ratio > 1:
         raise InputError(f"l1_ratio must be greater than 0 and at most 1, got {l1_ratio:g}")
@@ -243,23 +214,9 @@ def ratio(l1_ratio: float) -> float:
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Return decreasing penalties, from the smallest one at which all coefficients are 0.
+    """Return decreasing penalties (T, points) for each target of the first of some regressions.
 
-    Parameters
-    ----------
-    moments : Moments
-        Moments of the regression; the first problem decides.
-    l1_ratio : float
-        Share of the L1 penalty, greater than 0 and at most 1.
-    points : int, default 60
-        Number of penalties.
-    depth : float, default 1e-4
-        Last penalty, relative to the first one.
-
-    Returns
-    -------
-    ndarray of float64, shape (T, points)
-        Penalties for each target, spaced geometrically.
+    They are spaced geometrically, from the smallest one at which all coefficients are 0 to `depth` times it.
     """
     strongest = np.maximum(np.abs(moments.cross[0]).max(axis=1), np.finfo(float).tiny) / l1_ratio
     return np.asarray(strongest[:, None] * np.geomspace(1, depth, points))

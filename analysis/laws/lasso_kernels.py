@@ -38,11 +38,11 @@ def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
 def _solve_active(gram: Array, l1: float, l2: float, q: Array, w: Array, L: Array, rows: Integers) -> int:
     """Move `w` to the minimum on its active set, or up to the first coefficient that changes its sign.
 
-    The active set is the coefficients that are not zero. Returns 1 if the minimum was reached; 0 if a
-    coefficient left the set on the way, so that repeated calls terminate; and -1 if no step can be taken. On
-    the segment the objective is one convex quadratic that decreases towards its minimum, so no step increases
-    it. If features of the set are linearly dependent, the step follows the dependence: predictions stay the
-    same, and the L1 norm decreases until a coefficient is zero. `L` and `rows` are scratch.
+    The active set is the coefficients that are not zero. The result is 1 if the minimum was reached; 0 if a
+    coefficient left the set, so that repeated calls terminate; and -1 if no step can be taken. No step
+    increases the objective. If features of the set are linearly dependent, the step follows the dependence:
+    predictions stay the same, and the L1 norm does not increase until a coefficient is zero. `L` and `rows`
+    are working memory.
     """
     size = 0
     for j in range(w.size):

@@ -46,13 +46,14 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     Warns
     -----
     FitWarning
-        If the trajectories do not determine A and b.
+        If the trajectories do not determine A, b and the starts of the solutions.
 
     Notes
     -----
-    The fit minimizes ``Σ |x(t_n; A, b, x₀) - x_n|²`` over A, b and the start x₀ of every trajectory. In a
-    second round, components are weighted by their residuals. This is maximum likelihood for independent noise
-    whose size differs between components. Data without noise give A and b up to rounding at any spacing.
+    The fit minimizes ``Σ |x(t_n; A, b, x₀) - x_n|²``, summed over all states x_n at times t_n, over A, b and
+    the start x₀ of every trajectory. In a second round, components are weighted by the inverse size of their
+    residuals, as for independent noise whose size differs between components. Data without noise give A and b
+    up to rounding, unless they oscillate faster than half a turn between frames.
 
     Examples
     --------
@@ -117,22 +118,7 @@ def _say_what_is_open(jacobian: Array) -> None:
 
 
 def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
-    """Return a fitted law with its scores.
-
-    Parameters
-    ----------
-    A, b : ndarray of float64, shape (K, K), (K,)
-        Matrix and constant term of dx/dt = A x + b.
-    pieces : list of tuple
-        Times (frames,) and signals (frames, K) of each trajectory.
-    converged : bool
-        Whether the fit has converged.
-
-    Returns
-    -------
-    ODEFit
-        Law of the kind "generator", without a penalty.
-    """
+    """Return the law dx/dt = A x + b with its scores on the trajectories to which it was fitted."""
     pairs = differences(pieces, "generator")
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     size = len(b)
@@ -179,23 +165,10 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the weighted differences between the solutions and the data, as one vector.
+    """Return the differences between the solutions and the data, times `weights` (K,), as one vector.
 
-    Parameters
-    ----------
-    theta : ndarray of float64, shape (unknowns,)
-        All unknowns, which `_unpack` separates.
-    clocks : list of ndarray, shape (frames,)
-        Times of each trajectory.
-    truth : list of ndarray, shape (frames, K)
-        Signals of each trajectory.
-    weights : ndarray of float64, shape (K,)
-        Weight of each component.
-
-    Returns
-    -------
-    ndarray of float64, shape (values,)
-        Differences of all trajectories, one after the other, each frame by frame.
+    `_unpack` separates the unknowns `theta`. `clocks` are the times (frames,) of each trajectory, and `truth`
+    its states (frames, K). The trajectories follow each other, each frame by frame.
     """
     size = len(weights)
     A, b, starts = _unpack(theta, size)

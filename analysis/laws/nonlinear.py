@@ -20,23 +20,24 @@ Term = tuple[int, ...]
 NINE: tuple[Term, ...] = (
     (0,), (0, 1), (1,), (1, 1), (1, 2), (1, 0, 1), (2,), (2, 1), (3,),
 )  # fmt: skip
-"""Nine cubic terms that predict across runs: 1, m, x, x m, x m², x m₂, x², x² m, x³."""
+"""Nine terms up to third degree that predict across runs: 1, m₁, x, x m₁, x m₁², x m₂, x², x² m₁, x³."""
 
 
 class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Regression in which every component obeys one law of itself and of averages over all components.
 
-    It fits `dx_k = f(x_k; m₁, m₂, …)` with the same f for all k and ``m_p = mean_j x_j^p``. Multiplying all
-    tokens by a number that has an inverse modulo p permutes the frequencies and changes nothing else. A law
-    that holds for all runs therefore commutes with permutations. This is the simplest such law: components
-    compete for shared resources.
+    It fits `dx_k = f(x_k; m₁, m₂, …)` for components k = 1 … K, with the same f for all k. Here m_q is the
+    mean of the powers x_j^q over all components j. Multiplying all tokens by a number that is invertible
+    modulo their number permutes the frequencies and changes nothing else. A law that holds for all runs
+    therefore commutes with these permutations. This is the simplest such law: components compete for shared
+    resources.
 
     Parameters
     ----------
     terms : sequence of tuple of int, or int, optional
         Terms of f, where ``(a, c₁, c₂, …)`` is ``x^a m₁^c₁ m₂^c₂ …``. A number means all terms up to that
-        degree; there are 14 up to the third. By default it is the nine cubic terms that predict across runs:
-        1, m, x, x m, x m², x m₂, x², x² m, x³.
+        degree, in which m_q counts q times; there are 14 up to the third. The default is nine terms up to the
+        third degree, which predict across runs: 1, m₁, x, x m₁, x m₁², x m₂, x², x² m₁, x³.
 
     Attributes
     ----------
@@ -53,8 +54,9 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    Such a law preserves the order of the components, because two equal components stay equal. Its rollout
-    therefore ranks the components as the first frame does, and only predicts how many survive.
+    In continuous time such a law preserves the order of the components, because two equal components stay
+    equal. Its rollout therefore ranks the components as the first frame does, and only predicts how many
+    survive. The same holds for an increment map with small changes per step.
 
     Examples
     --------
@@ -155,23 +157,10 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
-    """Return the terms of `MeanFieldRegressor`, given as such or by their largest degree.
+    """Return the terms of `MeanFieldRegressor` without repetition, from a list of terms or a largest degree.
 
-    Parameters
-    ----------
-    terms : sequence of tuple of int, or int
-        Powers of x, m₁, m₂, … of each term; a number means all terms up to that degree, in which m_p counts
-        p times.
-
-    Returns
-    -------
-    list of tuple of int
-        The terms, without repetition.
-
-    Raises
-    ------
-    InputError
-        If a term is not a tuple of whole numbers of at least 0, or there is none.
+    An `InputError` refuses anything but a degree of at least 1 and a non-empty sequence of tuples of whole
+    numbers of at least 0.
     """
     if not isinstance(terms, Sequence):
         degree = whole_number("terms", terms, 1)
@@ -193,18 +182,7 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
 
 
 def term_name(term: Term) -> str:
-    """Return the name of a term, such as ``x² m₁``.
-
-    Parameters
-    ----------
-    term : tuple of int
-        Power of x, and then the powers of the means m₁, m₂, ….
-
-    Returns
-    -------
-    str
-        "1" if all powers are 0.
-    """
+    """Return the name of a term, such as "x² m₁" for (2, 1), or "1" if all powers are 0."""
     raised = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
     lowered = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
     parts = []
@@ -218,8 +196,9 @@ def term_name(term: Term) -> str:
 def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **options: Any) -> Pipeline:
     """Return an estimator with all terms up to second order in the components (Ding et al. 2024, Eq. 2).
 
-    The terms are a constant, the components, and their products. Fit it with `fit_law`. It is nearly perfect
-    in sample, but its rollouts diverge; `Score.reached` says how far they get.
+    The terms are a constant, the components, and the products of two components. Fit it with `fit_law`. For
+    the signals of Ding et al., it is nearly perfect in sample, but its rollouts diverge; `Score.reached` says
+    how far they get.
 
     Parameters
     ----------
@@ -228,12 +207,12 @@ def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **opti
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, or the criterion that chooses it.
     **options
-        Further options of `LinearODERegressor`.
+        Further options of `LinearODERegressor`. All options are checked when the estimator is fitted.
 
     Returns
     -------
     sklearn.pipeline.Pipeline
-        Estimator of the changes of states (samples, K).
+        Estimator of the changes of states (samples, K) of K components.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Linear ODEs fitted to trajectories (Ding et al. §4.2), one at a time or hundreds at once.
 
-The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper fits to consecutive steps. The
-**generator** is `dx/dt = A x + b`. They agree only to first order in the step; `analysis.laws.flow` converts
-them.
+The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper fits to the states x_n at consecutive
+steps. The **generator** is `dx/dt = A x + b`. Their matrices agree only to first order in the step;
+`analysis.laws.flow` converts one into the other.
 """
 
 import warnings
@@ -26,7 +26,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 """The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
 
-The published code stops Lasso after 1000 sweeps even if it has not converged; here it converges."""
+The published code stops Lasso after 1000 sweeps, even if it has not converged; here the limit is 100 000."""
 
 
 class FitWarning(UserWarning):
@@ -59,17 +59,17 @@ class ODEFit(Law):
     unit : float
         Time that one increment takes; 1 for a generator.
     alpha : ndarray of float64, shape (K,)
-        Weight of the penalty on each target.
+        Weight of the penalty in the fit of each row of A; 0 without a penalty.
     converged : ndarray of bool, shape (K,)
-        Which targets converged.
+        For which rows of A the fit has converged.
     r2_in_sample : float
-        R² of the changes in the steps of the fit, averaged over targets. Ding et al. report this number; it
-        says little about prediction.
+        R² of the changes in the steps of the fit, averaged over components. Ding et al. report this number;
+        it says little about prediction.
     r2_rollout : float
         R² of the trajectories predicted from their first frames alone, averaged over components; -inf if a
         prediction diverges.
     transitions : int
-        Number of pairs of consecutive frames fitted.
+        Number of pairs of consecutive frames to which the law was fitted.
 
     Examples
     --------
@@ -111,7 +111,8 @@ class ODEFit(Law):
         Returns
         -------
         list of dict
-            One row for each target, with the columns ``frequency``, ``b`` and ``a_1`` … ``a_K``.
+            One row for each of the K components, with the columns ``frequency`` (its number, from 1), ``b``,
+            and ``a_1`` … ``a_K``, the effects of all components on it.
         """
         return [
             {"frequency": k + 1, "b": float(b)} | {f"a_{j}": float(a) for j, a in enumerate(row, 1)}
@@ -205,16 +206,16 @@ def fit_trajectories(
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of the paper, the elastic net, or none (ordinary least squares).
     alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
-        Cross-validation leaves out whole trajectories if there are several.
+        Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`. At 0
+        the fit is by least squares. Cross-validation leaves out whole trajectories if there are several.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
     cv : int, default 5
         Number of folds of the cross-validation, at least 2.
     max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target.
+        Largest number of sweeps of coordinate descent for each component, at least 1.
     tol : float, default 1e-8
-        Duality gap, relative to the target's variance, at which a target counts as converged.
+        Duality gap, relative to the variance of a component's changes, at which its fit has converged.
 
     Returns
     -------
@@ -226,15 +227,15 @@ def fit_trajectories(
     InputError
         If shapes do not agree, values are not finite, times do not increase, or a trajectory has fewer than
         two frames. Also if an increment map is wanted from uneven times, or least squares from fewer changes
-        than unknowns.
+        than unknowns, or if another argument is out of its range.
 
     Warns
     -----
     FitWarning
-        If components are constant, if only the penalty makes the solution unique, or if it leaves no
-        coefficient.
+        If components are constant, if there are fewer changes than unknowns, so that only the penalty makes
+        the solution unique, or if the penalty leaves no coefficient.
     ConvergenceWarning
-        If targets have not converged after `max_iter` sweeps.
+        If the fits of components have not converged after `max_iter` sweeps.
 
     References
     ----------
@@ -255,7 +256,7 @@ def fit_trajectories(
     groups = np.repeat(np.arange(len(pairs)), [len(x) for x, _ in pairs])
     regressor = LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio, cv=cv, max_iter=max_iter, tol=tol)
     regressor.check()
-    _say_what_is_poor(states, penalty)
+    _say_what_is_poor(states, None if alpha == 0 else penalty)
     regressor.fit(states, changes, groups)
     A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
     if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
@@ -283,18 +284,24 @@ def fit_trajectories(
 
 @dataclass(frozen=True)
 class BatchFit:
-    """Linear ODEs that were fitted to m trajectories separately, which `fit_each` returns.
+    """Linear ODEs of K components, fitted to m trajectories separately; `fit_each` returns them.
 
     Attributes
     ----------
     A : ndarray of float64, shape (m, K, K)
-        Matrix of each law.
+        Matrix of each law: the effect of each component (column) on the change of each (row).
     b : ndarray of float64, shape (m, K)
-        Constant of each law.
+        Constant part of the change of each component.
     r2_in_sample : ndarray of float64, shape (m,)
-        R² of the changes of each trajectory, averaged over the targets that vary.
+        R² of the changes of each trajectory, averaged over the components whose changes vary; 0 if none does.
     converged : ndarray of bool, shape (m, K)
-        Which targets converged.
+        For which rows of A the fit has converged.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> analysis.fit_each(np.random.default_rng(0).normal(size=(3, 40, 2))).converged.tolist()
+    [[True, True], [True, True], [True, True]]
     """
 
     A: Array
@@ -328,9 +335,9 @@ def fit_each(
     l1_ratio : float, default 1.0
         Fraction of the L1 norm in the penalty, greater than 0 and at most 1; 1 is the Lasso.
     max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target.
+        Largest number of sweeps of coordinate descent for each component, at least 1.
     tol : float, default 1e-8
-        Duality gap, relative to the target's variance, at which a target counts as converged.
+        Duality gap, relative to the variance of a component's changes, at which its fit has converged.
 
     Returns
     -------
@@ -340,7 +347,7 @@ def fit_each(
     Raises
     ------
     InputError
-        If the data cannot be fitted (see `fit_trajectories`), or a parameter is out of its range.
+        If the trajectories are invalid (see `fit_trajectories`), or a parameter is out of its range.
 
     Examples
     --------
@@ -386,8 +393,8 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
     constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
     if len(constant):
         warnings.warn(
-            f"components {', '.join(map(str, constant))} do not vary: nothing can be learned from them, and "
-            "their columns of A are 0",
+            f"components {', '.join(map(str, constant + 1))} (counted from 1) do not vary: nothing can be "
+            "learned from them, and their columns of A are 0",
             FitWarning,
             stacklevel=3,
         )

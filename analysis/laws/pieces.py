@@ -19,24 +19,9 @@ KINDS = ("increment", "generator")
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
-    Parameters
-    ----------
-    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
-        Trajectories of the K components.
-    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
-        Increasing times of the frames, by default 0, 1, 2, ….
-    minimum : int, default 2
-        Smallest number of frames of a trajectory.
-
-    Returns
-    -------
-    list of tuple of ndarray of float64
-        Times (frames_i,) and states (frames_i, K) of each trajectory.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree, a value is not finite, times do not increase, or a trajectory is too short.
+    The result holds times (frames,) and states (frames, K) of each trajectory, both float64. An `InputError`
+    refuses shapes that do not agree, values that are not finite, times that do not increase, and a trajectory
+    of fewer than `minimum` frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece) for k, piece in enumerate(signals)]
@@ -80,25 +65,11 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
-    """Return states and their changes within each trajectory.
+    """Return states and their changes, (n - 1, K) each, within each trajectory of n frames.
 
-    Parameters
-    ----------
-    pieces : list of tuple
-        Times (n,) and states (n, K) of each trajectory, as `as_pieces` returns them.
-    kind : {"increment", "generator"}
-        "increment" gives the states at the frames, and first differences. "generator" gives midpoints and
-        difference quotients, which are of second order in the spacing.
-
-    Returns
-    -------
-    list of tuple of ndarray of float64
-        States and changes of each trajectory, (n - 1, K) each.
-
-    Raises
-    ------
-    InputError
-        If `kind` is unknown, or increments are wanted from frames that are not equally spaced.
+    "increment" gives the states at the frames, and first differences; an `InputError` refuses frames that are
+    not equally spaced. "generator" gives midpoints and difference quotients, whose error is of second order
+    in the spacing.
     """
     choice("kind", kind, KINDS)
     if kind == "increment":
@@ -108,22 +79,9 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
 
 
 def unit(pieces: Pieces) -> float:
-    """Return the common spacing of all frames.
+    """Return the time from one frame to the next, rounded to nine digits.
 
-    Parameters
-    ----------
-    pieces : list of tuple
-        Times (frames,) and signals (frames, K) of each trajectory.
-
-    Returns
-    -------
-    float
-        Time from one frame to the next, rounded to nine digits.
-
-    Raises
-    ------
-    InputError
-        If frames are not equally spaced, or trajectories have different spacings.
+    An `InputError` refuses frames that are not equally spaced, and trajectories with different spacings.
     """
     for t, _ in pieces:
         spacing = np.diff(t)
@@ -141,42 +99,16 @@ def unit(pieces: Pieces) -> float:
 
 
 def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Return the times of a trajectory since its first frame, in the unit of a law.
+    """Return the times (frames,) of a trajectory since its first frame, in the unit of a law.
 
-    Parameters
-    ----------
-    piece : tuple of ndarray
-        Times (frames,) and signals (frames, K).
-    kind : {"increment", "generator"}
-        Kind of the law: an increment map counts steps, and a generator has units of time.
-
-    Returns
-    -------
-    ndarray of float64, shape (frames,)
-        Numbers of steps, or differences of times, from 0.
+    They are numbers of frames for the kind "increment", and differences of times for the kind "generator".
     """
     t, x = piece
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
 def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times in steps as whole numbers.
-
-    Parameters
-    ----------
-    clock : ndarray of float64, shape (n,)
-        Times in steps.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-        The same numbers.
-
-    Raises
-    ------
-    InputError
-        If a time is negative or not a whole number.
-    """
+    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number."""
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         raise InputError(
@@ -187,21 +119,10 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
 
 
 def r_squared(truth: Array, predicted: Array) -> float:
-    """Return the coefficient of determination R², averaged over components.
+    """Return the coefficient of determination R² of predictions (n, K), averaged over the K components.
 
-    Components without variance count only if they are predicted wrongly, as in scikit-learn.
-
-    Parameters
-    ----------
-    truth : ndarray of float64, shape (n, K)
-        Measured values.
-    predicted : ndarray of float64, shape (n, K)
-        Predicted values.
-
-    Returns
-    -------
-    float
-        At most 1; NaN for fewer than two rows, and -inf if a prediction overflows.
+    A component without variance counts as 1 if its prediction is exact, and otherwise as 0, as in
+    scikit-learn. The result is NaN for fewer than two rows, and -inf if a prediction overflows.
     """
     from sklearn.metrics import r2_score
 

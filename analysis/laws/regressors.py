@@ -29,17 +29,18 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of Ding et al., the elastic net, or none (ordinary least squares).
     alpha : float or {"aic", "bic", "cv"}, default 0.01
-        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. A name chooses it
-        for each target. "aic" and "bic" minimize n log(RSS/n) plus 2, or log n, for each coefficient; they
+        Weight of the penalty, as in `sklearn.linear_model.ElasticNet`; 0 is least squares. A name lets a
+        criterion choose the weight for each target. For n rows and a residual sum of squares RSS, "aic"
+        minimizes n log(RSS/n) plus 2 for each coefficient that is not 0, and "bic" adds log n for each. Both
         treat rows as independent, so serial correlation makes them keep too many coefficients. "cv"
         cross-validates: it leaves out whole groups if there are several, and otherwise predicts later rows
         from earlier ones.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
     cv : int, default 5
         Number of folds of the cross-validation, at least 2.
     max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each target.
+        Largest number of sweeps of coordinate descent for each target, at least 1.
     tol : float, default 1e-8
         Duality gap, relative to the target's variance, at which a target counts as converged. scikit-learn's
         default of 1e-4 leaves coefficients of collinear signals wrong in the first digit.
@@ -55,12 +56,12 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_iter_ : ndarray of int64, shape (targets,)
         Number of sweeps taken; 1 for least squares.
     converged_ : ndarray of bool, shape (targets,)
-        Which targets converged. Others are named in a `ConvergenceWarning`.
+        Which targets converged. A `ConvergenceWarning` names the others by their columns, counted from 0.
 
     Notes
     -----
     The meaning of A and b depends on `dX`: increments give the increment map, and derivatives the generator.
-    `fit_trajectories` makes this choice for you.
+    `fit_trajectories` computes either from trajectories.
 
     Examples
     --------
@@ -111,6 +112,12 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If a parameter is invalid, or there are too few samples for the criterion that chooses `alpha`.
         ValueError
             If shapes do not agree or a value is not finite; this is scikit-learn's own check.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.LinearODERegressor(alpha=0.0).fit([[0.0], [1.0], [2.0]], [1.0, 0.5, 0.0]).coef_.round(6)
+        array([-0.5])
         """
         alpha = self.check()
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
@@ -253,7 +260,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if len(missed):
             warnings.warn(
                 f"{len(missed)} of {len(self.converged_)} targets have not converged in "
-                f"{self.max_iter} sweeps: {', '.join(map(str, missed))}; raise max_iter or alpha",
+                f"{self.max_iter} sweeps: {', '.join(map(str, missed))} (from 0); raise max_iter or alpha",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 class Resampled:
     """Coefficients of a linear ODE over resamples of its data, which `resample_coefficients` returns.
 
+    The law ``A x + b`` of K components has a matrix A of coefficients and a vector b of constants.
+
     Attributes
     ----------
     A_low, A_high : ndarray of float64, shape (K, K)
@@ -31,7 +33,7 @@ class Resampled:
     resamples : int
         Number of resamples.
     unit : str
-        What was drawn: "trajectories", or "blocks of L changes".
+        What was drawn: "trajectories", or blocks of successive changes, such as "blocks of 10 changes".
 
     Examples
     --------
@@ -65,8 +67,8 @@ def resample_coefficients(
 ) -> Resampled:
     """Fit a linear ODE to many resamples of its data, to see how certain its coefficients are.
 
-    Consecutive changes are correlated, so single rows are never drawn. If there are several trajectories,
-    they are drawn as a whole; of a single one, moving blocks are drawn.
+    Consecutive changes are correlated. Several trajectories are therefore drawn as a whole, and from a single
+    one blocks of successive changes are drawn, which may overlap.
 
     Parameters
     ----------
@@ -79,14 +81,15 @@ def resample_coefficients(
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty; None for least squares.
     alpha : float, default 0.01
-        Weight of the penalty, at least 0; it cannot be chosen by a criterion.
+        Weight of the penalty, at least 0; 0 is least squares. It cannot be chosen by a criterion.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
     resamples : int, default 200
         Number of resamples, at least 2.
     block : int, optional
-        Number of changes in a block of a single trajectory, by default the rounded square root of their
-        number. It should exceed the correlation time of the signals; otherwise the intervals are too narrow.
+        Number of changes in a block of a single trajectory, at least 1; by default the rounded square root of
+        the number of all changes. It should exceed the correlation time of the signals; otherwise the
+        intervals are too narrow.
     seed : int, default 0
         Seed of the resamples.
 
@@ -98,8 +101,8 @@ def resample_coefficients(
     Raises
     ------
     InputError
-        If the data cannot be fitted (see `fit_trajectories`), a parameter is out of its range, or `block` is
-        given for several trajectories or is too long.
+        If the trajectories are invalid (see `fit_trajectories`), a parameter is out of its range, or `block`
+        is given for several trajectories or exceeds the number of changes.
 
     Examples
     --------

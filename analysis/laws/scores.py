@@ -35,7 +35,7 @@ class Score:
     survivors : float
         Agreement on the components that survive, which exceed twice the mean in the last frame. It is the
         number that survive in both the data and the rollout, over the number that survive in either, averaged
-        over trajectories. NaN if none survives.
+        over trajectories. A rollout that has diverged has no survivors. NaN if none survives anywhere.
 
     Examples
     --------
@@ -128,6 +128,13 @@ class Law(ABC):
         ------
         InputError
             If a value is not finite, or a time is not allowed, as in `rollout`.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> law = analysis.fit_trajectories(analysis.affine_rollout([[1.0]], [0.0], [1.0], 9), penalty=None)
+        >>> law.predict([1.0], [0, 1, 2])[:, 0].round(6).tolist()
+        [1.0, 2.0, 4.0]
         """
         return self.rollout(x0, times)[0]
 
@@ -144,10 +151,10 @@ class Law(ABC):
         Returns
         -------
         states : ndarray of float64, shape (n, K)
-            State at each time; infinite from the first at which it exceeds a thousand times the largest value
-            of `x0` (or 1), where the rollout counts as diverged.
+            State at each time. It is infinite from the first time at which a component exceeds a thousand
+            times the largest magnitude in `x0` (or 1, if that is larger): the rollout has diverged.
         reached : int
-            Number of times before that.
+            Number of times before the rollout diverged.
 
         Raises
         ------
@@ -180,13 +187,13 @@ class Law(ABC):
         Parameters
         ----------
         signals, times : array_like of float
-            Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
-            `fit_trajectories` for all accepted forms.
+            Trajectories (runs, frames, K) of K components and their times (frames,), by default 0, 1, 2, …;
+            see `fit_trajectories` for all accepted forms.
 
         Returns
         -------
         Score
-            R² of the changes over all steps, and of the rollouts from the first frames over all frames.
+            Scores of the changes between all frames, and of rollouts from the first frames over all others.
 
         Raises
         ------
@@ -264,7 +271,7 @@ class RegressorLaw(Law):
     Attributes
     ----------
     regressor : estimator
-        Fitted estimator with ``predict(states (n, K)) -> changes (n, K)``.
+        Fitted estimator, whose `predict` returns changes (n, K) for states (n, K) of K components.
     kind : {"increment", "generator"}
         Whether it predicts the change per step, or the rate of change.
     in_sample : Score
@@ -347,7 +354,7 @@ def fit_law(
     estimator : estimator
         Estimator such as `MeanFieldRegressor`, or the result of `lotka_volterra`. A clone of it is fitted.
     signals, times : array_like of float
-        Trajectories (runs, frames, K) and their times (frames,), by default 0, 1, 2, …; see
+        Trajectories (runs, frames, K) of K components and their times (frames,), by default 0, 1, 2, …; see
         `fit_trajectories` for all accepted forms.
     kind : {"increment", "generator"}, default "increment"
         Whether to fit the change per step, or the rate of change.

@@ -23,11 +23,12 @@ class Axis:
     name : str
         Name of an argument of `nets.train`, or of a field of a model.
     low, high : float
-        Ends of the axis; `high` is greater than `low`.
+        Ends of the axis; `high` is greater than `low`, or equal to it if `whole` is true.
     cells : int, default 6
         Number of coarse cells, from 1 to 1000.
     scale : {"linear", "log"}, default "linear"
-        Whether cells have equal width, or an equal ratio of their ends; "log" needs a `low` greater than 0.
+        Whether cells have equal width, or an equal ratio of their ends. "log" needs a `low` greater than 0,
+        or than 0.5 if `whole` is true.
     whole : bool, default False
         Whether only whole numbers are allowed. The axis then reaches half a unit beyond `low` and `high`, and
         a cell is not halved if a half would hold no whole number.
@@ -65,7 +66,8 @@ class Axis:
         if not low < high:
             raise InputError(f"{self.name} must go from a lower to a higher value, got {low:g} to {high:g}")
         if self.scale == "log" and low <= 0:
-            raise InputError(f"{self.name} must begin above 0 on a logarithmic axis, got {self.low:g}")
+            bound = 0.5 if self.whole else 0
+            raise InputError(f"{self.name} must begin above {bound} on a logarithmic axis, got {self.low:g}")
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
         for span in self.spans:
             if self.whole and not self._holds_whole(span):
@@ -98,6 +100,12 @@ class Axis:
         -------
         float
             Value of the hyperparameter.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> analysis.Axis("weight_decay", 0.0, 2.0).value(0.25)
+        0.5
         """
         low, high = self._ends
         if self.scale == "log":
@@ -116,6 +124,11 @@ class Axis:
         -------
         float
             From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis.
+
+        Raises
+        ------
+        ValueError
+            If `value` is not greater than 0 on a logarithmic axis.
 
         Examples
         --------
@@ -164,7 +177,7 @@ class Axis:
         Returns
         -------
         list of pair of float
-            Both halves, or the interval itself if a half would hold no whole number.
+            Both halves, or the interval itself if only whole numbers are allowed and a half would hold none.
 
         Examples
         --------
@@ -177,7 +190,7 @@ class Axis:
         return [span] if self.whole and not all(map(self._holds_whole, parts)) else parts
 
     def _wholes(self, span: Span) -> tuple[int, int]:
-        """Return the smallest and the largest whole number of a cell, without its upper end."""
+        """Return the smallest and the largest whole number of a cell, which does not hold its upper end."""
         return math.ceil(self.value(span[0])), math.ceil(self.value(span[1])) - 1
 
     def _holds_whole(self, span: Span) -> bool:

@@ -20,11 +20,11 @@ class Run(NamedTuple):
     Attributes
     ----------
     number : int
-        Number of the run, which decides its random numbers.
+        Number of the run, by which it can be reproduced.
     train_steps, validation_steps : float
-        Steps after which it fits the training data, and generalizes; NaN for never.
+        Steps after which the network fits the training data, and generalizes; NaN for never.
     phase : str
-        Its phase, one of `PHASES`.
+        Phase of the run, one of `PHASES`.
     """
 
     number: int
@@ -46,7 +46,8 @@ class Cell:
     level : int
         How often the cell was halved; 0 for a coarse cell.
     runs : list of Run
-        Number, steps to both thresholds (NaN for never), and phase of each run.
+        Each run: its number, its steps to the training and the validation threshold (NaN for never), and its
+        phase.
 
     Examples
     --------
@@ -64,7 +65,7 @@ class Cell:
 
     @property
     def majority(self) -> Majority:
-        """Majority phase of the runs of the cell, which must have at least one."""
+        """Majority phase of the runs of the cell; an `InputError` says so if there are none."""
         return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:
@@ -78,7 +79,7 @@ class Cell:
         Returns
         -------
         float
-            Area, as a fraction of the whole diagram.
+            Area, as a fraction of the whole diagram; 0 if they do not overlap.
         """
         sides = [
             min(own[1], other[1]) - max(own[0], other[0])

@@ -39,7 +39,8 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
     Raises
     ------
     InputError
-        If steps are negative or infinite, or the shapes differ.
+        If steps are not numbers, are negative or infinite, or differ in shape, or `delay` is not greater than
+        0.
 
     References
     ----------

@@ -40,6 +40,15 @@ class PhaseDiagram:
         Cells that were cut into smaller ones. Their runs are kept but not used any further.
     complete : bool
         False if the budget of runs was used up before the refinement ended.
+
+    Examples
+    --------
+    >>> import analysis
+    >>> x, y = (analysis.Axis(name, 0, 1, cells=1) for name in ("weight_decay", "learning_rate"))
+    >>> late = lambda points, first: [(first + k, 10, 5000) for k in range(len(points))]
+    >>> found = analysis.phase_diagram(x, y, late)
+    >>> found.leading(), found.decided(found.at(0.5, 0.5)), len(found.run_rows()), len(found.borders())
+    ('grokking', True, 3, 0)
     """
 
     x: Axis
@@ -56,7 +65,7 @@ class PhaseDiagram:
         return sum(len(cell.runs) for cell in self.cells + self.coarser)
 
     def decided(self, cell: Cell) -> bool:
-        """Return whether it is clear in which phase most networks of a cell are.
+        """Return whether the certainty of the majority phase of a cell is at least `certain`.
 
         Parameters
         ----------
@@ -66,7 +75,7 @@ class PhaseDiagram:
         Returns
         -------
         bool
-            Whether the certainty of the majority is at least `certain`.
+            Whether it is clear in which phase most networks of the cell are.
         """
         return cell.majority.certainty >= self.certain
 
@@ -86,7 +95,7 @@ class PhaseDiagram:
         Raises
         ------
         InputError
-            If the point is outside the diagram.
+            If the point is outside the diagram. On a logarithmic axis, 0 and less are a `ValueError`.
         """
         a, b = self.x.part(x), self.y.part(y)
         for cell in self.cells:
@@ -109,9 +118,9 @@ class PhaseDiagram:
 
         Notes
         -----
-        Each run represents an equal part of its cell. The interval is Wilson's for the effective number 1 / Σ
-        a² / n of runs, with the parts a of the area and n runs of the cells (Kish 1965), for given cells. It
-        tends to be too wide, because the runs of most cells agree.
+        Each run represents an equal part of its cell. The interval is Wilson's for an effective number of
+        runs, 1 / Σ (a²/n), over cells with a fraction a of the area and n runs (Kish 1965). It tends to be
+        too wide, because the runs of most cells agree.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
         areas /= areas.sum()
@@ -124,17 +133,9 @@ class PhaseDiagram:
         }
 
     def leading(self, box: Box = WHOLE) -> str:
-        """Return the phase with the largest share of a box.
+        """Return the phase with the largest share of a box, which is given as in `shares`.
 
-        Parameters
-        ----------
-        box : pair of spans, default the whole plane
-            Ends of the box on both axes, as positions from 0 to 1.
-
-        Returns
-        -------
-        str
-            One of `PHASES`.
+        The result is one of `PHASES`; among equal shares, the first of them.
         """
         shares = self.shares(box)
         return max(PHASES, key=lambda phase: shares[phase].estimate)
@@ -161,7 +162,7 @@ class PhaseDiagram:
         Returns
         -------
         list of dict
-            The extent of the cell, its point, the number of runs in each phase, and the majority.
+            The extent of the cell, its point, the numbers of runs, the majority phase, and its certainty.
         """
         return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
 
@@ -171,9 +172,9 @@ class PhaseDiagram:
         Returns
         -------
         list of dict
-            By the number of the run: its point under the names of both hyperparameters, "number",
-            "train_steps" and "validation_steps" until the training and the validation accuracy reach their
-            thresholds (NaN for never), and "phase".
+            Rows in the order of the numbers of the runs: the point under the names of both hyperparameters,
+            "number", "train_steps" and "validation_steps" until the training and the validation accuracy
+            reach their thresholds (NaN for never), and "phase".
         """
         rows = [
             {self.x.name: cell.point[0], self.y.name: cell.point[1], **run._asdict()}
@@ -215,7 +216,7 @@ class Refinement:
     Parameters
     ----------
     seeds : int, default 3
-        Number of runs in each cell, at least 1.
+        Smallest number of runs in each cell, at least 1.
     most_seeds : int, default 7
         Largest number of runs in a cell without a clear majority, at least `seeds`.
     levels : int, default 2
@@ -274,7 +275,7 @@ def phase_diagram(
         Function ``evaluate(points, first)`` that makes a new run at each point (x, y) of a list. A point
         occurs once for each of its runs. The function returns an array (runs, 3): the number of the run, by
         which it can be reproduced, and its steps to the training and to the validation threshold, NaN for
-        never. `first` is the first free number, which is the count of runs so far.
+        never. `first` is the number of runs so far, and so the first free number.
     refinement : Refinement, optional
         Seeds, levels and budget; by default `Refinement()`.
     delay : float, default 1000
@@ -324,7 +325,7 @@ def phase_diagram(
 
 
 def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
-    """Return a new cell without runs, at `spans` of the axes `x` and `y`, that was divided `level` times."""
+    """Return a new cell without runs, at `spans` of the axes `x` and `y`, after `level` divisions."""
     return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
 
 

@@ -235,12 +235,13 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
     first, second : sequence of Trajectory
         The trajectories that were compared.
     count : int, default 4
-        Number of shapes.
+        Largest number of shapes.
 
     Returns
     -------
-    ndarray of Axes, shape (1, count), or None
-        None if shapes are not compared, lie on a line, or have different dimensions.
+    ndarray of Axes, shape (1, n), or None
+        One panel for each of the n shapes that are drawn. None if shapes are not compared, lie on a line, or
+        have different dimensions.
     """
     one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
     shapes = comparison.shapes
@@ -273,7 +274,7 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
     -------
     ndarray of Axes, shape (rows, columns), or None
         A panel for each ensemble with lines, or a row for each ensemble with points. None if the two have no
-        times or axes in common.
+        times in common or differ in dimension.
     """
     motion = comparison.motion
     assert motion is not None

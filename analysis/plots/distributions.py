@@ -21,8 +21,8 @@ def show_distributions(
     Parameters
     ----------
     samples : mapping of str to array_like (n,)
-        Values of each sample by its name. Values that are not finite are ignored, and a sample without others
-        is only named in the legend.
+        Values of each sample by its name. Values that are not finite are ignored, and a sample without finite
+        values is only named in the legend.
     ax : Axes, optional
         Axes to draw on; new ones by default.
     xlabel, title : str, default ""

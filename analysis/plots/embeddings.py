@@ -38,7 +38,7 @@ def show_embedding(
     Raises
     ------
     InputError
-        If `E` is not one finite embedding of at least 3 tokens, or `outline` is not of this kind.
+        If `E` is not one finite embedding of at least 3 tokens, or `outline` is not finite.
     """
     ax = axes_of(ax)
     given = point_sets("E", E)

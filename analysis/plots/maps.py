@@ -75,7 +75,8 @@ def show_classifier(
     sums : array_like, shape (pairs, 2), optional
         Pair sums E_a + E_b.
     labels : array_like of int, shape (pairs,), optional
-        Correct classes of the sums. A marker in the color of its surroundings is classified correctly.
+        Correct classes of the sums, which `sums` need. A marker in the color of its surroundings is
+        classified correctly.
     held_out : array_like of bool, shape (pairs,), optional
         Pair sums that were not used for training; they are drawn as diamonds.
     title : str, default ""
@@ -89,7 +90,7 @@ def show_classifier(
     Raises
     ------
     InputError
-        If shapes do not agree.
+        If `classes` or `sums` have another shape, or `labels` do not match the sums.
     """
     seen, points = np.asarray(classes), None if sums is None else _planar("sums", sums)
     if seen.ndim != 2:

@@ -16,8 +16,8 @@ from physics.neurons.spectrum import NeuronSpectrum
 def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bool = False) -> Axes:
     """Draw the Fourier magnitudes of one layer, a row for each neuron, sorted by frequency.
 
-    Dead neurons, whose weights hardly depend on the token, are last. Each row is relative to its largest
-    magnitude.
+    Each row is relative to its largest magnitude. Dead neurons, whose weights hardly depend on the token, are
+    last and have no magnitudes.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bo
 
 @styled
 def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw the output phase ψ of each neuron against twice its input phase, 2φ; aligned ones are on the line.
+    """Draw the output phase ψ of each living neuron against twice its input phase φ.
+
+    Neurons whose phases are aligned, with ψ = 2φ, are on the line.
 
     Parameters
     ----------
@@ -98,7 +100,9 @@ def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
 
 @styled
 def show_logit_waves(waves: LogitSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients A_k of cos(2πk(a + b - c)/p) in the logits of one network.
+    """Draw the coefficients of the waves cos(2πk(a + b - c)/p) in the logits of one network.
+
+    A wave of frequency k is a function of two of the p tokens, a and b, and of one of the p classes, c.
 
     Parameters
     ----------

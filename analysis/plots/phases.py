@@ -25,7 +25,8 @@ def show_phases(
 ) -> Axes:
     """Draw each cell in the color of its majority phase, hatched if the majority is unclear.
 
-    The name of a phase is written into the largest area that it covers, as in Liu et al., Fig. 6.
+    The name of a phase is written where the other phases are farthest, as in Liu et al., Fig. 6. Phases that
+    cover less than a twenty-fifth of the diagram have no name in it.
 
     Parameters
     ----------

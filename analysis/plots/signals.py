@@ -34,7 +34,7 @@ def show_signals(
     times : array_like, shape (frames,)
         Step of each frame.
     signals : array_like of float, shape (frames, K)
-        Signals of the frequencies 1 … K.
+        Signals of the K frequencies k = 1 … K.
     ax : Axes, optional
         Axes to draw on; new ones by default.
     marked : sequence of int, default ()

@@ -27,12 +27,12 @@ class Calibration:
     bias : Interval
         Mean of measured minus predicted, with Student's interval.
     error : Interval
-        Root mean square of that difference, with a bootstrap interval.
+        Root mean square of measured minus predicted, with a bootstrap interval.
     correlation : Interval
-        Pearson correlation, with Fisher's interval.
+        Pearson correlation, with Fisher's interval; NaN for fewer than 4 runs.
     slope : Interval
         Slope of measured on predicted values, by least squares, with Student's interval; 1 if well
-        calibrated.
+        calibrated, and NaN for fewer than 3 runs.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     Raises
     ------
     InputError
-        If their shapes differ.
+        If `predicted` and `measured` differ in shape, or have more than one axis.
 
     Examples
     --------

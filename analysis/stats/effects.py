@@ -40,7 +40,8 @@ class Difference:
     effects : mapping of str to Interval
         Effect sizes: "Cohen's h" of proportions; "Cliff's delta" and "Hedges' g" of values.
     p_value : float
-        Two-sided p-value of the test that both have the same distribution. NaN if a sample is empty.
+        Two-sided p-value of the test that both ensembles have the same distribution; NaN if a sample is
+        empty.
     test : str
         Name of the test: Fisher's exact test, or a permutation test of the means.
     adjusted_p_value : float
@@ -83,7 +84,7 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     name : str
         What is compared, such as "circles".
     first, second : array_like of bool, shapes (m,) and (n,)
-        Whether it is true of each run.
+        Whether it is true of each run of the first and of the second sample.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     name : str
         What is compared, such as "effective dimension".
     first, second : array_like, shapes (m,) and (n,)
-        Its value in each run; values that are not finite are ignored.
+        Value of the quantity in each run of both samples; values that are not finite are ignored.
     seed : int, default 0
         Seed of the bootstrap and of the permutations.
 
@@ -234,7 +235,9 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
 
 
 def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
-    """Return Hedges' g: the difference of two means in units of their standard deviation, without bias.
+    """Return Hedges' g: the difference of two means in units of their pooled standard deviation.
+
+    A factor corrects the bias that this ratio has in small samples.
 
     Parameters
     ----------
@@ -246,8 +249,8 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     Returns
     -------
     Interval
-        In units of the pooled standard deviation, with its 95 % interval. NaN if neither sample varies, or
-        one has fewer than two values.
+        First mean minus second, with its 95 % interval. NaN if neither sample varies, or one has fewer than
+        two values.
 
     Raises
     ------
@@ -284,26 +287,14 @@ def bootstrap(
 ) -> Interval:
     """Return a statistic of independent samples, with its expanded percentile interval by resampling.
 
-    Parameters
-    ----------
-    samples : sequence of array_like, shapes (m, ...), (n, ...)
-        Samples, whose rows are drawn as a whole.
-    statistic : callable
-        Function of one array (draws, m, ...) for each sample, which returns (draws,).
-    seed : int, default 0
-        Seed of the resamples.
-    resamples : int, default 4000
-        Number of resamples.
-
-    Returns
-    -------
-    Interval
-        The estimate and its 95 % interval; there is no interval if a sample has a single row.
+    Rows of the `samples` are drawn as a whole. `statistic` is a function of one array (draws, n, ...) for
+    each sample of n rows, and returns (draws,). The interval is NaN if a sample has a single row.
 
     Notes
     -----
     Percentile intervals of a bootstrap are too narrow for small samples. They are expanded as if Student's
-    distribution replaced the normal one (Hesterberg 2015), with the degrees of freedom of the smaller sample.
+    distribution, with the degrees of freedom of the smallest sample, replaced the normal one (Hesterberg
+    2015).
     """
     arrays = [np.asarray(one, np.float64) for one in samples]
     sizes = [len(one) for one in arrays]
@@ -328,25 +319,11 @@ def bootstrap(
 
 
 def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
-    """Return the two-sided p-value of the difference of the means, over permutations of the labels.
+    """Return the two-sided p-value of the difference of the means of two samples, over permutations.
 
-    Parameters
-    ----------
-    first, second : array_like of float, shapes (n,) and (m,)
-        Finite values of both samples.
-    seed : int, default 0
-        Seed of the permutations that are drawn.
-
-    Returns
-    -------
-    float
-        Exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is added,
-        so that the result is never 0. It is NaN if a sample is empty.
-
-    Raises
-    ------
-    InputError
-        If a value is not finite.
+    It is exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is
+    added, so that the result is never 0. It is NaN if a sample is empty. An `InputError` refuses values that
+    are not finite.
     """
     x, y = finite_array("first", first), finite_array("second", second)
     if not len(x) or not len(y):

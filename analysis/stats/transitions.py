@@ -28,22 +28,23 @@ power law up to 1.
 class Transition:
     """A fitted transition of a probability from 0 to 1, which `fit_transition` returns.
 
-    The curve is ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for r > 0, which is one half at r_c. In log r
-    it is Richards' curve: logistic for s = 1, and of Gumbel's shape, as for the last of many rare events, in
-    the limit s → 0.
+    The curve is ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for a control parameter r > 0, with the
+    critical value r_c, at which it is one half, the width w and the shape s. In log r it is Richards' curve:
+    logistic for s = 1, and of Gumbel's shape, as for the last of many rare events, in the limit s → 0.
 
     Attributes
     ----------
     critical : Interval
-        Critical value r_c with its 95 % profile-likelihood interval, and the number of trials.
+        Critical value r_c with its 95 % profile-likelihood interval, and the number of trials or samples.
     width : float
         Width w of the transition, relative to r_c.
     shape : float
         Shape s.
     misfit : float
-        Distance of the data from the curve. For independent trials it is the deviance per degree of freedom;
-        if it exceeds 1, the interval is widened by its square root. For single samples it is the largest
-        distance between their distribution and the curve.
+        Distance of the data from the curve. From `fit_transition` it is the deviance per degree of freedom,
+        or NaN if no degree of freedom is left; if it exceeds 1, the interval is widened accordingly. From
+        `fit_critical_values` it is the largest distance between the distribution of the samples and the
+        curve.
 
     Examples
     --------
@@ -64,12 +65,19 @@ class Transition:
         Parameters
         ----------
         r : array_like
-            Control parameter, greater than 0.
+            Control parameter, greater than 0; values below 1e-12 count as 1e-12.
 
         Returns
         -------
         ndarray of float64, the shape of `r`
             Probabilities from 0 to 1.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> found = analysis.fit_transition([0.2, 0.3, 0.4, 0.5, 0.6], [0, 3, 10, 17, 20], 5 * [20])
+        >>> found.probability(found.critical.estimate).round(6).item()
+        0.5
         """
         return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
 
@@ -80,9 +88,9 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Parameters
     ----------
     values : array_like of float, shape (n,)
-        Control parameter, such as the training fraction, greater than 0; values below 1e-12 count as 1e-12.
+        Control parameter, such as the training fraction; values below 1e-12 count as 1e-12.
     successes, trials : array_like of int, shape (n,)
-        Numbers of successes and of trials at each value.
+        Number of successes, from 0 to `trials`, and of trials, at least 1, at each value.
 
     Returns
     -------
@@ -92,8 +100,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Raises
     ------
     InputError
-        If shapes do not agree, or there is no value with successes and failures, so that nothing can be
-        fitted.
+        If shapes do not agree, a number is not finite, or no value has both successes and failures, so that
+        nothing can be fitted.
 
     Examples
     --------
@@ -147,7 +155,7 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     Raises
     ------
     InputError
-        If `values` have another shape, are fewer than 3, or are all equal.
+        If `values` have another shape, are fewer than 3, are all equal, or are not finite.
 
     Examples
     --------
@@ -185,7 +193,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     ----------
     values : array_like of float, shape (n,)
         First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
-        There is at least one.
+        There is at least one sample.
     step : float
         Spacing of the values, greater than 0, in the same unit.
 
@@ -197,7 +205,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     Raises
     ------
     InputError
-        If a value is not a finite number.
+        If there is no value, or one is not a finite number.
 
     Examples
     --------
@@ -206,6 +214,8 @@ def median_crossing(values: Any, step: float) -> Interval:
     0.4
     """
     r = finite_array("values", values)
+    if not r.size:
+        raise InputError("values must hold at least one number, got none")
     level, weight = np.unique(r, return_counts=True)
     level = np.append(level[0] - step, level)
     passed = np.append(0, np.cumsum(weight))
@@ -273,8 +283,8 @@ def _fit(
 
 
 def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
-    # As accurate as L-BFGS-B, which is many times slower because it sends tiny matrices to a threaded LAPACK.
     """Minimize a cost, which also returns its gradient, within bounds."""
+    # As accurate as L-BFGS-B, which is many times slower because it sends tiny matrices to a threaded LAPACK.
     return optimize.minimize(
         cost, start, jac=True, method="SLSQP", bounds=space, options={"ftol": 1e-11, "maxiter": 1000}
     )

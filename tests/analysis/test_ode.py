@@ -216,7 +216,7 @@ def test_what_the_data_cannot_tell_is_said():
         analysis.fit_trajectories(x, alpha=0.1)
     x = np.cumsum(np.random.default_rng(0).standard_normal((80, 3)), axis=0)
     x[:, 1] = 5
-    with pytest.warns(FitWarning, match="components 1 do not vary"):
+    with pytest.warns(FitWarning, match=r"components 2 \(counted from 1\) do not vary"):
         fit = analysis.fit_trajectories(x, penalty=None)
     np.testing.assert_allclose(fit.A[:, 1], 0, atol=1e-12)
     np.testing.assert_allclose(fit.A[1], 0, atol=1e-12)

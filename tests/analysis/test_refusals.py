@@ -179,7 +179,7 @@ REFUSED = [
         lambda: analysis.batch_lasso([(X[:0], Y[:0])]),
         "problem 0 must hold X (n, K) and Y (n, T), got the shapes (0, 2) and (0, 2)",
     ),
-    (lambda: analysis.batch_lasso([]), "problems must agree in features and targets, got []"),
+    (lambda: analysis.batch_lasso([]), "problems must hold at least one regression, got none"),
     (
         lambda: analysis.batch_lasso([(X, Y), (X, Y[:, :1])]),
         "problems must agree in features and targets, got [(2, 1), (2, 2)]",
@@ -261,7 +261,13 @@ REFUSED = [
     (lambda: analysis.stability(UNIT, kind="map"), "kind must be one of 'increment', 'generator', got 'map'"),
     (
         lambda: analysis.interactions(np.ones((1, 2))),
-        "A and b must have the shapes (K, K) and (K,) with K at least 1, got (1, 2) and (1,)",
+        "A must have the shape (K, K) with K at least 1, got (1, 2)",
+    ),
+    (lambda: analysis.stability(3.0), "A must have the shape (K, K) with K at least 1, got ()"),
+    (
+        lambda: analysis.fit_trajectories(PATH[:2], alpha=0),
+        "signals must hold at least as many changes as unknowns for least squares, got 1 changes for 3 "
+        "unknowns of each target; give more frames or a penalty",
     ),
     (
         lambda: as_pieces(PATH[:, 0]),

@@ -359,7 +359,7 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2)), states=True),
          "states must have the same number of tokens and of axes, got (5, 2) and (7, 2)"),
         (lambda: analysis.compare(ensemble(np.full((1, 5, 2), np.nan)), ensemble(noise(1, 5, 2))),
-         "the final state of simulated must be finite in at least one run, got NaN or infinite"),
+         "the first and last frames of simulated must be finite in at least one run, got NaN or infinite"),
         (lambda: analysis.compare(ensemble(np.ones((1, 5, 2))), ensemble(noise(1, 5, 2))),
          "first must not hold a shape whose tokens all coincide"),
         (lambda: analysis.compare([], ensemble(noise(1, 5, 2))),

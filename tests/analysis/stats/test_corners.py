@@ -105,6 +105,7 @@ def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modul
         found = recorded_operation({place: made}, 7)
         assert (found.tokens, found.modulus) == (7, modulus)
     assert recorded_operation({"model": {"type": "mine"}}, 7) is None
+    assert recorded_operation({"model": {"type": "TwoLayer"}}, 7).modulus == 7
     assert recorded_operation({"modulus": 3}, 7).modulus == 3  # as users of nets.Recorder give it
     assert recorded_operation({"group": [[0, 1], [1, 0]], "model": {"type": "mine"}}, 2).tokens == 2
     assert recorded_operation({"modulus": 3, "system": {"type": "mine", "modulus": 5}}, 7).modulus == 5

@@ -43,6 +43,8 @@ REFUSED = [
     (lambda: axis(cells=1001), "cells of x must be at most 1000, got 1001"),
     (lambda: axis(low=1), "x must go from a lower to a higher value, got 1 to 1"),
     (lambda: axis(scale="log"), "x must begin above 0 on a logarithmic axis, got 0"),
+    (lambda: axis(scale="log", whole=True), "x must begin above 0.5 on a logarithmic axis, got 0"),
+    (lambda: analysis.median_crossing([], 0.1), "values must hold at least one number, got none"),
     (lambda: axis(high=math.nan), "high of x must be a finite number, got nan"),
     (
         lambda: axis(whole=True, cells=3),
@@ -127,7 +129,8 @@ REFUSED = [
     ),
     (
         lambda: EnsembleOf("trained", ENDS),
-        "the final state of trained must be finite in at least one run, got NaN or infinite values in all 2",
+        "the first and last frames of trained must be finite in at least one run, got NaN or infinite values "
+        "in all 2",
     ),
     (
         lambda: onsets(np.ones((2, 3)), np.arange(4), 1.0),
