@@ -240,7 +240,7 @@ Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive
 class Claim:
     """A rule applied to a result: our number or effect `found`, and the `verdict`.
 
-    The interval of `found` has the level at which the claim was decided or left open.
+    The interval of `found` has the level at which the claim was decided or left open, or 95 % if "covered".
     """
 
     rule: Rule

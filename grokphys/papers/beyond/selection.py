@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: the activations for which circles compete, and the pairs that rarely both survive."""
+"""Beyond Ding et al.: activations for which circles compete, and pairs of which rarely both survive."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

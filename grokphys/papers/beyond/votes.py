@@ -54,7 +54,7 @@ class Setting:
 
 
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Return the time t* at which the flow of θ₁, θ₂ and ξ diverges, for c = 1.
+    """Return the time t* at which θ₁, θ₂ and ξ of the module's equations diverge, for the constant c = 1.
 
     The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
     float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
