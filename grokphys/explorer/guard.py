@@ -138,7 +138,7 @@ def _check(model: Any, name: str) -> Callable[[Any, Any], Any]:
     raise Ignored
 
 
-# -- widgets ---------------------------------------------------------------------------------------------
+# -- widgets, whose wrong values are refused by an InputError --------------------------------------------
 
 
 def _ranged(slider: Any, value: Any) -> float:
@@ -193,7 +193,7 @@ def _wrong(name: str, allowed: str, value: Any) -> InputError:
     return InputError(f"{name} must be {allowed}, got {shown if len(shown) < 80 else shown[:77] + '…'}")
 
 
-# -- the page --------------------------------------------------------------------------------------------
+# -- the page, whose wrong values raise Ignored ----------------------------------------------------------
 
 
 def _order(_bridge: Any, value: Any) -> list[Any]:

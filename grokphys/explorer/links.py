@@ -76,7 +76,8 @@ def read(text: str) -> tuple[str, Any, dict[str, Any]]:
         whole = json.loads(unquote(text))
         return str(whole["view"]), whole.get("speed", 1), dict(whole.get("state", {}))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise InputError("link must be one that this page has made") from None
+        shown = repr(text if len(text) < 80 else f"{text[:77]}…")
+        raise InputError(f"link must be one that this page has made, got {shown}") from None
 
 
 def replayed(state: Mapping[str, Any]) -> int:

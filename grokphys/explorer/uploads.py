@@ -35,7 +35,7 @@ class Uploads:
         self._names: dict[str, tuple[Path, str]] = {}
 
     def begin(self, size: int) -> Path:
-        """Return the path at which an upload is written.
+        """Return the path at which an upload of some size is written, and count this size from now on.
 
         Parameters
         ----------

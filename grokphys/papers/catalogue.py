@@ -1,4 +1,4 @@
-"""All recipes, which are registered when the packages of the papers are imported."""
+"""All recipes, which are registered when the modules of the papers are imported."""
 
 import importlib
 import pkgutil
@@ -9,10 +9,10 @@ from grokphys.papers.recipe import RECIPES, Recipe
 
 
 def recipes() -> Mapping[str, Recipe]:
-    """Return all recipes by name: Musat, Liu, Ding, He, then ours, each in the order of its items.
+    """Return all recipes by name: those of Musat, Liu, Ding and He, then ours.
 
-    The modules of the papers are imported on the first call, because importing a module registers its
-    recipes.
+    Within a paper they are sorted by the letters of the name, then by its number. The first call imports the
+    modules of the papers, because importing a module registers its recipes.
     """
     for folder in (musat, liu, ding, he, beyond):
         for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
@@ -23,7 +23,10 @@ def recipes() -> Mapping[str, Recipe]:
 
 
 def _place(name: str) -> tuple[str, int, str]:
-    """Return the key by which recipes of a paper are sorted: letters of the name, its number, the rest."""
+    """Return the key by which the recipes of a paper are sorted: letters of the name, its number, the rest.
+
+    A name without a number after its first hyphen comes after those with one.
+    """
     stem, _, rest = name.partition("-")
     digits = "".join(character for character in rest if character.isdigit())
     return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)

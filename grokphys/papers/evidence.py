@@ -1,8 +1,8 @@
-"""Estimates with confidence intervals from the tables of a recipe, by resampling independent units.
+"""Estimates with confidence intervals from the tables of a recipe, and models of chance.
 
-Each function takes columns of equal length n and a confidence level such as 0.95, and returns an `Interval`.
+Most estimates take columns of equal length n and a confidence level such as 0.95, and return an `Interval`.
 The argument `groups`, an array (n,), names the independent unit of each row, such as the network of a circle:
-rows of one group are drawn or left out together. By default each row is a unit of its own.
+rows of one group count together. By default each row is a separate unit.
 """
 
 from collections.abc import Callable
@@ -21,18 +21,7 @@ Array = NDArray[np.float64]
 
 
 def exact(value: float) -> Interval:
-    """Return the `Interval` of a number that was computed, not estimated.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-
-    Returns
-    -------
-    Interval
-        Interval whose bounds are the number, of one value.
-    """
+    """Return the `Interval` of a number that is computed, not estimated: both its bounds are the number."""
     return Interval(float(value), float(value), float(value), 1)
 
 
@@ -72,12 +61,13 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     level : float
         Confidence level, such as 0.95.
     groups : array_like, shape (n,), optional
-        Independent unit of each row. The result is then the mean of the means of the groups.
+        Independent unit of each row. If given, the result is the mean of the means of the groups.
 
     Returns
     -------
     Interval
-        The mean; its bounds are NaN for fewer than two values, or groups. Its count is their number.
+        The mean, whose count is the number of values, or of groups if they are given. The bounds are NaN if
+        this number is less than two.
     """
     array = np.asarray(values, np.float64)
     if groups is not None and len(array):
@@ -87,7 +77,7 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
 
 
 def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the slope of the least-squares line through points, with a jackknife interval.
+    """Return the slope of the least-squares line through points, with a `jackknife` interval.
 
     Parameters
     ----------
@@ -101,13 +91,13 @@ def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
     Returns
     -------
     Interval
-        Its estimate is NaN if all x are equal.
+        The slope; NaN if there is no point or all x are equal.
     """
     return jackknife(_slope, (x, y), level, groups=groups)
 
 
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Pearson's correlation of two columns, with a jackknife interval on the scale of Fisher's z.
+    """Return Pearson's correlation of two columns, with a `jackknife` interval on the scale of Fisher's z.
 
     Parameters
     ----------
@@ -121,14 +111,14 @@ def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval
     Returns
     -------
     Interval
-        Its estimate is NaN for fewer than three rows, or if a column is constant.
+        The correlation; NaN for fewer than three rows, or if a column is constant.
     """
     found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
     return found.map(np.tanh)
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return Kendall's τ of two columns, with a jackknife interval.
+    """Return Kendall's τ of two columns, with a `jackknife` interval.
 
     Parameters
     ----------
@@ -142,7 +132,8 @@ def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Int
     Returns
     -------
     Interval
-        Kendall's τ, from -1 to 1: 1 if y increases with x throughout.
+        Kendall's τ, from -1 to 1: 1 if y increases with x throughout. It is NaN for fewer than two rows, or
+        if a column is constant.
     """
 
     def tau(a: Any, b: Any) -> float:
@@ -159,7 +150,7 @@ def jackknife(
     Parameters
     ----------
     statistic : callable
-        Function of the columns that returns a number.
+        Function of columns that returns a number.
     columns : tuple of array_like, shape (n,) each
         Arguments of the statistic.
     level : float
@@ -170,9 +161,9 @@ def jackknife(
     Returns
     -------
     Interval
-        Student's interval of the pseudo-values, with one degree of freedom fewer than groups. Its count is
-        the number of groups. Its bounds are NaN if there are fewer than three groups, or the statistic cannot
-        be computed from all rows or without one group.
+        The statistic of all rows, with the jackknife's standard error times Student's quantile for one degree
+        of freedom fewer than groups. Its count is the number of groups. The bounds are NaN if there are fewer
+        than three groups, or if the statistic of all rows, or of those without one group, is not finite.
     """
     arrays = [np.asarray(column) for column in columns]
     own = np.arange(len(arrays[0])) if groups is None else _numbered(groups)
@@ -187,20 +178,15 @@ def jackknife(
 
 
 def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
-    """Return a model of chance for rules, which permutes one column of a table.
+    """Return a model of chance for rules: a function of tables and a generator that permutes one column.
 
     Parameters
     ----------
     table, column : str
         Names of the table and of its column.
     within : str, default ""
-        Name of the column that groups rows, if values are permuted only within groups. By default they are
+        Name of a column; values are permuted only among rows in which it is equal. By default they are
         permuted among all rows.
-
-    Returns
-    -------
-    callable
-        Function of tables and a random generator that returns tables with this column permuted.
     """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
@@ -216,19 +202,9 @@ def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.
 
 
 def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.Generator], Any]:
-    """Return a model of chance for rules, which exchanges two columns of a table in about half of its rows.
+    """Return a model of chance for rules: a function of tables and a generator that exchanges two columns.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table.
-    first, second : str
-        Names of the columns.
-
-    Returns
-    -------
-    callable
-        Function of tables and a random generator that returns the changed tables.
+    The columns `first` and `second` of a table are exchanged in each row with the probability 1/2.
     """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
@@ -242,20 +218,7 @@ def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.G
 
 
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
-    """Return the rows of a table whose columns have given values.
-
-    Parameters
-    ----------
-    table : mapping of str to ndarray, shape (n,)
-        Columns by name.
-    **values : object
-        Value that each named column must have.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (m,)
-        All columns of the m rows in which the named columns equal their values.
-    """
+    """Return the rows of a table in which every named column has the given value, as a dict of columns."""
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value

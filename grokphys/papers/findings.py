@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding beyond the papers, in words, with the recipes that test it.
+    """A finding or conjecture beyond the papers, in words, with the recipes that test it.
 
     Attributes
     ----------
@@ -14,7 +14,7 @@ class Finding:
     words : str
         What was asked and what was found, in Markdown.
     recipes : tuple of str
-        Names of the recipes whose judged claims give the numbers.
+        Names of the recipes whose judged claims are listed below the words.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Dependencies of a result: our modules that its program imports, and the versions of libraries."""
+"""Dependencies of a result: modules of GrokPhys that its recipe imports, and the versions of libraries."""
 
 import ast
 import contextlib
@@ -29,7 +29,7 @@ LIBRARIES = {
 
 @cache
 def fingerprint(*modules: str) -> str:
-    """Return sixteen hexadecimal digits that change if anything changes on which a result depends.
+    """Return sixteen hexadecimal digits that change with the code, libraries and data that modules depend on.
 
     A stored result keeps the digits of its recipe, so that `grokphys reproduce` knows whether it is up to
     date.
@@ -38,9 +38,9 @@ def fingerprint(*modules: str) -> str:
     ----------
     *modules : str
         Names of modules such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without
-        comments and docstrings, of these modules and of all our modules that they import, directly or not.
-        They also depend on the versions of the `LIBRARIES` that any of them imports, and on the example data
-        if `physics.examples` is among them.
+        comments and docstrings, of these modules and of all modules of GrokPhys that they import, directly or
+        not. They also depend on the versions of the `LIBRARIES` that any of these modules imports, and on the
+        example data if `physics.examples` is among the modules.
 
     Returns
     -------
@@ -49,8 +49,8 @@ def fingerprint(*modules: str) -> str:
 
     Notes
     -----
-    Parsing the code takes half a second. The digits are therefore cached in the directory of compiled
-    kernels, with a digest of everything that they can depend on.
+    Parsing the code takes half a second. The digits are therefore cached in a file, with a digest of
+    everything that they can depend on. The file is in `NUMBA_CACHE_DIR`, or next to the compiled modules.
     """
     state = _state()
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).with_name("__pycache__"))
@@ -98,19 +98,19 @@ def _computed(*modules: str) -> str:
 
 
 def dependencies(*modules: str) -> tuple[set[str], set[str]]:
-    """Return what some modules depend on.
+    """Return what some modules of GrokPhys depend on.
 
     Parameters
     ----------
     *modules : str
-        Names of modules of this package.
+        Names of modules.
 
     Returns
     -------
     set of str
-        Names of these modules and of all our modules that they import, directly or not.
+        Names of the given modules and of all modules of GrokPhys that they import, directly or not.
     set of str
-        Keys of `LIBRARIES` that any of them imports.
+        Keys of `LIBRARIES` that any of these modules imports.
     """
     found: set[str] = set()
     libraries: set[str] = set()
@@ -127,7 +127,7 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
 
 
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the code of a module without comments, docstrings and layout, and the names it imports."""
+    """Return the code of one of our modules without comments, docstrings and layout, and what it imports."""
     path = _source(name)
     assert path is not None
     return _parsed(path.read_text(encoding="utf-8"))

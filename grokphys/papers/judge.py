@@ -19,7 +19,7 @@ from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Tabl
 
 ALPHA = 0.05
 SLACK = 1e-9
-"""Tolerance for floating-point numbers that are equal as decimals."""
+"""Tolerance for numbers that are equal as decimals, but not in floating point."""
 
 
 def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
@@ -30,13 +30,13 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     rules : tuple of Number or Statement
         Rules of a recipe.
     tables : mapping of str to mapping of str to ndarray
-        Tables of its result.
+        Tables of the result of the recipe.
 
     Returns
     -------
     tuple of Claim
-        One for each rule, in their order. The interval of a claim has the level at which the claim was
-        decided or left open. The interval of a number that is covered has the level 95 %.
+        One claim for each rule, in the order of the rules. Its interval has the level at which the claim was
+        decided or left open, or 95 % if it is a number that is covered.
     """
     open_, claims = list(range(len(rules))), dict[int, Claim]()
     while open_:
@@ -62,15 +62,16 @@ def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
     rule : Number or Statement
         The rule.
     found : Interval
-        Our number or effect, with its interval at this level.
+        Our number or effect, with its interval at the level `level`.
     level : float, default 0.95
         Confidence level.
 
     Returns
     -------
     Claim
-        A number is "not covered" if it differs from the printed one, and "inconclusive" otherwise (see
-        `covered`). A statement "holds", "does not hold" or is "inconclusive".
+        A number is "not covered" if it differs from the printed one, and otherwise "inconclusive", because
+        `covered` decides separately. A statement "holds", "does not hold" or is "inconclusive". If the
+        estimate or a bound is NaN, the claim is "inconclusive".
     """
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
@@ -102,8 +103,9 @@ def covered(rule: Number, found: Interval) -> bool:
 def _differs(printed: Printed, found: Interval, level: float) -> bool:
     """Return whether our number differs from the paper's by more than chance and the printed rounding.
 
-    It does if the interval of the difference, at the confidence level of `found`, excludes zero. The paper's
-    own 95 % interval is scaled to this level as that of a normally distributed estimate.
+    It does if the interval of the difference is farther from zero than the rounding. `level` is the
+    confidence level of `found`. The paper's 95 % interval, if there is one, is scaled to this level as that
+    of a normally distributed estimate.
     """
     theirs = exact(printed.value)
     if printed.interval is not None:

@@ -28,7 +28,7 @@ NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
 }
 """Items of the papers that no recipe can reproduce, and why."""
 OURS = ("beyond the papers", "beyond both papers", "this project")
-"""Beginnings of the sources of statements that no paper makes, which are therefore not quoted."""
+"""Beginnings of the sources of statements that no paper makes, which have no quotation marks."""
 HOW_IT_IS_JUDGED = """\
 Every rule below is part of the recipe that it judges, and was in the history of this repository before the
 recipe ran at the setting of the paper. What is claimed, its bounds and its margin do not change after the
@@ -119,11 +119,7 @@ def scoreboard_page(
     results : mapping of str to Stored
         Results at the papers' settings, by the name of their recipe.
     replicas : mapping of str to Stored
-        Results of other random seeds, by "seeds-K/NAME".
-
-    Returns
-    -------
-    str
+        Results with other random seeds, by "seeds-K/NAME".
     """
     verdicts = Counter(claim["verdict"] for one in results.values() for claim in one.about["claims"])
     lines = [
@@ -171,10 +167,6 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
         All recipes, by name.
     results : mapping of str to Stored
         Results at the papers' settings, by the name of their recipe.
-
-    Returns
-    -------
-    str
     """
     lines = ["# Gallery", "", HOW_TO_SEE, ""]
     for paper, title in PAPERS.items():
@@ -196,19 +188,15 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
 def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
     """Return the text of `docs/findings.md`: all findings beyond the papers, in Markdown.
 
+    Each finding has a section with its words, a table of its claims with their verdicts, and a table of its
+    recipes that have not run. A finding without any result is called a conjecture.
+
     Parameters
     ----------
     recipes : mapping of str to Recipe
         All recipes, by name.
     results : mapping of str to Stored
-        Results at the full setting, by the name of their recipe.
-
-    Returns
-    -------
-    str
-        A section for each finding: its words, a table of its claims with their verdicts, and a table of its
-        recipes that have not run, with the cost of a run. A finding without any result is called a
-        conjecture.
+        Results at the papers' settings, by the name of their recipe.
     """
     lines = [
         "# Findings and conjectures",
@@ -226,28 +214,18 @@ def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) 
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table.
+    """Return the lines of a Markdown table: the header, a separator, and the rows.
 
-    Parameters
-    ----------
-    header : sequence of str
-        Titles of the columns.
-    rows : iterable of sequence of str
-        Cells of each row. Like the header, they are typeset by `typeset`, and vertical bars are escaped.
-
-    Returns
-    -------
-    list of str
-        Lines of Markdown: the header, a separator, and the rows.
+    All cells are typeset by `typeset`, and vertical bars in them are escaped.
     """
     lines = [header, ["---"] * len(header), *rows]
     return ["| " + " | ".join(typeset(cell).replace("|", "\\|") for cell in line) + " |" for line in lines]
 
 
 def typeset(text: str) -> str:
-    """Return Markdown with subscripts in names such as f_a and with minus signs before numbers.
+    """Return Markdown in which names such as f_a have subscripts, and negative numbers minus signs.
 
-    Code between backquotes in the `text` stays as it is.
+    Code between backquotes in the `text` stays as it is, and so do names within formulas.
     """
     parts = text.split("`")
     for k in range(0, len(parts), 2):  # what is not code
@@ -257,21 +235,10 @@ def typeset(text: str) -> str:
 
 
 def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str) -> list[str]:
-    """Return the lines of a table of judged claims, and of one of the recipes that have not run.
+    """Return the lines of a table of judged claims, and of a table of the recipes that have not run.
 
-    Parameters
-    ----------
-    recipes : iterable of Recipe
-        Recipes of one paper or finding.
-    results : mapping of str to Stored
-        Results at the papers' settings, by the name of their recipe.
-    told : str
-        Title of the column with the statement or the number that is judged.
-
-    Returns
-    -------
-    list of str
-        Lines of Markdown.
+    Recipes without a result among `results`, which are by name, have not run. `told` is the title of the
+    column with the statement or the number that is judged.
     """
     chosen = list(recipes)
     rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
@@ -287,20 +254,10 @@ def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str)
 def _replica_table(
     recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
 ) -> list[str]:
-    """Return the lines of a table of the claims that were judged twice, and of how many verdicts agree.
+    """Return a sentence on how many verdicts are the same with other seeds, and the lines of a table of them.
 
-    Parameters
-    ----------
-    recipes : mapping of str to Recipe
-        All recipes, by name.
-    results : mapping of str to Stored
-        Results at the papers' settings, by the name of their recipe.
-    replicas : mapping of str to Stored
-        Results of the same recipes with other random seeds, by "seeds-K/NAME".
-
-    Returns
-    -------
-    list of str
+    The table has a row for each claim that is in both the result of its recipe and a replica of it, which is
+    a result with other random seeds.
     """
     rows, same = [], 0
     for stored in replicas.values():
@@ -362,7 +319,7 @@ def _bound(value: float | str) -> float:
 
 
 def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
-    """Return the estimate of a claim and the possible part of its interval, with suitable digits."""
+    """Return the estimate of a claim and the possible part of its interval as text, with suitable digits."""
     numbers = [claim[side] for side in ("estimate", "low", "high")]
     value, low, high = (math.nan if number is None else float(number) for number in numbers)
     ranges = {rule.name: rule.possible for rule in recipe.rules}

@@ -1,4 +1,4 @@
-"""Publication: results at the papers' settings are copied to the documentation, and its pages written."""
+"""Publication: copies results at the papers' settings to the documentation, and writes its pages."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -15,15 +15,17 @@ from physics.errors import InputError
 def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
     """Copy results at the papers' settings to the documentation, and write its pages again.
 
-    All results are judged again from their tables, so that no verdict is older than the code that judges.
+    All results in the documentation are judged again from their tables, so that no verdict is older than the
+    code that judges.
 
     Parameters
     ----------
     recipes : mapping of str to Recipe
         All recipes by name.
     made : Path
-        Directory that `run_recipes` has filled. Results that it lacks, or has at the quick budget, stay as
-        they are in the documentation.
+        Directory that `run_recipes` has filled. A result in the documentation stays as it is if `made` has no
+        result of its recipe at the paper's setting. The folders "seeds-K" in `made` hold results with other
+        random seeds, which are copied without their figures.
     docs : Path
         Directory of the documentation, in which the folders ``results`` and ``gallery`` and the four pages
         are written.
@@ -36,7 +38,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     Raises
     ------
     InputError
-        If a result was judged by other rules than the present ones.
+        If a result to copy was judged by other rules than the present ones.
     FileFormatError
         If a stored result cannot be read.
     """
@@ -72,38 +74,28 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
 
 
 def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read the results of some recipes from a directory that `run_recipes` or `publish` has filled.
+    """Return the complete results of the named recipes in a directory, by name and in the order of `recipes`.
 
-    Parameters
-    ----------
-    recipes : iterable of str
-        Names of recipes.
-    directory : Path
-        Directory with a folder for each result.
+    The directory is one that `run_recipes` or `publish` has filled.
 
-    Returns
-    -------
-    dict of str to Stored
-        The results that exist, by name, in the order of `recipes`.
+    Raises
+    ------
+    FileFormatError
+        If a stored result cannot be read.
     """
     found = {name: read_result(directory / name) for name in recipes}
     return {name: stored for name, stored in found.items() if stored is not None}
 
 
 def stored_replicas(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
-    """Read the results with other random seeds, which `grokphys reproduce --other-seeds K` has made.
+    """Return the complete results with other random seeds in a directory, by "seeds-K/NAME".
 
-    Parameters
-    ----------
-    recipes : iterable of str
-        Names of recipes.
-    directory : Path
-        Directory with a folder ``seeds-K`` for each K.
+    `grokphys reproduce --other-seeds K` makes them, in a folder "seeds-K" for each K.
 
-    Returns
-    -------
-    dict of str to Stored
-        The results that exist, by "seeds-K/NAME".
+    Raises
+    ------
+    FileFormatError
+        If a stored result cannot be read.
     """
     names = list(recipes)
     shifts = [path.name for path in sorted(directory.glob("seeds-*"))]

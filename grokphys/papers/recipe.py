@@ -1,11 +1,12 @@
-"""A recipe: one object in one file that makes an item of a paper, and the rules that judge it.
+"""Recipes: functions that make an item of a paper, each with the rules that judge its result.
 
-A recipe is a function of a `Run`, which holds the setting, to a `Result` of tables and figures. The decorator
-`@recipe` registers it with what the paper prints and with the rules, which are thus written before any run.
-Recipes print nothing, write nothing and judge nothing: the runner does (`grokphys.papers.run`).
+A recipe is a function of a `Run`, which holds the setting, that returns a `Result` of tables and figures. The
+decorator `@recipe` registers the function with its rules, which are thus written before any run. A recipe
+prints, writes and judges nothing: `grokphys.papers.run` does so.
 
 Examples
 --------
+>>> import numpy as np
 >>> from grokphys.papers.recipe import Number, Printed, Result, recipe
 >>> from grokphys.papers.evidence import share
 >>> @recipe(
@@ -53,9 +54,9 @@ Columns = Mapping[str, NDArray[Any]]
 Tables = Mapping[str, Columns]
 """Tables by name; a table is a mapping of equally long columns of numbers, truth values or text."""
 Measure = Callable[[Tables, float], Interval]
-"""From the tables of a run and a confidence level, such as 0.95, to an estimate with its interval."""
+"""Function of the tables of a run and a confidence level that returns an estimate with its interval."""
 Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
-"""From the setting of a run and its tables to its figures by name."""
+"""Function of the setting of a run and its tables that returns figures by name."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,13 @@ class Printed:
     Attributes
     ----------
     text : str
-        Its digits, such as ``"35.5"``, which determine the rounding.
+        The digits of the number, such as ``"35.5"``, which determine the rounding.
     source : str
-        Its place in the paper, such as "Table 2".
+        Place of the number in the paper, such as "Table 2".
     interval : tuple of float, optional
-        Its 95 % interval, in the same unit, if the paper prints one or a count of successes implies it.
+        95 % interval of the number, if the paper prints one or a count of successes implies one.
     counted : bool, default False
-        Whether it is a count, which is not rounded.
+        Whether the number is a count, which is not rounded.
     """
 
     text: str
@@ -86,7 +87,7 @@ class Printed:
 
     @property
     def rounding(self) -> float:
-        """Half a unit of the last printed digit; 0 for a count."""
+        """Largest error of rounding, half a unit of the last printed digit; 0 for a count."""
         return 0.0 if self.counted else float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
 
     def __str__(self) -> str:
@@ -99,7 +100,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Number:
-    """The rule for a number that a paper prints, with which our number agrees or disagrees.
+    """The rule for a number that a paper prints, with which our number is compared.
 
     Attributes
     ----------
@@ -110,11 +111,11 @@ class Number:
     measure : callable
         Function of the tables and a confidence level that returns our number with its interval.
     margin : float
-        Largest half-width of our interval, in the unit of the number; a wider one is inconclusive.
+        Largest half-width of our interval, in the unit of the number, with which the number can be covered.
     independent : str, default "network"
         Unit that was drawn independently and that the interval resamples, such as "network" or "embedding".
     fitted : str, default ""
-        Settings that were chosen to match this number, so that agreement is no evidence.
+        Settings that were chosen to match the number, so that agreement is no evidence; "" if none were.
     digits : int, default 2
         Number of decimals of our number that are shown.
     note : str, default ""
@@ -139,8 +140,8 @@ class Statement:
     """The rule for a statement of a paper: an effect, and how large it must be for the statement to hold.
 
     The statement holds if the whole interval of the effect lies between `least` and `most`, and does not hold
-    if the interval lies outside. Otherwise the data are inconclusive. Statements of equality have both
-    bounds.
+    if the whole interval lies below or above. Otherwise the data are inconclusive. Statements of equality
+    have both bounds.
 
     Attributes
     ----------
@@ -149,21 +150,21 @@ class Statement:
     quote : str
         The statement in the words of the paper.
     source : str
-        Its place in the paper.
+        Place of the statement in the paper.
     effect : str
-        The measured effect, with its unit.
+        The measured effect in words, with its unit.
     measure : callable
         Function of the tables and a confidence level that returns the effect with its interval.
     chance : callable or str
-        Model of data for which the statement is not true: a function of tables and a generator that returns
-        shuffled tables, on which the statement may hold in at most 5 %. If nothing can be shuffled, the
-        reason.
+        Model of data for which the statement is not true: a function of tables and a random generator that
+        returns shuffled tables, on which the statement may hold in at most 5 % of cases. If nothing can be
+        shuffled, the reason.
     least, most : float, default -inf and inf
         The smallest and the largest effect with which the statement holds; at least one must be finite.
     independent : str, default "network"
-        Unit that was drawn independently.
+        Unit that was drawn independently and that the interval resamples.
     fitted : str, default ""
-        Settings that were chosen on these data.
+        Settings that were chosen on the same data; "" if none were.
     digits : int, default 2
         Number of decimals of the effect that are shown.
     note : str, default ""
@@ -220,7 +221,7 @@ class Result:
     claims: tuple["Claim", ...] = ()
 
     def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return the tables with arrays as columns; raise an `InputError` if these differ in length."""
+        """Return the tables with arrays as columns; raise an `InputError` if a table's differ in length."""
         found = {
             name: {column: np.asarray(values) for column, values in table.items()}
             for name, table in self.tables.items()
@@ -239,7 +240,7 @@ Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive
 class Claim:
     """A rule applied to a result: our number or effect `found`, and the `verdict`.
 
-    The interval of `found` has the level at which the claim was decided or left open.
+    The interval of `found` has the level at which the claim was decided or left open, or 95 % if "covered".
     """
 
     rule: Rule
@@ -277,12 +278,11 @@ class Run:
         Parameters
         ----------
         name : str
-            Name that distinguishes these arrays from others of this recipe. The directory `store` already
-            belongs to one version of the code.
+            Name that distinguishes these arrays from others of the recipe; `store` is for one version of it.
         make : callable
             Function without arguments that returns the arrays by name.
         family : str, default ""
-            Name of a family of recipes that share the arrays; by default only this recipe uses them.
+            Name of a family of recipes that share the arrays; by default only one recipe uses them.
 
         Returns
         -------
@@ -326,12 +326,12 @@ class Recipe:
 
     @property
     def module(self) -> str:
-        """Module of the recipe, whose imports determine what the results depend on."""
+        """Name of the module of the recipe, whose imports determine what the results depend on."""
         return self.make.__module__
 
 
 RECIPES: dict[str, Recipe] = {}
-"""All recipes by name, in the order in which `grokphys.papers` imports them."""
+"""Recipes by name, in the order of their registration; `catalogue.recipes` imports and sorts all of them."""
 
 
 def recipe(
@@ -362,23 +362,23 @@ def recipe(
     quick : object
         Setting of a smoke test, which takes seconds and gives pictures but no verdicts.
     paper_setting : object
-        Setting of the paper: sizes, steps, axes, and at least as many runs as in the paper.
+        Setting of the paper, or the full setting of an item beyond the papers.
     cost : str
         Duration of a run at the paper's setting on two cores, in words.
     rules : sequence of Number or Statement
         Rules that judge the result at the paper's setting; by default none.
     draw : callable, optional
         Function of the setting and the tables that returns the figures by name. The decorated function then
-        returns tables alone, and the figures of a stored result can be drawn again without another run. A
-        figure that shows more than the tables is drawn by the decorated function itself.
+        returns tables alone, and the figures of a stored result can be drawn again without another run. By
+        default the decorated function draws its figures itself.
     registry : dict, optional
-        Where to register it; `RECIPES` by default.
+        Where to register the recipe; `RECIPES` by default.
 
     Returns
     -------
     callable
-        Decorator of a function of a `Run` that returns a `Result`. It raises an `InputError` if the name is
-        taken or two rules have the same name.
+        Decorator of a function of a `Run` that returns a `Result`. The decorator raises an `InputError` if
+        the name is taken, or two rules have the same name.
     """
 
     def register(make: Callable[[Run], Result]) -> Callable[[Run], Result]:

@@ -1,4 +1,4 @@
-"""Redrawing the pictures of stored results, for instance in new colors; the results stay as they are."""
+"""Draws the pictures of stored results again, for instance in other colors; the results stay as they are."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROUNDING = 1e-6
-"""Largest difference of a number from the stored one, relative to the largest of its column: another version
-of a kernel may round the last bits of a training differently, which no picture can show."""
+"""Largest difference of a number from the stored one, relative to the largest in size of its column.
+
+Another version of a kernel may round the last bits of a training differently, which no picture can show.
+"""
 Drawn = tuple[Mapping[str, "Figure"], str]
-"""Figures by name, and what differs from the stored result, if anything."""
+"""Figures by name, and the name of what differs from the stored result, or an empty string."""
 
 
 def redraw(recipe: Recipe, docs: Path) -> list[Path]:
-    """Replace the pictures of a stored result in the gallery.
+    """Replace the pictures of a stored result in the gallery by new ones of the same numbers.
 
-    A recipe whose figures show nothing but its tables (`draw` of `recipe`) draws them from the stored tables.
-    Any other recipe runs again with the seeds of its stored result, and its pictures are replaced only if the
-    new run gives the stored tables, with numbers that agree within `ROUNDING`. In both cases the pictures
-    show the numbers that were judged. Tables, verdicts and dates stay as they are.
+    If a recipe has a function `draw`, its figures are drawn from the stored tables. Any other recipe runs
+    again with the seeds of its stored result, and its pictures are replaced only if the new run gives the
+    stored tables, with numbers that agree within `ROUNDING`. Tables, verdicts and dates stay as they are.
 
     Parameters
     ----------
@@ -69,21 +70,14 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
 
 
 def from_tables(recipe: Recipe, stored: Stored) -> Drawn:
-    """Draw the figures of a recipe from its stored tables.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Recipe with a function `draw`.
-    stored : Stored
-        Its result at the paper's setting.
+    """Draw the figures of a recipe that has a function `draw` from a stored result at the paper's setting.
 
     Returns
     -------
     mapping of str to Figure
         Figures by name; empty if the setting has changed since the result was made.
     str
-        "the setting" in that case, and otherwise an empty string.
+        "the setting" if it has changed, and otherwise an empty string.
     """
     assert recipe.draw is not None
     setting = recipe.settings["paper"]
@@ -93,21 +87,9 @@ def from_tables(recipe: Recipe, stored: Stored) -> Drawn:
 
 
 def _from_a_run(recipe: Recipe, stored: Stored) -> Drawn:
-    """Run a recipe again with the seeds of its stored result, and draw its figures.
+    """Run a recipe again with the seeds of its stored result; return its figures by name.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe.
-    stored : Stored
-        Its result at the paper's setting.
-
-    Returns
-    -------
-    mapping of str to Figure
-        Figures by name.
-    str
-        Name of the first difference of the new tables from the stored ones, or an empty string.
+    The second value is the first difference of the new tables from the stored ones, or an empty string.
     """
     with other_seeds(stored.about.get("seed_shift", 0)):
         result = recipe.make(Run(recipe.settings["paper"], "paper", None, recipe.name))
@@ -115,7 +97,7 @@ def _from_a_run(recipe: Recipe, stored: Stored) -> Drawn:
 
 
 def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
-    """Name the first difference between stored and new tables, or return an empty string if they agree."""
+    """Return words for the first difference between stored and new tables, or "" if they agree."""
     if list(stored.tables) != list(tables):
         return "the list of tables"
     for name, table in stored.tables.items():

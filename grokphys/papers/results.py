@@ -1,8 +1,8 @@
 """Results on disk, in a form that other programs can read and judge again.
 
 `DIRECTORY/NAME/result.json` says how the result was made and what its rules decided. Each table in the same
-directory, `TABLE.json`, is one object of columns. Numbers have eight significant digits; NaN is null,
-infinity "inf".
+directory, `TABLE.json`, is one object of columns. Floating-point numbers have eight significant digits. NaN
+is null, and infinities are "inf" and "-inf".
 """
 
 import hashlib
@@ -25,8 +25,9 @@ from physics.trajectory.provenance import made_with, plain
 
 SCHEMA, SCHEMA_VERSION = "grokphys-result", 1
 DIGITS = 8
+"""Number of significant digits of floating-point numbers."""
 WIDTH = 1600
-"""Width of a figure in pixels."""
+"""Width of a PNG figure in pixels."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Stored:
     Attributes
     ----------
     about : dict
-        Content of result.json: recipe, budget, setting, seeds, rules, claims, versions, machine, seconds.
+        Content of result.json: recipe, budget, setting, seeds, rules, claims, versions, machine, and more.
     tables : dict of str to dict of str to ndarray
-        Columns as arrays, by table.
+        Columns by name, for each table by name.
     """
 
     about: dict[str, Any]
@@ -46,18 +47,11 @@ class Stored:
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """Return the content of a rule that is fixed before a run, without the function that measures it.
+    """Return what of a rule is fixed before a run, in a form that JSON can hold.
 
-    Parameters
-    ----------
-    rule : Number or Statement
-        The rule.
-
-    Returns
-    -------
-    dict of str to object
-        Content that JSON can hold, from which `rules_digest` is computed. It has the name, the words or
-        number of the paper, the bounds and the unit; notes, decimals and possible values may change later.
+    This is its name, the words or the number of the paper, their source, the effect, the model of chance (as
+    "shuffled" if it is a function), the bounds or the margin, the independent unit, and what was fitted. The
+    function that measures, notes, decimals and possible values may change after a run.
     """
     fields: dict[str, Any] = {"name": rule.name}
     if isinstance(rule, Number):
@@ -70,34 +64,15 @@ def described(rule: Rule) -> dict[str, Any]:
 
 
 def rules_digest(rules: Sequence[Rule]) -> str:
-    """Return a digest of rules, by which a change of a rule after the run is noticed.
-
-    Parameters
-    ----------
-    rules : sequence of Number or Statement
-        Rules of a recipe.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits that change with what `described` returns for any of the rules.
-    """
+    """Return sixteen hexadecimal digits that change with what `described` returns for any of the rules."""
     text = json.dumps([described(rule) for rule in rules], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Return tables with the digits that a file keeps, so that no verdict depends on any others.
+    """Return tables as they are read from a file, with `DIGITS` significant digits.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        Columns by name, for each table by name.
-
-    Returns
-    -------
-    dict of str to dict of str to ndarray
-        The tables with numbers of `DIGITS` significant digits.
+    Verdicts are made from these, so that none depends on digits that a file does not keep.
     """
     return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
 
@@ -115,7 +90,7 @@ def write_result(
     seconds: float,
     date: str,
 ) -> list[Path]:
-    """Write the tables, the figures and the description of a result to a folder of its name.
+    """Write the tables, the figures and the description of a result to a folder with the recipe's name.
 
     The description, result.json, is written last, so that its presence means that the result is complete.
 
@@ -140,12 +115,19 @@ def write_result(
     seconds : float
         Duration of the run.
     date : str
-        Time of its start, in the format of ISO 8601.
+        Time at which the run began, in the format of ISO 8601.
 
     Returns
     -------
     list of Path
         The files.
+
+    Raises
+    ------
+    InputError
+        If the columns of a table differ in length.
+    OutputError
+        If a file cannot be written.
     """
     folder = directory / recipe.name
     make_directory(folder)
@@ -180,17 +162,7 @@ def write_result(
 
 
 def write_claims(folder: Path, stored: Stored, claims: Sequence[Claim]) -> None:
-    """Replace the claims in the file of a result by other claims, if these differ.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the result.
-    stored : Stored
-        The result as it is stored.
-    claims : sequence of Claim
-        Claims that its tables give by the present code.
-    """
+    """Replace the claims in the `folder` of a stored result by other `claims`, if they differ."""
     now = [_claim(claim) for claim in claims]
     if now != stored.about["claims"]:
         _write_about(folder, {**stored.about, "claims": now})
@@ -213,12 +185,12 @@ def read_result(folder: Path) -> Stored | None:
     Returns
     -------
     Stored or None
-        None if a file of the result is missing, as after an interrupted run.
+        The result; None if one of its files is missing, as after an interrupted run.
 
     Raises
     ------
     FileFormatError
-        If a file cannot be read or has another version.
+        If a file cannot be read, or is not of version `SCHEMA_VERSION`.
     """
     try:
         about = json.loads((folder / "result.json").read_text(encoding="utf-8"))
@@ -250,17 +222,9 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def setting_of(setting: Any) -> Any:
-    """Return the setting of a recipe in the form in which JSON stores it.
+    """Return the setting of a recipe, a dataclass or a plain value, in the form in which JSON stores it.
 
-    Parameters
-    ----------
-    setting : object
-        A dataclass or a plain value.
-
-    Returns
-    -------
-    object
-        Numbers, text, lists and dicts. Other values, such as models, are given by their fields or as text.
+    It consists of numbers, text, lists and dicts. Dataclasses become dicts, and other values text.
     """
     if is_dataclass(setting) and not isinstance(setting, type):
         return json.loads(json.dumps(plain(asdict(setting)), default=str))

@@ -1,4 +1,4 @@
-"""Running recipes one after the other: each result is judged and written, also after a failure."""
+"""Runs recipes one after the other, judges their results and writes them."""
 
 import sys
 import time
@@ -30,9 +30,10 @@ def run_recipes(
     shift: int = 0,
     figures: FigureFormat = "png",
 ) -> list[str]:
-    """Run recipes one after the other, judge them at the papers' settings, and write their results.
+    """Run recipes one after the other, judge results at the papers' settings, and write all results.
 
-    A recipe that fails is named on stderr, and the others still run.
+    A recipe that fails is named on stderr, and the others still run. One that another process makes at the
+    same time is passed over.
 
     Parameters
     ----------
@@ -43,10 +44,9 @@ def run_recipes(
     directory : Path
         Existing directory, in which each recipe writes to a folder of its name.
     budget : {"quick", "paper"}
-        Toy settings in seconds, or the settings of the papers.
+        Toy settings, which take seconds and are not judged, or the settings of the papers.
     again : bool
-        Whether to run complete recipes too, which were made at this budget with the present code, libraries
-        and rules.
+        Whether to run also recipes whose results are up to date (see `is_complete`).
     shift : int, default 0
         Number that is added to every seed of the recipes.
     figures : {"png", "svg", "pdf"}, default "png"
@@ -60,7 +60,8 @@ def run_recipes(
     Raises
     ------
     OutputError
-        If a result cannot be written, because the next one could not be written either.
+        If a result cannot be written. The remaining recipes then do not run, because their results could not
+        be written either.
     FileFormatError
         If a stored result cannot be read.
     """
@@ -92,23 +93,15 @@ def run_recipes(
 
 
 def is_complete(directory: Path, recipe: Recipe, budget: Budget, sources: str) -> bool:
-    """Return whether the stored result of a recipe is up to date.
+    """Return whether a directory has an up-to-date result of a recipe.
 
-    Parameters
-    ----------
-    directory : Path
-        Directory with a folder for each result.
-    recipe : Recipe
-        The recipe.
-    budget : {"quick", "paper"}
-        Budget that the result must have.
-    sources : str
-        Present fingerprint of the code (see `fingerprint`).
+    It must have been made at this budget, by code and libraries with the fingerprint `sources` (see
+    `fingerprint`), and with the present rules.
 
-    Returns
-    -------
-    bool
-        True if a result exists that was made at this budget, by this code and with the present rules.
+    Raises
+    ------
+    FileFormatError
+        If the stored result cannot be read.
     """
     stored = read_result(directory / recipe.name)
     if stored is None:
@@ -132,7 +125,7 @@ def run_one(
     recipe : Recipe
         The recipe.
     directory : Path
-        Existing directory, in which a folder of its name is made.
+        Existing directory, in which a folder with the name of the recipe is made.
     budget : {"quick", "paper"}
         A toy setting, which is not judged, or the setting of the paper.
     sources : str
@@ -148,7 +141,7 @@ def run_one(
         The files.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
-    # The kept parts of an interrupted run are valid for the same code only.
+    # Parts that an interrupted run has kept are valid only for the same code.
     store = directory / ".unfinished" / code_version() if budget == "paper" else None
     with hear_seeds() as seeds, other_seeds(shift):
         result = recipe.make(Run(recipe.settings[budget], budget, store, recipe.name))
@@ -173,16 +166,8 @@ def run_one(
 def said(claim: Claim) -> str:
     """Return a claim as one line of text for the terminal.
 
-    Parameters
-    ----------
-    claim : Claim
-        The claim.
-
-    Returns
-    -------
-    str
-        Its name, the paper's words or number, ours with its interval as far as it is possible, and the
-        verdict.
+    It holds the name, the words or the number of the paper, our number with the possible part of its interval
+    and the size of the sample, and the verdict.
     """
     rule, ours = claim.rule, claim.found.within(*claim.rule.possible).format(claim.rule.digits)
     paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"

@@ -1,4 +1,4 @@
-"""Curves of the measures of particles: the circle ratio, and the imperfections of a grid."""
+"""Curves of two measures of particles: the circle ratio, and the number of grid imperfections."""
 
 from typing import Any
 

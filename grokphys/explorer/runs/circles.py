@@ -285,7 +285,7 @@ class CircleRun:
         if np.count_nonzero(inside) < 3:
             raise InputError(
                 f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
-                f"{np.count_nonzero(inside)}; the run has frames from step {steps[0]} to step {steps[-1]}"
+                f"{np.count_nonzero(inside)}; the run has signals from step {steps[0]} to step {steps[-1]}"
             )
         return steps[inside], values[inside]
 
@@ -363,7 +363,7 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
     """
     stored = Trajectory.open(path)
     if not stored.frames:
-        raise InputError(f"{path} holds no frame yet")
+        raise InputError(f"{path} must hold at least 1 frame, got none yet")
     if stored.tokens < 3:
         raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))

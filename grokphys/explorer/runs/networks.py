@@ -46,7 +46,7 @@ class Stretch:
     Attributes
     ----------
     learning_rate, weight_decay : float
-        Learning rate and weight decay of both the embedding and the layers.
+        Rates of the optimizer, as `nets.Training` takes them.
     steps : int, default 0
         Number of steps that have been taken at these rates.
     """

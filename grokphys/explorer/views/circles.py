@@ -159,7 +159,7 @@ class CirclesView(FrameView):
         return self._run.python(self._plane.value, self._frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Trajectory:
-        """Return the run as it was read from the file."""
+        """Return the run as the view has read it: of a long run every n-th frame."""
         return self._run.trajectory
 
     def verdict(self) -> str:
@@ -196,7 +196,7 @@ class CirclesView(FrameView):
         super().restore({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
-        """Show the run, plane and law that the widgets select."""
+        """Show the frame, the plane and the limit that the widgets select, and the law that is fitted."""
         self._frame = min(self._time.value, self._end)
         self._show_fit()
         self._look()

@@ -52,7 +52,7 @@ class Drag:
         self._session.hold(held)
 
     def end(self) -> None:
-        """Release the token where it is."""
+        """Release the token where it is, with calls of `follow` and then of `drop`."""
         self._follow()
         self.hold(False)  # before `drop`, which moves points without the pointer
         self._drop()

@@ -270,7 +270,7 @@ class NetworksView(View):
         self.show()
 
     def _other_kind(self, kind: str) -> None:
-        """Change to the other kind of network, at the size of its paper."""
+        """Change to the other kind of network, with the sizes and rates of its paper."""
         with self.filling():
             for name, value in PUBLISHED[kind].items():
                 getattr(self, name).value = value

@@ -140,7 +140,10 @@ class ParticlesView(View):
             self._twin.advance(steps, keep=few or self._turn == 0)
 
     def show(self, *, whole: bool = True) -> None:
-        """Move particles and pair sums; the curves only with complete updates."""
+        """Move particles, pair sums (if there are many, not in every frame) and arrows.
+
+        Complete updates also show the curves and, during play, move the slider that is swept.
+        """
         E = self._positions
         self._axes = plane_axes(E, self._plane.value, self._axes)
         points = E @ self._axes.T

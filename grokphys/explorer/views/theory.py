@@ -144,7 +144,7 @@ class TheoryView(FrameView):
         return self._chosen.trajectory()
 
     def verdict(self) -> str:
-        """Return a sentence on what the chosen pairs permit, and on the progress of the flow."""
+        """Return one or two sentences on what the trained pairs permit, and on the progress of the flow."""
         found = self._chosen.measures
         reached = float(self._chosen.quality[self._frame]), float(self._chosen.accuracy[self._frame])
         free = found.ground_state_dimension

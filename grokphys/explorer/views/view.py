@@ -36,7 +36,7 @@ class Preset:
     Attributes
     ----------
     name : str
-        Name of the preset on the page and in addresses.
+        Name of the preset on the page.
     watch : str
         Sentence that says what to watch for.
     settings : mapping of str to object

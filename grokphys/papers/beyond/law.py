@@ -38,7 +38,7 @@ Booleans = NDArray[np.bool_]
 FOLDS = 4
 STARTS = (0, 20, 50, 100, 200, 300, 400)
 WILD = 1e4
-"""Relative error that is assigned to a rollout that diverges."""
+"""Largest relative error of a rollout, which one that diverges has."""
 MEAN_FIELD, LINEAR_LAW, RANKING = "mean field, nine terms", "linear, Lasso", "ranking by the signal there"
 LAWS: dict[str, Callable[[list[Array]], Law]] = {
     MEAN_FIELD: lambda x: fit_law(MeanFieldRegressor(), x),
@@ -108,19 +108,11 @@ def _better(name: str, start: int) -> Statement:
     rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
 )
 def across_networks(run: Run) -> Result:
-    """Beyond the papers: predict the survivors of networks that are left out of a fit, by rollouts.
+    """Beyond the papers: predict the survivors of networks that are left out of a fit, by rollouts of a law.
 
-    The table compares a mean-field law, the linear law of Ding et al. and a ranking by the signal.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "ding-law".
+    The table "networks" has a row for each network and step of the prediction, with the agreement on the
+    survivors of a mean-field law, of the linear law of Ding et al., and of a ranking by the signal. The rules
+    judge whether the mean field agrees better. The figure is "ding-law".
     """
     setting: Across = run.setting
     size = setting.size
@@ -173,17 +165,17 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
     Parameters
     ----------
     fit : callable
-        Function of a list of signals (frames, K) that returns a fitted law.
+        Function of a list of signals, each of shape (frames, K), that returns a fitted law.
     pieces : ndarray of float64, shape (runs, frames, K)
-        Signals from the step of the prediction on.
+        Signals of K frequencies from the step of the prediction on.
     final : ndarray of bool, shape (runs, K)
-        Circles that survive in the end.
+        Whether the circle of each frequency survives in the end.
 
     Returns
     -------
     pair of ndarray of float64, shape (runs,)
-        Agreement of predicted and final survivors, and log₁₀ of the relative error of the rollout, which is
-        that of `WILD` if it diverges.
+        Agreement of predicted and final survivors, from 0 to 1, and log₁₀ of the relative error of the
+        rollout, at most that of `WILD`. A rollout that diverges predicts no survivor.
     """
     agreement, error = np.empty(len(pieces)), np.empty(len(pieces))
     for fold in range(FOLDS):
@@ -205,14 +197,15 @@ def _rank(start: Array, final: Booleans) -> Array:
     Parameters
     ----------
     start : ndarray of float64, shape (runs, K)
-        Signals at the step of the prediction.
+        Signals of K frequencies at the step of the prediction.
     final : ndarray of bool, shape (runs, K)
-        Circles that survive in the end. A run is predicted to keep as many as the other runs do on average.
+        Whether the circle of each frequency survives in the end. A run is predicted to keep as many circles
+        as the other runs keep on average, rounded.
 
     Returns
     -------
     ndarray of float64, shape (runs,)
-        Agreement of predicted and final survivors of each network, from 0 to 1.
+        Agreement of predicted and final survivors of each run, from 0 to 1.
     """
     counts = final.sum(axis=1)
     found = []
@@ -249,7 +242,7 @@ def _flatters(law: str) -> Statement:
 
 
 def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
-    """Draw R² of the changes in the first and in the second half of the steps, for each network."""
+    """Draw R² of the changes in the first and in the second half of the steps, for each network and law."""
     table, half = tables["forward"], setting.steps // 2
     with style(5.6):
         figure = Figure(figsize=(5.6, 3.8))
@@ -286,19 +279,9 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
 def forward(run: Run) -> Result:
     """Beyond the papers: compare R² of the changes in the steps of a fit and in those that follow.
 
-    The signals of embedding MLPs are fitted by least squares and by Lasso. The table has a row for each
-    network and law. The rules ask how often R² is negative in the second half of the steps, to which the law
-    was not fitted.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "forward".
+    The signals of embedding MLPs are fitted by least squares and by Lasso. The table "forward" has a row for
+    each network and law. The rules judge in how many more networks R² is negative in the second half of the
+    steps, to which the law was not fitted, than in the first half.
     """
     _, signals = fit_networks(run)
     half = run.setting.steps // 2

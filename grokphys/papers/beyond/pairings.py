@@ -1,4 +1,4 @@
-"""Comparisons of each simulated system of the papers with the networks that it describes, pair by pair."""
+"""Comparisons of three simulated systems of the papers with the networks that they describe."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -29,25 +29,13 @@ Array = NDArray[np.float64]
 TOKENS, LEARNING_RATE, DECODER_RATE = 10, 1e-3, 3e-5
 DELTA, GROKKED, TRACK = 0.1, 0.95, 20
 THEORY_SPAN = 100
-"""The theory is followed for this multiple of the networks' steps, at the same learning rate."""
+"""Multiple of the networks' steps for which the theory is followed, at the same learning rate."""
 
 
 def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[Tables, float], Interval]:
-    """Return a `Measure` of the ratio of two distances, as a geometric mean over runs.
+    """Return a `Measure` of the ratio of two columns of distances, as a geometric mean over rows.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table.
-    first, second : str
-        Names of its columns of distances.
-    **constants
-        Values of columns; only rows with these count.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the ratio with its interval.
+    Only rows of the table count whose columns have the values `constants`.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -58,9 +46,9 @@ def _ratio(table: str, first: str, second: str, **constants: Any) -> Callable[[T
 
 
 def _pairs(comparison: Comparison) -> dict[str, Array]:
-    """Return the distance of each run to its partner and to the partner of another run, (pairs,) each.
+    """Return the distances of each run to its partner and to the partner of another run, each (pairs,).
 
-    Distances are means over frames, without the start.
+    Distances are means over all frames but the first.
     """
     motion = comparison.motion
     assert motion is not None
@@ -119,7 +107,9 @@ class Toys:
 def theory_and_toy(run: Run) -> Result:
     """Beyond the papers: compare the effective theory of Liu et al. with toy networks, pair by pair.
 
-    The rule asks whether networks are nearer to their own theory than to that of another.
+    The partner of a network is the theory with the start and the training set of that network. The table
+    "networks" has a row for each network. The rule judges how much nearer networks are to their partners than
+    to those of other networks.
     """
     setting: Toys = run.setting
     networks = [_toys(size, setting.runs, setting.steps, n) for n, size in enumerate(setting.sizes)]
@@ -139,7 +129,10 @@ def theory_and_toy(run: Run) -> Result:
 
 
 def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Return the figures of axes, or arrays of axes, as `name`, `name`-2, and so on; None is left out."""
+    """Return the figures of axes, or of arrays of axes, by the names `name`, `name`-2, and so on.
+
+    None is left out.
+    """
     figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
     return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
 
@@ -165,7 +158,8 @@ def _toys(size: int, seeds: int, steps: int, number: int) -> Trajectory:
 def _theory_of(networks: Trajectory) -> Trajectory:
     """Return the flow of the theory from the normalized start of each network, with its training set.
 
-    The times have units of learning rate times steps of the networks, and reach `THEORY_SPAN` times as far.
+    Times are steps of the networks, of which each is the learning rate in units of the theory. They reach to
+    `THEORY_SPAN` times the last step of the networks.
     """
     span = THEORY_SPAN * float(networks.steps[-1])
     times = np.append(0.0, np.geomspace(span / 20_000, span, 300))
@@ -237,18 +231,8 @@ class Two:
 def particles_and_attention(run: Run) -> Result:
     """Beyond the papers: compare Musat's particles at f_a = 1 with networks at weight decay 1.
 
-    The table has a row for each network, with Procrustes disparities to the nearest shapes. The rules compare
-    the distance to the particles with those to the other networks and to the starts.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figures.
+    The table "networks" has a row for each network, with Procrustes disparities to the nearest shapes. The
+    rules compare the disparity to particles with those to other networks and to the particles' starts.
     """
     setting: Two = run.setting
     moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=8300, record_every=2)
@@ -281,22 +265,12 @@ def particles_and_attention(run: Run) -> Result:
 
 
 BLOWN_UP = 10
-"""Largest value of a law that diverges, in units of the largest signal of all networks."""
+"""Largest absolute value of a rollout, in units of the largest signal of all networks."""
 
 
 @dataclass(frozen=True)
 class Signals:
-    """Setting: networks whose signals are compared with those of the linear law.
-
-    Attributes
-    ----------
-    model : EmbeddingMLP
-        Network to train.
-    runs : int
-        Number of networks.
-    steps : int
-        Last step of the training, of the fit and of the rollout.
-    """
+    """Setting: network to train, number of networks, and last step of training, fit and rollout."""
 
     model: EmbeddingMLP
     runs: int
@@ -326,17 +300,10 @@ class Signals:
     ),
 )
 def ode_and_mlp(run: Run) -> Result:
-    """Beyond the papers: compare the signals of the linear law and of the networks of its fit.
+    """Beyond the papers: compare the signals of the linear law with those of the network it was fitted to.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figures.
+    The table "networks" has a row for each network and fit. The rules judge how much nearer a network is to
+    its own law than to the law of another network.
     """
     setting: Signals = run.setting
     trained = train(
@@ -368,19 +335,10 @@ def ode_and_mlp(run: Run) -> Result:
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
-    """Return signals as a trajectory, so that `analysis.compare` can compare them.
+    """Return signals (runs, frames, K) at steps (frames,) as a trajectory, for `analysis.compare`.
 
-    Parameters
-    ----------
-    signals : ndarray of float64, shape (runs, frames, K)
-        Signals.
-    steps : ndarray of int64, shape (frames,)
-        Steps of the frames.
-
-    Returns
-    -------
-    Trajectory
-        A token for each frequency, and observables such as the number of surviving circles.
+    The trajectory has a token for each of the K frequencies, and observables such as the number of surviving
+    circles.
     """
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])

@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: the start settles which circles survive, and known predictors find few of them."""
+"""Beyond Ding et al.: whether the start settles which circles survive, and how well predictors find them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ from physics.seeds import generator as generator_of
 
 Array = NDArray[np.float64]
 EVERY = 10
-"""Steps between the frames that laws are fitted to."""
+"""Number of steps from one frame to the next of the signals to which laws are fitted."""
 AHEAD = 4
-"""Number of steps over which a rate of change is measured, as in Ding's Figure 7."""
+"""Number of steps over which a rate of change is measured, as in Figure 7 of Ding et al."""
 FOLDS = 4
 UNRELATED = "all fresh"
 SHARED = {
@@ -42,7 +42,7 @@ SHARED = {
     "fresh embedding": ("layers", "split"),
     UNRELATED: (),
 }
-"""The random draws that networks of one seed share, by those that each network has separately."""
+"""Random draws that a network shares with the first one, by the name of what is drawn separately."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Setting:
 
 
 def agreement(first: Any, second: Any) -> Array:
-    """Return how well two sets of survivors agree: those in both, as a fraction of those in either.
+    """Return how well two sets of survivors agree: the circles in both, as a fraction of those in either.
 
-    The sets are arrays of bool of the shape (..., K), and the result (...) is 0 if no circle survives.
+    The sets are arrays of bool of the shape (..., K). The result (...) is 0 if both sets are empty.
     """
     a, b = np.asarray(first, bool), np.asarray(second, bool)
     return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
@@ -86,10 +86,11 @@ def agreement(first: Any, second: Any) -> Array:
 
 
 def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
-    """Train one network again with changes, and return the agreement of the survivors as a table.
+    """Train one network, and others that differ a little from it, and return a table of their agreement.
 
-    The table has a row for each network with a changed start, and for each one that shares only some random
-    draws with the first. The number `base` gives its seed.
+    The table has a row for each network with a slightly changed embedding at the start, and for each network
+    that shares only some random draws with the first. It holds the agreement with the survivors of the first
+    network, whose seed the number `base` determines.
     """
     options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
     options |= {"seed": 41_000 + 100 * place.tokens + base, "record": place.steps}
@@ -123,9 +124,10 @@ def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
 
 
 def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
-    """Predict the survivors of networks from several steps, and return the agreement as a table.
+    """Predict the survivors of networks from several steps, and return a table of the agreement.
 
-    The table has a row for each step, predictor and network. No fit includes the network that is predicted.
+    The table has a row for each step, predictor and network. No law or classifier is fitted to the network
+    that it predicts.
     """
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
     steps = sorted(grid | {place.steps})
@@ -165,15 +167,16 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
     Parameters
     ----------
     now, rate : ndarray of float64, shape (networks, K)
-        Signals at the step of the prediction, and their changes over the next `AHEAD` steps.
+        Signals of K frequencies at the step of the prediction, and their changes over `AHEAD` steps.
     pieces : ndarray of float64, shape (networks, frames, K)
         Signals from this step on, to which laws are fitted.
     final : ndarray of bool, shape (networks, K)
-        Circles that survive in the end.
+        Whether the circle of each frequency survives in the end.
 
     Returns
     -------
-    dict of str to ndarray of float64
+    dict of str to ndarray of float64, shape (networks, K)
+        Scores by the name of the predictor.
     """
     found = {"signal": now, "rate": rate}
     fitted: dict[str, Callable[[Any], Any]] = {
@@ -195,16 +198,16 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
             law = fit(list(pieces[seen]))
             for run in out:
                 path, _ = law.rollout(pieces[run, 0], frames)
-                # Where a rollout blows up, it says no more than the signal that it begins with.
+                # A rollout that diverges is replaced by the signal at its beginning.
                 found[name][run] = path[-1] if np.isfinite(path).all() else pieces[run, 0]
     return found
 
 
 def strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
-    """Predict that the circles with the largest scores (networks, K) survive.
+    """Return which circles are predicted to survive, bool (networks, K): those with the largest scores.
 
-    A network is predicted to keep as many circles as the others do on average, by `final` (networks, K),
-    which says which circles survive in the end.
+    A network is predicted to keep as many circles as the other networks keep on average, rounded. `final`,
+    bool (networks, K), holds which circles survive in the end.
     """
     counts = final.sum(axis=1)
     alive = np.zeros(scores.shape, bool)
@@ -239,10 +242,7 @@ def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float],
 
 
 def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[Tables, float], Interval]:
-    """Return a `Measure` of how much `other` falls short of the agreement of a slightly changed start.
-
-    The start was changed by a ten-thousandth of its size.
-    """
+    """Return a `Measure` of the agreement after a change of the start by 1e-4 of its size, minus `other`."""
     twin = _changed(tokens, f"start × (1 ± {1e-4:g})")
     return lambda tables, level: difference(twin(tables, level), other(tables, level))
 
@@ -342,17 +342,10 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
-    """Beyond the papers: how far networks from one start agree, and how far each predictor does.
+    """Beyond the papers: compare how well networks from nearly one start agree, and how well predictors do.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "predictability".
+    The result holds the tables "changes" and "predictions" and the figure "predictability". The rules judge
+    the agreement on the survivors in both tables, for each modulus.
     """
     setting: Setting = run.setting
     changes, predictions = [], []

@@ -1,4 +1,4 @@
-"""Beyond Liu et al.: the critical training fraction for p = 5 … 60, modulo n, and for groups."""
+"""Beyond Liu et al.: the critical training fraction of addition of p = 5 to 60 symbols, and of groups."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -26,22 +26,14 @@ SEED = 9100
 
 @dataclass(frozen=True)
 class Sizes:
-    """Setting: training sets as growing parts of random orders of all samples.
-
-    Attributes
-    ----------
-    tokens : sequence of int
-        Numbers of symbols p.
-    orders : int
-        Number of random orders for each.
-    """
+    """Setting: numbers of symbols p, and number of random orders of all samples for each p."""
 
     tokens: Sequence[int]
     orders: int
 
 
 def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, NDArray[Any]]:
-    """Count random orders of all samples by how many of them determine the representation.
+    """Count random orders of all samples by how many samples are needed to determine the representation.
 
     Parameters
     ----------
@@ -50,14 +42,15 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
     orders : int
         Number of random orders.
     seed : int, default SEED
-        Seed of the random stream.
+        Seed of the random orders.
 
     Returns
     -------
     dict of str to ndarray
-        Columns: ``size``, the number of samples; ``fraction``, their fraction of all samples; ``orders``, the
-        number of orders; and if the operation commutes ``last``, whether the last of these samples is the one
-        that ends the isolation of the last symbol.
+        Table with the columns "size", a number of samples; "fraction", the same over the number of all
+        samples; and "orders", the number of orders that need this many. If the operation commutes, rows are
+        also split by the column "last": whether so many samples are also needed until no symbol is isolated
+        (see `last_symbols`).
     """
     drawn = random_orders(operation, sets=orders, seed=seed)
     sizes = critical_sizes(operation, orders=drawn)
@@ -68,19 +61,9 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
 
 
 def critical_fraction(rows: Columns, level: float) -> Interval:
-    """Return the median fraction of samples at which an order determines the whole representation.
+    """Return the median fraction of samples that determine the representation, from a table of `measure`.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray
-        Table that `measure` has made.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Interval
-        The median with the interval of order statistics.
+    Its interval at the confidence level `level` is that of order statistics.
     """
     values = np.sort(np.repeat(rows["fraction"], rows["orders"]))
     count = len(values)
@@ -113,7 +96,7 @@ EXACT = "the closure of a training set is computed, and has no chance that could
 
 
 def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return how many samples of each order are needed until no symbol is isolated.
+    """Return how many samples from the beginning of each order are needed until no symbol is isolated.
 
     A symbol is isolated until one of its samples has the class of another sample. Until then no equation
     contains the symbol, and its embedding is free, so that the representation cannot be complete.
@@ -121,14 +104,14 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     Parameters
     ----------
     operation : Operation
-        Operation that is learned.
+        Operation that is learned, which must commute.
     orders : ndarray of int32, shape (sets, samples)
-        Random orders of all samples, as indices of these.
+        Orders of all samples, as permutations of their numbers.
 
     Returns
     -------
     ndarray of int32, shape (sets,)
-        Number of samples, counted from the first of each order.
+        Number of samples for each order.
     """
     count = len(operation.samples)
     arrival = np.empty_like(orders)
@@ -145,7 +128,7 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
 
 
 def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
-    """Draw how the critical fraction is distributed, and how it and the last symbol depend on p."""
+    """Draw the distribution of the critical fraction, and how it and the column "last" depend on p."""
     table = tables["orders"]
     with style(11.4):
         figure = Figure(figsize=(11.4, 4.6))
@@ -213,18 +196,8 @@ def scaling(run: Run) -> Result:
     """Beyond the papers: measure the critical training fraction of addition, plain and modulo p.
 
     Each random order of all samples is followed until the samples determine the representation. The table
-    counts orders by that number of samples. The rules judge how the median fraction depends on p, and whether
-    the last isolated symbol decides.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "orders".
+    "orders" counts orders by the number of these samples. The rules judge, for plain addition, how the median
+    fraction depends on p, and whether the last isolated symbol decides.
     """
     setting: Sizes = run.setting
     parts = []
@@ -273,7 +246,7 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 
 def some_groups() -> list[FiniteGroup]:
-    """Return fifteen finite groups of order 6 to 24, some of which do not commute."""
+    """Return fifteen finite groups, of orders from 6 to 24, some of which do not commute."""
     cyclic, product = physics.cyclic, physics.direct_product
     return [
         cyclic(6),
@@ -331,17 +304,9 @@ def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
 def groups(run: Run) -> Result:
     """Beyond the papers: measure the critical training fraction of finite groups.
 
-    This fraction is that of the linear closure for groups that commute, and that of the deduction for others.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "orders".
+    For groups that commute, it is the fraction at which the linear closure is complete, and for all others
+    that at which the deduction is. The table "orders" counts random orders of all samples, for each group.
+    The rule compares the fraction of S_3 with that of networks in Figure 18 (b) of Liu et al.
     """
     parts, commuting = [], {}
     for group in some_groups():
@@ -358,16 +323,9 @@ def groups(run: Run) -> Result:
 
 
 def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:
-    """Draw the critical fraction of each group with its interval, sorted by the order of the group.
+    """Draw the critical fraction of each group with its 95 % interval, from a table of random orders.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    table : mapping of str to ndarray
-        Table of random orders.
-    commuting : dict of str to bool
-        Whether each group commutes, by name.
+    `commuting` says by name whether each group commutes; groups are drawn in its order.
     """
     place = dict(zip(commuting, np.arange(len(commuting))[::-1], strict=True))
     for commutes, color, label in (

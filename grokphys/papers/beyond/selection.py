@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: the activations for which circles compete, and the pairs that rarely both survive."""
+"""Beyond Ding et al.: activations for which circles compete, and pairs of which rarely both survive."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SOURCE = "beyond the papers; SCIENCE of this project, measured beforehand on oth
 
 
 class Kind(NamedTuple):
-    """An activation: its name, and the weight λ (`even`) of SiLU's even part that is added to it."""
+    """An activation: its name, and the weight λ (`even`) with which the even part of SiLU is added to it."""
 
     activation: Any
     even: float = 0.0
@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Size and training of a network: modulus p (`tokens`), embedding dimension d (`dim`), and steps."""
+    """Size and training of a network: modulus (`tokens`), embedding dimension (`dim`), and steps."""
 
     tokens: int
     dim: int
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting: `runs` networks of each activation in `kinds` and of each size in `places`."""
+    """Setting: `runs` networks for each pair of an activation in `kinds` and a size in `places`."""
 
     kinds: Sequence[Kind]
     places: Sequence[Place]
@@ -50,17 +50,17 @@ class Setting:
 
 
 def effective_number(signals: Any) -> NDArray[np.float64]:
-    """Return how many circles share the signal, ``(Σx²)² / Σx⁴``.
+    """Return the effective number of circles, ``(Σx²)² / Σx⁴`` for the Fourier signals x of all frequencies.
 
     Parameters
     ----------
     signals : array_like, shape (..., K)
-        Signals x of the frequencies.
+        Signals of K frequencies.
 
     Returns
     -------
     ndarray of float64, shape (...)
-        1 if a single signal is not zero, and K if all are equal.
+        1 if only one signal is not zero, K if all are equal and not zero, and NaN if all are zero.
     """
     squares = np.asarray(signals, np.float64) ** 2
     return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
@@ -72,14 +72,14 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
     Parameters
     ----------
     alive : array_like of bool, shape (..., K)
-        Circles that survive, at the frequencies k = 1 … K.
+        Whether the circle of each frequency k = 1 … K survives.
     tokens : int
-        Modulus p; k and 2k are taken modulo p and up to sign.
+        Modulus, an odd number of at least 5; frequencies are taken modulo it and up to sign.
 
     Returns
     -------
     ndarray of int64, shape (...)
-        Number of such pairs.
+        Number of pairs.
     """
     survived = np.asarray(alive, bool)
     k = np.arange(1, survived.shape[-1] + 1)
@@ -89,20 +89,9 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
 
 
 def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
-    """Train networks of all sizes and activations, and return a table of them.
+    """Train networks of all sizes and activations of a setting, and return a table with a row for each.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe.
-    seed : int
-        Seed, to which the modulus is added.
-
-    Returns
-    -------
-    dict of str to ndarray
-        A row for each network: its size and activation, its effective number of circles, its survivors, the
-        pairs of these, and its accuracy.
+    The modulus is added to `seed`. `_trained` describes the columns.
     """
     setting: Setting = run.setting
     parts = [
@@ -117,9 +106,12 @@ def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
 
 
 def _trained(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
-    """Train networks of one activation, and return a table of them.
+    """Train networks of one activation and one size, and return a table with a row for each.
 
-    All activations share embeddings, layers and training sets, because the seed depends only on the modulus.
+    Its columns are modulus, activation and number of the network; the effective number of circles as a
+    fraction of all; the numbers of survivors, of their pairs, and of the pairs with the ratio 2; and the
+    validation accuracy. All activations share initial weights and training sets, because the seed depends
+    only on the modulus.
     """
     model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
     trained = train(
@@ -253,17 +245,10 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
     rules=(*_selection_rules(31), *_selection_rules(59)),
 )
 def selection(run: Run) -> Result:
-    """Beyond the papers: the effective number of circles over the weight of SiLU's even part.
+    """Beyond the papers: measure how many circles survive with activations that have an even part or none.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "selection".
+    The result holds the table "networks", with a row for each network, and the figure "selection". The rules
+    judge the effective number of circles, as a fraction of all, and the validation accuracy.
     """
     table = _networks(run, 31_000)
     places = np.unique(table["tokens"])
@@ -296,20 +281,10 @@ def selection(run: Run) -> Result:
 def relative_frequency(rows: Columns, level: float) -> Interval:
     """Return how often pairs of survivors have the ratio 2, relative to equally likely ratios.
 
-    For p = 3 modulo 4 the (p - 1)/2 frequencies form a group of odd order K, up to sign, whose pairs have
-    (K - 1)/2 ratios, up to order, each of K pairs: by chance a ratio has the share 2/(K - 1).
-
-    Parameters
-    ----------
-    rows : mapping of str to ndarray
-        Table of networks.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Interval
-        The relative frequency, which is 1 by chance, with a jackknife interval over networks.
+    It is 1 by chance, and its interval at the confidence level `level` is that of a jackknife over networks,
+    the `rows` of the table. The modulus p must be a prime that is 3 modulo 4. Then the K = (p - 1)/2
+    frequencies, up to sign, form a group of odd order under multiplication. Their pairs have (K - 1)/2 ratios
+    up to order, each of K pairs, so that by chance a ratio has the share 2/(K - 1).
     """
     share = (np.asarray(rows["tokens"]) - 3) / 4
 
@@ -328,7 +303,7 @@ def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
 
 
 def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Give each pair of survivors the ratio 2 as often as any other ratio, as a model of chance."""
+    """Return tables in which pairs of survivors have the ratio 2 as often as any other ratio, by chance."""
     rows = tables["networks"]
     found = generator.binomial(rows["pairs"].astype(int), 4 / (rows["tokens"] - 3))
     return {**tables, "networks": {**rows, "octaves": found}}
@@ -374,15 +349,8 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
 def pairs_of_survivors(run: Run) -> Result:
     """Beyond the papers: measure how often one survivor has twice the frequency of another.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "octaves".
+    The result holds the table "networks", with a row for each network, and the figure "octaves". The rules
+    judge this frequency relative to that of any ratio, and whether it falls with the weight λ.
     """
     table = _networks(run, 32_000)
     places = [place.tokens for place in run.setting.places]

@@ -1,15 +1,16 @@
-"""Beyond both papers: the lottery of He et al. among the neurons of Ding's network, and a vote of these.
+"""Beyond Ding et al. and He et al.: the lottery among the neurons of Ding's network, and a vote of neurons.
 
-A neuron of Ding's network reads its two tokens by effective weights E @ W of an embedding that all neurons
-share. Suppose that each neuron had separate input weights, as in `TwoLayer`. Then for σ(x) = x² and small
-weights, the weights θ₁ and θ₂ by which it reads a frequency, and the weight ξ by which it votes for the
-answer, would follow
+A neuron of Ding's network (`EmbeddingMLP`) reads its two tokens by effective weights E @ W of an embedding E
+that all neurons share. Suppose that each neuron had separate input weights, as in `TwoLayer`. Then for the
+activation x² and small weights, the complex amplitudes θ₁ and θ₂ with which the neuron reads a frequency,
+and the amplitude ξ with which it votes for the answer, would follow
 
     dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂:
 
-the equations of three coupled waves, of which `FourierLottery` is the case θ₁ = θ₂, in other units. These
-recipes measure how much of this remains if the embedding is shared and moves. The rules were written after a
-pilot at p = 23 (24 networks, of other seeds) and before any run at 31 and 59.
+the equations of three coupled waves with a constant c, of which `FourierLottery` is the case θ₁ = θ₂, in
+other units. Each frequency diverges at a time t*. The recipe measures how much of this remains if the
+embedding is shared and moves. The rules were written after a pilot at p = 23 (24 networks, of other seeds)
+and before any run at p = 31 and 59.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,27 +42,19 @@ Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
 SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
 PIECE, ROWS = 50, 40
-"""Number of networks that are trained together, and number of neurons of each that the table lists."""
+"""Largest number of networks that are trained together, and of neurons of each that the table lists."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of the votes: networks of two sizes.
-
-    Attributes
-    ----------
-    places : sequence of Place
-        Modulus, dimension and number of steps of each size.
-    runs : sequence of int
-        Number of networks of each size.
-    """
+    """Setting: sizes of networks with their numbers of steps, and number of networks of each size."""
 
     places: Sequence[Place]
     runs: Sequence[int]
 
 
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Return the time t* at which the flow of θ₁, θ₂ and ξ diverges, for c = 1.
+    """Return the time t* at which θ₁, θ₂ and ξ of the module's equations diverge, for the constant c = 1.
 
     The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
     float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
@@ -87,24 +80,24 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
 
 
 def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
-    """Train networks, and return what their start predicts and how they end.
+    """Train a part of the networks of one size, and return what their start predicts and how they end.
 
     Parameters
     ----------
     place : Place
         Modulus, dimension and number of steps.
     runs : int
-        Number of networks in all.
+        Number of networks of this size.
     piece : int
-        Which `PIECE` of these networks to train.
+        Number, from 0, of the part of up to `PIECE` networks that is trained.
     seed : int
         Seed, to which the modulus is added.
 
     Returns
     -------
     dict of str to ndarray, shape (networks, ...)
-        For each neuron its final frequency and the predicted ones; for each circle three scores, and whether
-        it survives.
+        For each neuron its final frequency (0 if it is dead) and the predicted ones; for each circle three
+        scores, and whether it survives; for each network its accuracy.
     """
     trained = train(
         EmbeddingMLP(place.tokens, place.dim),
@@ -147,7 +140,7 @@ def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
 
 
 def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
-    """Train the networks of all sizes; return tables of their first neurons and of their circles."""
+    """Train the networks of all sizes; return tables of their first `ROWS` neurons and of their circles."""
     setting: Setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
@@ -180,7 +173,7 @@ def _single(tokens: int) -> Measure:
 
 
 def _alive(tables: Tables, tokens: int) -> dict[str, NDArray[Any]]:
-    """Return the rows of the table of neurons for one modulus, without neurons that are dead in the end."""
+    """Return the rows of the table "neurons" for one modulus, without neurons that are dead in the end."""
     rows = where(tables["neurons"], tokens=tokens)
     return {name: values[rows["chosen"] > 0] for name, values in rows.items()}
 
@@ -196,9 +189,9 @@ def _foretells(reader: str, tokens: int) -> Measure:
 
 
 def _beyond_survival(tokens: int) -> Measure:
-    """Return a `Measure` of the share that t* predicts, minus what remains by chance.
+    """Return a `Measure` of the share of living neurons whose frequency t* predicts, minus that by chance.
 
-    By chance means that the neurons of a network exchange their predicted frequencies.
+    By chance, the neurons of a network exchange their predicted frequencies.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -215,7 +208,10 @@ def _beyond_survival(tokens: int) -> Measure:
 
 
 def _lead(tokens: int) -> Measure:
-    """Return a `Measure` of the share that t* predicts minus that of magnitude or phase, if larger."""
+    """Return a `Measure` of the share of neurons that t* predicts, minus that of the better other predictor.
+
+    The other predictors are magnitude and phase.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
@@ -227,21 +223,10 @@ def _lead(tokens: int) -> Measure:
 
 
 def _agreement(tables: Tables, score: str, tokens: int) -> Array:
-    """Return, for each network, how well the circles with the largest scores agree with the survivors.
+    """Return how well the circles with the largest scores agree with the survivors, for each network.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the result.
-    score : str
-        Column of the table of circles.
-    tokens : int
-        Modulus of the networks.
-
-    Returns
-    -------
-    ndarray of float64, shape (networks,)
-        Survivors in both sets as a fraction of those in either, from 0 to 1.
+    `score` is a column of the table "circles". The agreement, float64 (networks,), is the number of circles
+    in both sets as a fraction of those in either.
     """
     rows = where(tables["circles"], tokens=tokens)
     shape = -1, tokens // 2
@@ -260,7 +245,7 @@ def _better(score: str, tokens: int) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return the tables with the neurons as they were before training, as a model of chance."""
+    """Return tables in which neurons have a single frequency if they had it at the start, as by chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "single": rows["single_at_start"]}}
 
@@ -346,7 +331,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often each predictor is right about neurons, and each ranking about circles."""
+    """Draw how often each predictor is right about neurons, and how well each ranking of circles agrees."""
     with style(10.4):
         figure = Figure(figsize=(10.4, 4.2), layout="constrained")
         left, right = figure.subplots(1, 2)
@@ -381,16 +366,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     draw=_draw,
 )
 def votes(run: Run) -> Result:
-    """Beyond the papers: how often predictors are right about neurons, and rankings about circles.
+    """Beyond the papers: judge predictors of the frequencies of neurons, and rankings of circles, at step 0.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables.
+    The result holds the tables "neurons" and "circles".
     """
     return Result(_tables(run, 46_000))

@@ -1,4 +1,4 @@
-"""Figures 3 and 4, Appendix F: embeddings, and their classifiers over the plane (Section 5)."""
+"""Figures 3 and 4, Appendix F of Musat: embeddings, and what their networks answer over the plane."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,17 +26,7 @@ CLASS = (FIRST + SECOND) % 17
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of Figures 3 and 4.
-
-    Attributes
-    ----------
-    runs : int
-        Number of networks.
-    decay : float
-        Weight decay.
-    epochs : int
-        Number of epochs for which each network is trained.
-    """
+    """Setting: number of networks, their weight decay, and the epochs for which each is trained."""
 
     runs: int
     decay: float
@@ -44,7 +34,7 @@ class Setting:
 
 
 def _embeddings(tables: Tables) -> NDArray[np.float64]:
-    """Return embeddings (networks, 17, 2) from a table with one row for each token of a network."""
+    """Return embeddings (networks, 17, 2) from the table "tokens", with a row for each token of a network."""
     rows = tables["tokens"]
     order = np.lexsort((rows["token"], rows["network"]))
     return np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
@@ -72,7 +62,7 @@ def aligned(E: Any) -> NDArray[np.float64]:
     -------
     ndarray of float64, shape (networks,)
         Length of the pair sums along the best line of their class, as a fraction of their length. It is 1 if
-        all lie on the line, about 2/π for many sums in random directions, and more for few.
+        all sums lie on the line, and about 2/π (more for few sums) if their directions are random.
     """
     sums = np.asarray(E)[:, FIRST] + np.asarray(E)[:, SECOND]
     z = sums[..., 0] + 1j * sums[..., 1]
@@ -122,21 +112,13 @@ SHUFFLED = shuffled("tokens", "token", within="network")
     ),
 )
 def grid_map(run: Run) -> Result:
-    """Reproduce Figure 3 of Musat: a network whose embedding is a grid, and its classes over the plane.
+    """Reproduce Figure 3 of Musat: a network whose embedding is a grid, and its answers over the plane.
 
     Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
-    grid is drawn. The rule asks how many pair sums have a sum of their own class as the nearest other one, in
-    networks without a circle.
+    grid is drawn. The rule judges the share of pair sums whose nearest other pair sum is of their own class,
+    in networks without a circle.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table, and the figure "musat-3".
+    The result holds the tables "tokens" and "sums" and the figure "musat-3".
     """
     return _typical(run, "grid", "musat-3", 4300)
 
@@ -171,21 +153,13 @@ def grid_map(run: Run) -> Result:
     ),
 )
 def circle_map(run: Run) -> Result:
-    """Reproduce Figure 4 of Musat: a network whose embedding is a circle, and its classes over the plane.
+    """Reproduce Figure 4 of Musat: a network whose embedding is a circle, and its answers over the plane.
 
     Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
-    circle is drawn. The rules ask whether the pair sums of a class lie on one line in circles, and are less
-    clustered there than in the other networks.
+    circle is drawn. The rules judge whether the pair sums of a class lie on one line in circles, and whether
+    they are less clustered there than in the other networks.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table, and the figure "musat-4".
+    The result holds the tables "tokens" and "sums" and the figure "musat-4".
     """
     return _typical(run, "circle", "musat-4", 4400)
 
@@ -211,20 +185,12 @@ def circle_map(run: Run) -> Result:
     ),
 )
 def more_maps(run: Run) -> Result:
-    """Reproduce Appendix F of Musat: embeddings of fourteen networks at weight decay 0.6, and their classes.
+    """Reproduce Appendix F of Musat: embeddings of networks at weight decay 0.6, and their answers.
 
-    All networks that are trained are drawn. The rule asks how many pair sums have a sum of their own class as
-    the nearest other one.
+    All networks that are trained are drawn. The rule judges the share of pair sums whose nearest other pair
+    sum is of their own class.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "tokens", and the figure "musat-F".
+    The result holds the table "tokens" and the figure "musat-F".
     """
     trained = _trained(run.setting, 4500)
     rows = -(-trained.runs // 2)
@@ -260,28 +226,15 @@ def _tokens(trained: Trajectory) -> dict[str, Any]:
 
 
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
-    """Train networks, and draw what one of them has learned.
+    """Train networks, and draw one whose structure is the `kind` "circle" or "grid".
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe.
-    kind : {"circle", "grid"}
-        Structure of the network that is drawn. The quick budget draws the first network if none has it.
-    name : str
-        Name of the figure.
-    seed : int
-        Seed of the ensemble.
-
-    Returns
-    -------
-    Result
-        The tables "tokens" and "sums", and the figure.
+    The result holds the tables "tokens" and "sums", and a figure called `name`. If no network has the
+    structure, the quick budget draws the first network.
 
     Raises
     ------
     InputError
-        If no network has this structure at the setting of the paper.
+        If no network has the structure at the setting of the paper.
     """
     trained = _trained(run.setting, seed)
     chosen = typical_runs(trained, structures(trained.final))
@@ -297,7 +250,7 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
 
 
 def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> dict[str, Any]:
-    """Draw an embedding, and the classes that its network assigns to all points of the plane of pair sums.
+    """Draw an embedding at the left, and at the right the classes that its network assigns to the plane.
 
     Parameters
     ----------
@@ -313,8 +266,8 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> d
     Returns
     -------
     dict of str to array
-        Table of the pair sums, with their class, the class that the network sees, and whether they validate
-        it.
+        Table of the pair sums: position, class, the class that the network answers, and whether the pair was
+        held out for validation.
     """
     alone = revived(trained.run(run))
     E, task = trained.final[run].astype(float), alone.model.task

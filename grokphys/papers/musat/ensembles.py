@@ -1,4 +1,4 @@
-"""Code that Musat's recipes share: ensembles as tables of structures, and measures of these."""
+"""Code that Musat's recipes share: ensembles, tables of their final structures, and measures of tables."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -53,50 +53,21 @@ def structures_of(final: Any) -> dict[str, NDArray[Any]]:
 def particles(
     alignment: float, *, runs: int, seed: int, step_size: float = 0.02, steps: int = STEPS
 ) -> Trajectory:
-    """Simulate particles with the defaults of `physics.ParticleSystem`, and record their start and their end.
+    """Simulate particles with the alignment constant f_a = `alignment`, and record their start and their end.
 
-    Parameters
-    ----------
-    alignment : float
-        Alignment constant f_a.
-    runs : int
-        Number of runs.
-    seed : int
-        Seed of the ensemble.
-    step_size : float, default 0.02
-        Time that passes in one step.
-    steps : int, default STEPS
-        Number of steps.
-
-    Returns
-    -------
-    Trajectory
-        Positions of the shape (runs, 2, 17, 2).
+    All other constants have the defaults of `physics.ParticleSystem`, so that positions have the shape (runs,
+    2, 17, 2). `seed` is that of the ensemble, and `step_size` the time that passes in one step.
     """
     system = ParticleSystem(alignment=alignment)
     return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record_every=steps)
 
 
 def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **options: Any) -> Trajectory:
-    """Train networks of constant attention, and record their start and their end.
+    """Train networks at a weight decay, with the seed `seed` for the ensemble.
 
-    Parameters
-    ----------
-    decay : float
-        Weight decay.
-    runs : int
-        Number of networks.
-    seed : int
-        Seed of the ensemble.
-    epochs : int, default EPOCHS
-        Number of steps, each with all training examples.
-    **options
-        Other arguments of `nets.train`, or another `model`.
-
-    Returns
-    -------
-    Trajectory
-        Embeddings of the shape (runs, 2, 17, dim), with the validation accuracy.
+    By default the model is `ConstantAttention()`, and the trajectory has the embeddings at the start and the
+    end, (runs, 2, 17, 2), with the validation accuracy. Options of `nets.train` and a `model` change this. An
+    epoch is one step with all training examples.
     """
     given: dict[str, Any] = {"observables": ("validation_accuracy",), "record": epochs} | options
     model = given.pop("model", ConstantAttention())
@@ -104,17 +75,9 @@ def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **opti
 
 
 def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
-    """Return a table of the final structures of networks, with their validation accuracy in %.
+    """Return `structures_of` the final embeddings of networks, with their validation accuracy in %.
 
-    Parameters
-    ----------
-    trained : Trajectory
-        Networks, with the observable "validation_accuracy".
-
-    Returns
-    -------
-    dict of str to ndarray
-        Columns with an entry for each network.
+    The trajectory must have the observable "validation_accuracy". Each column has the shape (networks,).
     """
     accuracy = 100 * np.asarray(trained.observables["validation_accuracy"][:, -1], np.float64)
     return {**structures_of(trained.final), "accuracy": accuracy}
@@ -133,7 +96,8 @@ def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray
     Returns
     -------
     dict of str to ndarray
-        A row for each structure that occurs, with the number of its runs in the column "runs".
+        A row for each pair of circle and imperfections that occurs, with the number of its runs in the column
+        "runs".
     """
     kinds, runs = np.unique(
         np.stack([table["circle"].astype(int), table["imperfections"]], axis=1), axis=0, return_counts=True
@@ -143,34 +107,15 @@ def counted(constants: Mapping[str, float], table: Columns) -> dict[str, NDArray
 
 
 def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
-    """Return a table with one row for each run, from one that `counted` has condensed.
+    """Return a table with one row for each run, from a table that `counted` has condensed.
 
-    Parameters
-    ----------
-    table : mapping of str to ndarray
-        Condensed table, whose column "runs" says how many runs each row stands for.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The other columns, each row repeated so many times.
+    Each row is repeated as often as its column "runs" says, which is left out.
     """
     return {name: np.repeat(column, table["runs"]) for name, column in table.items() if name != "runs"}
 
 
 def joined(parts: Any) -> dict[str, NDArray[Any]]:
-    """Return the rows of several tables as one table.
-
-    Parameters
-    ----------
-    parts : iterable of mapping of str to ndarray
-        Tables with the same columns.
-
-    Returns
-    -------
-    dict of str to ndarray
-        The columns, with the rows of the tables one after the other.
-    """
+    """Return one table with the rows of several, which have the columns of the first, one after the other."""
     listed = list(parts)
     return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
 
@@ -179,21 +124,16 @@ def joined(parts: Any) -> dict[str, NDArray[Any]]:
 
 
 def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
-    """Return a `Measure` of the share of circles.
+    """Return a `Measure` of the share of circles, with Wilson's interval.
 
     Parameters
     ----------
     table : str
-        Name of the table of runs.
+        Name of the table of runs, which may be condensed by `counted`.
     scale : float, default 1.0
         Factor of the share, such as 100 for percent.
     **constants : float
-        Values of columns; only runs with these are counted.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the share with Wilson's interval.
+        Values that columns must have; other runs are left out.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -203,19 +143,9 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
 
 
 def imperfections(table: str, **constants: float) -> Measure:
-    """Return a `Measure` of the mean grid imperfections of the runs that are no circles.
+    """Return a `Measure` of the mean grid imperfections of runs that are no circles, with Student's interval.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table of runs.
-    **constants : float
-        Values of columns; only runs with these are counted.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean with Student's interval.
+    `table` and `constants` are arguments as of `circles`.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -225,18 +155,7 @@ def imperfections(table: str, **constants: float) -> Measure:
 
 
 def gap(first: Measure, second: Measure) -> Measure:
-    """Return a `Measure` of the difference of two other measures, whose runs are independent.
-
-    Parameters
-    ----------
-    first, second : Measure
-        Measures; the difference is the first minus the second.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the difference with its interval.
-    """
+    """Return a `Measure` of the first measure minus the second, which must be of independent runs."""
     return lambda tables, level: difference(first(tables, level), second(tables, level))
 
 
@@ -246,17 +165,9 @@ def _chosen(tables: Tables, table: str, constants: Mapping[str, float]) -> Colum
 
 
 def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance for rules, which permutes a column among the runs of a condensed table.
+    """Return a model of chance for rules: a function of tables and a generator that permutes one column.
 
-    Parameters
-    ----------
-    table, column : str
-        Names of a table that `counted` has made, and of its column.
-
-    Returns
-    -------
-    callable
-        Function of tables and a random generator that returns tables with this column permuted.
+    The column is permuted among all runs of a table that `counted` has condensed.
     """
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
@@ -267,19 +178,9 @@ def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Genera
 
 
 def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance for rules, which takes structures of normally distributed random positions.
+    """Return a model of chance for rules: a function of tables and a generator that replaces structures.
 
-    Parameters
-    ----------
-    table : str
-        Name of the table of runs whose structures are replaced.
-    dim : int, default 2
-        Number of dimensions of the positions of 17 tokens.
-
-    Returns
-    -------
-    callable
-        Function of tables and a random generator that returns the changed tables.
+    The runs of a table get the structures of 17 tokens at normally distributed positions in `dim` dimensions.
     """
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
@@ -291,19 +192,9 @@ def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Ge
 
 
 def percent_of(circles: int, source: str) -> Printed:
-    """Return a count of circles among the paper's hundred runs as a printed percentage, with its interval.
+    """Return a number of circles among the paper's 100 runs as a percentage with Wilson's 95 % interval.
 
-    Parameters
-    ----------
-    circles : int
-        Number of circles in the paper.
-    source : str
-        Place in the paper.
-
-    Returns
-    -------
-    Printed
-        The percentage with Wilson's 95 % interval.
+    `source` is its place in the paper.
     """
     found = share(np.arange(PAPER_RUNS) < circles, 0.95)
     return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
@@ -313,7 +204,7 @@ def percent_of(circles: int, source: str) -> Printed:
 
 
 def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
-    """Draw final positions in four rows, each with its number and its structure as the title.
+    """Draw the final positions of runs in four rows, each with its number and its structure as the title.
 
     Parameters
     ----------
@@ -323,11 +214,6 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
         Title of the figure.
     accuracy : array_like, shape (runs,), optional
         Validation accuracies in %, which are added to the titles.
-
-    Returns
-    -------
-    Figure
-        Figure with one panel for each run.
     """
     columns = -(-len(final) // 4)
     with style(2.1 * columns):
@@ -344,20 +230,10 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
 
 
 def what(E: Any, accuracy: float | None = None) -> str:
-    """Return the structure of an embedding in words, such as "circle, ratio 1.05" or "12 imperfections".
+    """Return the structure of an embedding (tokens, dim) in words, such as "circle, ratio 1.05".
 
-    Parameters
-    ----------
-    E : array_like, shape (tokens, dim)
-        Embedding.
-    accuracy : float, optional
-        Validation accuracy of its network in %, which is added on a second line.
-
-    Returns
-    -------
-    str
-        The words: for a circle the ratio of its largest to its smallest norm, otherwise the grid
-        imperfections.
+    If the ratio of the largest norm of a token to the smallest is at least 1.2, the words are the number of
+    grid imperfections, such as "12 imperfections". An `accuracy` in % is added on a second line.
     """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"

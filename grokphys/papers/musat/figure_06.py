@@ -1,4 +1,4 @@
-"""Figure 6: how weight decay limits the weights and the biases of the hidden layer (Appendix B)."""
+"""Figure 6 of Musat: how weight decay limits the weights and the biases of the hidden layer (Appendix B)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,17 +20,7 @@ LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of Figure 6.
-
-    Attributes
-    ----------
-    decays : sequence of float
-        Weight decays.
-    runs : int
-        Number of networks at each of them.
-    epochs : int
-        Number of steps of training.
-    """
+    """Setting: weight decays, number of networks at each of them, and steps (epochs) of training."""
 
     decays: Sequence[float]
     runs: int
@@ -38,18 +28,10 @@ class Setting:
 
 
 def _left(*names: str) -> Measure:
-    """Return a `Measure` of what is left of a magnitude at weight decay 1, as a fraction of that at 0.
+    """Return a `Measure` of the value of a column at weight decay 1, as a fraction of that at 0.
 
-    Parameters
-    ----------
-    *names : str
-        Column of the table of networks; of several columns, the first is divided by the others. Means over
-        networks are geometric.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the fraction with its interval.
+    If several columns are named, the value is the first divided by all others. Means over networks are
+    geometric.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -68,7 +50,7 @@ GEOMETRIC = "the means over the networks are geometric"
 
 
 def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
-    """Draw the mean magnitudes of weights and biases after training, and their course during training."""
+    """Draw the mean magnitudes of weights and biases after training, and during training at some decays."""
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
         left, right = figure.subplots(1, 2)
@@ -115,19 +97,9 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
 def norms(run: Run) -> Result:
     """Reproduce Figure 6 of Musat: mean |w| and |b| of the hidden layer, by weight decay and over training.
 
-    Networks of constant attention are trained at eleven weight decays from 0 to 1. The table "networks" has
-    their final mean magnitudes, and "course" the means over networks at each step. The rules compare the
+    Networks of constant attention are trained at weight decays from 0 to 1. The table "networks" has their
+    final mean magnitudes, and "course" the means over networks at each recorded step. The rules compare the
     magnitudes at weight decay 1 with those at 0.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables.
     """
     setting: Setting = run.setting
     parts = [

@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 5, Appendices D, E and G: the final structures of embeddings and particles."""
+"""Figures 1, 2 and 5, Appendices D, E and G of Musat: final structures of embeddings and particles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
     3: ((0, 1), (0, 2), (1, 2)),
     4: ((0, 1), (1, 2), (2, 3)),
 }
-"""Pairs of dimensions of Appendix G, by D. For D = 4 the paper does not say which three it shows."""
+"""Pairs of dimensions that Appendix G shows, by the dimension D; for D = 4 the paper does not name them."""
 SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 
@@ -65,14 +65,10 @@ def _kind(name: str, **constants: float) -> Measure:
     Parameters
     ----------
     name : {"circles", "grids", "imperfect grids"}
-        The kind. Grids have at most `GRID` imperfections, imperfect grids at most `ORDERED`.
+        The kind. Grids have at most `GRID` imperfections, and imperfect grids more, but at most `ORDERED`.
+        Circles are neither.
     **constants : float
-        Values of columns; only runs with these are counted.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the share with its interval.
+        Values that columns must have; other runs are left out.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -131,19 +127,9 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
 def arrangements(run: Run) -> Result:
     """Reproduce Figure 5 and Appendix E of Musat: final positions of particles, and counts of their kinds.
 
-    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table has a row for each run,
-    and a figure for each f_a shows the first runs. The rules bound the shares of circles, grids and imperfect
-    grids at f_a = 1.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "runs", and the figures.
+    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table "runs" has a row for each
+    run, and a figure for each f_a shows the first runs. The rules judge the shares of circles, grids and
+    imperfect grids at f_a = 1.
     """
     setting: Setting = run.setting
     rows, pictures = [], {}
@@ -192,19 +178,10 @@ def _fewer(tables: Tables, level: float) -> Interval:
 def embeddings(run: Run) -> Result:
     """Reproduce Figures 1 and 2 and Appendix D of Musat: final embeddings, and counts of their kinds.
 
-    Networks of constant attention are trained at the four weight decays of Table 1. The table has a row for
-    each network, and a figure for each weight decay shows the first networks. The rules bound the shares of
-    circles, grids and imperfect grids, and compare the imperfections at weight decays 0 and 1.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "runs", and the figures.
+    Networks of constant attention are trained at the four weight decays of Table 1. The table "runs" has a
+    row for each network, and a figure for each weight decay shows the first networks. The rules judge the
+    shares of circles, grids and imperfect grids at weight decay 1, and compare the imperfections of all
+    embeddings at weight decays 0 and 1.
     """
     setting: Setting = run.setting
     rows, pictures = [], {}
@@ -222,7 +199,7 @@ def embeddings(run: Run) -> Result:
 
 
 def _disordered(dim: int) -> Measure:
-    """Return a `Measure` of the share of pair sums in `dim` dimensions next to one of another class."""
+    """Return a `Measure` of the share of pair sums in `dim` dimensions that are nearest to another class."""
     return lambda tables, level: mean(tables[f"D{dim}"]["imperfections"] / PAIRS, level)
 
 
@@ -248,21 +225,11 @@ def _disordered(dim: int) -> Measure:
     ),
 )
 def higher(run: Run) -> Result:
-    """Reproduce Appendix G of Musat: embeddings in three and four dimensions, projected on planes of two.
+    """Reproduce Appendix G of Musat: embeddings in three and four dimensions, shown two dimensions at a time.
 
     Networks of constant attention are trained at weight decay 1, with embeddings of three and of four
-    dimensions. The tables "D3" and "D4" have a row for each network. The rules ask how many pair sums have a
-    sum of another class as the nearest other one.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figures.
+    dimensions. The tables "D3" and "D4" have a row for each network, and each dimension has a figure. The
+    rules judge the share of pair sums whose nearest other pair sum is of another class.
     """
     setting: Setting = run.setting
     tables, pictures = {}, {}

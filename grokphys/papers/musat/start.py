@@ -1,4 +1,4 @@
-"""Which initialization of the layers agrees with Musat's Table 1; the paper does not state it."""
+"""Which initialization of the layers reproduces Musat's Table 1, since the paper does not state its own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ from nets.models import ConstantAttention
 
 Array = NDArray[np.float64]
 DRAWS = 2000
-"""Number of pairs of tables that are simulated for the probability of a distance."""
+"""Number of pairs of tables that are simulated for the distribution of a distance by chance."""
 BLOCK = 2**21
-"""Number of networks that are drawn at a time."""
+"""About the largest number of networks that are drawn at a time, which limits the memory."""
 STARTS: tuple[Initialisation, ...] = ("pytorch", "xavier_uniform", "xavier_normal", "kaiming_uniform")
 BLOCKS = 20
-"""Number of parts of the networks that the jackknife leaves out, one after the other."""
+"""Number of parts into which the jackknife divides networks, to leave out one after the other."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Networks of one weight decay, as arrays (..., networks).
+    """Networks of one weight decay, or many samples of them, as arrays (..., networks).
 
-    The arrays say whether the embedding is a `circle`, and give its grid `imperfections` and the validation
+    The arrays hold whether the embedding is a `circle`, its grid `imperfections`, and the validation
     `accuracy` in %.
     """
 
@@ -66,20 +66,21 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """The numbers that Table 1 states of networks, as arrays (...) over samples, or numbers for the paper.
+    """The numbers of a row of Table 1, for the paper or as arrays (...) for samples of our networks.
 
     Attributes
     ----------
     networks : int
         Number of networks in a sample.
-    circles : ndarray
+    circles : ndarray, shape (...)
         Number of circles.
-    imperfections, error : ndarray
-        Mean imperfections of the networks without a circle, and its standard error.
+    imperfections, error : ndarray, shape (...)
+        Mean imperfections of the networks without a circle, and half the width of its 95 % interval divided
+        by 1.96.
     accuracy, variance : ndarray, shape (2, ...)
-        Mean accuracy in % of the networks with and without a circle, and its variance over networks.
-    correlation : ndarray
-        Correlation of imperfections and accuracy among the networks without a circle.
+        Mean and variance of the accuracy in % over the networks with a circle, and over those without.
+    correlation : ndarray, shape (...)
+        Pearson correlation of imperfections and accuracy among the networks without a circle.
     """
 
     networks: int
@@ -92,7 +93,7 @@ class Numbers:
 
     @staticmethod
     def of_paper(row: PaperRow) -> "Numbers":
-        """Return the numbers of a row of the paper's Table 1; their variance, which it lacks, is NaN."""
+        """Return the numbers of a row of the paper's Table 1, which has no variances: they are NaN."""
         related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
         values: tuple[Any, ...] = (
             row.circles,
@@ -106,10 +107,7 @@ class Numbers:
 
     @staticmethod
     def of(sample: Sample) -> "Numbers":
-        """Return the numbers of Table 1 for a sample of networks.
-
-        Arrays (..., networks) in the sample give arrays (...), with one entry for each sample.
-        """
+        """Return the numbers of Table 1 for a sample of networks, or for many samples at once."""
         rest = ~sample.circle
         count = rest.sum(axis=-1)
         imperfections, scatter = _moments(sample.imperfections, rest)
@@ -136,9 +134,9 @@ class Numbers:
 
 
 def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the mean and the variance (...) of values (..., n) where `chosen` (..., n) is True.
+    """Return mean and variance, (...) each, of values (..., n) where `chosen` (..., n) is True.
 
-    The mean is NaN if no value is chosen, and the variance if fewer than two are.
+    The mean is NaN if no value is chosen, and the variance is NaN if fewer than two are.
     """
     count = chosen.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,10 +148,10 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
 def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
     """Return the squared distance of each number of Table 1 from ours, in units of its squared error.
 
-    Circles are compared by the likelihood ratio of two binomials, imperfections with the paper's interval,
-    and correlations on the scale of Fisher's z. The paper states no interval of accuracies, which are
-    compared with our scatter at its number of networks. A distance is NaN where a number is absent, and where
-    neither has circles, which every initialization would reproduce.
+    Circles are compared by the likelihood ratio of two binomials, imperfections by both standard errors, and
+    correlations on the scale of Fisher's z. The paper states no error of its accuracies, so these are
+    compared by the variance over our networks. A distance is NaN if one of the numbers is absent, and that of
+    circles also if neither table has a circle or both have nothing else.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         circles = np.broadcast_arrays(paper.circles, ours.circles)
@@ -179,9 +177,9 @@ def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
 
 
 def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
-    """Return the sum of the squared distances over all numbers of Table 1, and the count of these numbers.
+    """Return the sum of all squared `distances` that are not NaN, and their count.
 
-    `samples` holds our networks by weight decay.
+    `samples` holds our networks by weight decay, for each row of Table 1 that is compared.
     """
     squares = np.concatenate(
         [
@@ -193,13 +191,13 @@ def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
 
 
 def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]:
-    """Compare our networks of one initialization, by weight decay, with all of Table 1.
+    """Compare our networks of one initialization, by weight decay, with Table 1.
 
-    The result has the sum of the squared distances ("chi_square"), how many there are ("numbers"), the 95 %
-    quantile of the sum by chance ("chance_95") and the probability of a larger one ("p_value"). The numbers
-    of one row come from the same networks, so that their sum has no χ² distribution. Its distribution is
-    simulated: both tables are drawn from our networks many times, at the rate of circles in the paper's
-    networks and ours together. `seed` is that of the simulation.
+    The result holds the sum of the squared distances ("chi_square"), their count ("numbers"), the 95 %
+    quantile of the sum by chance ("chance_95") and the probability of at least this sum by chance
+    ("p_value"). Several numbers come from the same networks, so the sum has no χ² distribution. Its
+    distribution is simulated with the seed `seed`: both tables are drawn from our networks `DRAWS` times,
+    with the joint rate of circles in the paper's networks and ours.
     """
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)
@@ -226,7 +224,8 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
 def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.random.Generator) -> Sample:
     """Draw tables of networks, of the `shape` (tables, networks), with replacement from a sample.
 
-    The probability of a circle is `rate`. The accuracy of a kind that the sample lacks is unknown (NaN).
+    The probability of a circle is `rate`. If the sample has no network with a circle, or none without, the
+    other numbers of networks of this kind are NaN.
     """
     circle = generator.uniform(size=shape) < rate
     imperfections, accuracy = np.full(shape, np.nan), np.full(shape, np.nan)
@@ -247,7 +246,7 @@ def _samples(rows: Columns, start: str) -> dict[float, Sample]:
 
 
 def _by_block(tables: Tables, level: float, measure: Any) -> Interval:
-    """Return a number, computed from the table of networks by `measure`, with a jackknife interval.
+    """Return the number that `measure` computes from the table of networks, with a jackknife interval.
 
     The jackknife leaves out one of `BLOCKS` parts of the networks after the other.
     """
@@ -278,7 +277,7 @@ def _each(tables: Tables, level: float) -> Interval:
 
 
 def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Give each network the initialization of another one of its weight decay, as a model of chance."""
+    """Return tables in which networks of equal weight decay have exchanged initializations, as by chance."""
     rows = tables["networks"]
     order = np.arange(len(rows["start"]))
     for decay in np.unique(rows["weight_decay"]):
@@ -320,9 +319,10 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     ),
 )
 def starts(run: Run) -> Result:
-    """Beyond the papers: compare networks of several initializations with Table 1 of Musat.
+    """Beyond the papers: compare networks of several initializations of the layers with Table 1 of Musat.
 
-    The tables are "networks" and "totals". The rules judge χ² of PyTorch's and of the next initialization.
+    The result holds the tables "networks" and "totals" and the figure "musat-start". The rules judge χ² of
+    PyTorch's initialization, and how much larger the smallest χ² of the others is.
     """
     setting: Setting = run.setting
     table = joined(
@@ -344,9 +344,9 @@ def starts(run: Run) -> Result:
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
-    """Train networks from one initialization `start` of the layers, and return a table of them.
+    """Train networks from the initialization `start` of the layers, and return a table of them.
 
-    Embeddings and training sets are the same for all initializations.
+    Initial embeddings and training sets are the same for all initializations.
     """
     trained = networks(
         decay,
@@ -361,7 +361,7 @@ def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str,
 
 
 def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
-    """Draw the share of circles over weight decay, for each initialization and for the paper."""
+    """Draw the share of circles against weight decay, for each initialization and for the paper."""
     series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
     for start in starts:
         own = _samples(rows, start).values()
@@ -381,7 +381,7 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
 def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
     """Draw χ² of all numbers of Table 1 for each initialization, with its 95 % quantile by chance.
 
-    `totals` holds what the function `total` returns, with the name of the initialization in "start".
+    `totals` holds a result of the function `total` for each initialization, whose name is in "start".
     """
     names = [row["start"].replace("_", " ") for row in totals]
     ax.barh(names, [row["chi_square"] for row in totals], height=0.55)

@@ -1,4 +1,4 @@
-"""Table 1: structures and validation accuracy of the networks by weight decay (Section 4)."""
+"""Table 1 of Musat: structures and validation accuracy of networks by weight decay (Section 4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,15 +34,7 @@ Measure = Callable[[Tables, float], Interval]
 
 @dataclass(frozen=True)
 class Setting:
-    """Setting of Table 1.
-
-    Attributes
-    ----------
-    runs : int
-        Number of networks at each weight decay.
-    epochs : int
-        Number of epochs for which each network is trained.
-    """
+    """Setting: number of networks at each weight decay, and epochs for which each is trained."""
 
     runs: int
     epochs: int
@@ -56,10 +48,10 @@ def _accuracy(decay: float, circle: bool) -> Measure:
 
 
 def _sampled(decay: float, circle: bool, count: int) -> Measure:
-    """Return a `Measure` of a mean accuracy in % whose interval allows for the scatter of the paper too.
+    """Return a `Measure` of our mean accuracy in %, whose interval includes the error of the paper's mean.
 
-    The paper prints no interval of its accuracies, so its number is taken as a mean over `count` networks
-    with the variance of ours.
+    The paper prints no error of its accuracies, so its number is taken as a mean over `count` networks with
+    the variance of ours. The interval may exceed 100 %.
 
     Parameters
     ----------
@@ -69,12 +61,6 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
         Whether to take the networks with a circle, or those without.
     count : int
         Number of such networks in the paper.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean with its interval, which may exceed
-        100 %.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -183,7 +169,7 @@ def _highly_correlated(decay: float) -> Statement:
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw circles, accuracies, imperfections and correlations next to those of the paper."""
+    """Draw our circles, accuracies, imperfections and correlations next to those of the paper."""
     panels: dict[str, list[tuple[str, Any, Interval]]] = {}
     for decay, row in TABLE_1.items():
         constants = {"weight_decay": decay}
@@ -248,19 +234,10 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def table_1(run: Run) -> Result:
     """Reproduce Table 1 of Musat: circles, imperfections and validation accuracy at four weight decays.
 
-    Networks of constant attention learn addition modulo 17. The table has a row for each network. The rules
-    compare four or five numbers at each weight decay with those of the paper, and judge whether circles are
-    more accurate, and whether accuracy falls with imperfections.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks".
+    Networks of constant attention learn addition modulo 17. The table "networks" has a row for each. The
+    rules compare four or five numbers at each weight decay with those of the paper. They also judge whether
+    circles are more accurate, whether accuracy falls with imperfections, and whether circles become more
+    frequent and imperfections fewer with weight decay.
     """
     setting: Setting = run.setting
     table = joined(

@@ -1,4 +1,4 @@
-"""Table 2: circles and grid imperfections of the particles (Section 6), and how they depend on the step."""
+"""Table 2 of Musat: circles and grid imperfections of particles (Section 6); and for other step sizes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ class Setting:
     runs : int
         Number of runs of the particles at each alignment constant f_a.
     networks : int
-        Number of networks that are compared with them.
+        Number of networks that are compared with the particles.
     epochs : int
-        Number of steps of their training.
+        Number of steps of training of the networks.
     """
 
     runs: int
@@ -161,16 +161,6 @@ def table_2(run: Run) -> Result:
     The tables "particles" and "networks" count the runs of each structure. The rules compare the share of
     circles and the mean imperfections with those of the paper. They also judge whether circles become more
     frequent with f_a, and whether particles at f_a = 1 agree with networks at weight decay 1.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables.
     """
     setting: Setting = run.setting
     moved = [
@@ -189,9 +179,9 @@ def table_2(run: Run) -> Result:
 
 
 def _moved(f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
-    """Simulate particles to the time of the paper, whatever the step size, and count their structures.
+    """Simulate particles to the time 2 (`STEPS` steps of 0.02), and count the structures of the runs.
 
-    Each f_a and step size has its own seed, which is added to `seed`.
+    The seed is `seed` and a number that f_a and the step size determine.
     """
     own = seed + round(100 * f_a) * 10 + round(200 * step_size)
     steps = round(STEPS * 0.02 / step_size)
@@ -211,7 +201,7 @@ class Map:
     alignments, step_sizes : sequence of float
         Values of f_a, and of the time that passes in one step.
     runs : int
-        Number of runs at each pair of them.
+        Number of runs at each pair of an alignment constant and a step size.
     """
 
     alignments: Sequence[float]
@@ -220,7 +210,10 @@ class Map:
 
 
 def _over_f_a(tables: Tables, level: float) -> Interval:
-    """Return the smaller rise of the share of circles, from f_a = 0.5 to 1 and from 1 to 2."""
+    """Return the rise of the share of circles from f_a = 0.5 to 1 or from 1 to 2, at step size 0.005.
+
+    It is the one whose interval begins lower.
+    """
     rows = [circles("particles", f_a=f_a, step_size=0.005)(tables, level) for f_a in (0.5, 1.0, 2.0)]
     return min((difference(b, a) for a, b in pairwise(rows)), key=lambda gap: gap.low)
 
@@ -233,7 +226,7 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
 
 
 def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
-    """Draw circles and imperfections of the particles over f_a and step size."""
+    """Draw circles and imperfections of the particles as maps over f_a and step size."""
 
     def grid(measure: Any, scale: float) -> Any:
         return [
@@ -308,21 +301,11 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
     draw=_draw_map,
 )
 def phase_map(run: Run) -> Result:
-    """Map circles and imperfections of particles over f_a and step size: beyond the paper of Musat.
+    """Beyond Musat's paper: map circles and imperfections of particles over f_a and step size.
 
-    The table counts the runs of each structure, for each alignment constant f_a and step size. The rules
-    judge whether the share of circles rises with f_a, and whether neither this share nor the imperfections
-    depend on the step size.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "particles".
+    The table "particles" counts the runs of each structure, for each alignment constant f_a and step size.
+    The rules judge whether the share of circles rises with f_a, and whether this share and the imperfections
+    at f_a = 1 stay nearly the same at a smaller step.
     """
     setting: Map = run.setting
     table = joined(

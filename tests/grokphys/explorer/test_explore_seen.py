@@ -216,8 +216,8 @@ def test_a_link_brings_back_the_past_too(speed):
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("nonsense", "link must be one that this page has made"),
-        ("[" * 9000, "link must be one that this page has made"),
+        ("nonsense", "link must be one that this page has made, got 'nonsense'"),
+        ("[" * 9000, f"link must be one that this page has made, got '{quote('[') * 25}%5…'"),
         ({"view": "attic"}, "view must be one of particles, got 'attic'"),
         ({"view": "particles", "speed": 7}, "steps per frame must be one of 1, 2, 3"),
         ({"view": "particles", "state": {"tokens": 10**9}}, "tokens N must be a whole number from 3 to 64"),
