@@ -265,7 +265,7 @@ def in_options(text: str, name: str, command: Command) -> str:
         return found[0] if spelled is None else f"{spelled} {value}".rstrip().removesuffix(" True")
 
     text = re.sub(r"\b\w+(?: '\w+')? \((--[\w-]+)\)", r"\1", text)
-    text = re.sub(r"^(?P<name>\w+)(?P<value>)(?= (must|needs)\b)", option, text)
+    text = re.sub(r"^(?P<name>\w+)(?P<value>)(?=( of [\w-]+)? (must|needs)\b)", option, text)
     return re.sub(
         r"(?<![\w./'\"=-])(?:(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|True)|(?P<other>\w+_\w+)(?![\w./'\"=-]))",
         lambda found: option(found) if found["name"] else options.get(found["other"], found[0]),
@@ -330,7 +330,7 @@ def _refuse_empty(words: Sequence[str]) -> list[str]:
     for before, word in zip(["", *words], words, strict=False):
         if not word.strip() or "\0" in word:
             what = before if before.startswith("--") else "an argument"
-            raise InputError(f"{what} must not be empty or hold a zero byte, got {word!r}")
+            raise InputError(f"{what} must not be blank or hold a zero byte, got {word!r}")
     return list(words)
 
 

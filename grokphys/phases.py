@@ -83,14 +83,15 @@ class Training:
     def __post_init__(self) -> None:
         for one in (self.x, self.y):
             if is_whole(self.model, one.name) and not one.whole:
-                raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
+                raise InputError(
+                    f"the axis of {one.name}, a whole number, must have whole=True, got whole=False"
+                )
             if one.name in RATES and one.low < 0:
                 raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
         for name, value in self.thresholds.items():
-            if not 0.0 < number(name, value) <= 1.0:
-                raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
+            number(name, value, maximum=1.0, above=0.0)
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane.

@@ -17,8 +17,8 @@ LARGEST = 2**53
 """Largest whole number that is accepted: float64 represents all whole numbers up to it exactly."""
 
 
-def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int between `minimum` and 2^53; refuse booleans, fractions and floats.
+def whole_number(name: str, value: Any, minimum: int, maximum: int = LARGEST) -> int:
+    """Return `value` as an int from `minimum` to `maximum`; refuse booleans, fractions and floats.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
         Value of the argument.
     minimum : int
         Smallest number that is allowed.
+    maximum : int, default 2**53
+        Largest number that is allowed.
 
     Returns
     -------
@@ -44,12 +46,13 @@ def whole_number(name: str, value: Any, minimum: int) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}") from None
+        raise InputError(
+            f"{name} must be a whole number of at least {minimum}, got {short_text(value)}"
+        ) from None
     if number < minimum:
-        raise InputError(f"{name} must be at least {minimum}, got {number}")
-    if number > LARGEST:
-        got = f"a number of {math.floor(math.log10(number)) + 1} digits" if number > 10**30 else number
-        raise InputError(f"{name} must be at most {LARGEST}, got {got}")
+        raise InputError(f"{name} must be at least {minimum}, got {short_text(number)}")
+    if number > maximum:
+        raise InputError(f"{name} must be at most {maximum}, got {short_text(number)}")
     return number
 
 
@@ -75,14 +78,19 @@ def place(name: str, value: Any, count: int) -> int:
     InputError
         If `value` is not a whole number, or is out of this range.
     """
-    index = whole_number(name, value, 0)
-    if index >= count:
-        raise InputError(f"{name} must be at most {count - 1}, got {index}")
-    return index
+    return whole_number(name, value, 0, count - 1)
 
 
-def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = -math.inf) -> float:
-    """Return `value` as a finite float that is at least `minimum` and greater than `above`.
+def number(
+    name: str,
+    value: Any,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return `value` as a finite float in a range, of which each end may be allowed or excluded.
 
     Parameters
     ----------
@@ -90,10 +98,10 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
         Name of the argument, for the message.
     value : object
         Value of the argument; anything that ``float`` accepts.
-    minimum : float, default -math.inf
-        Smallest number that is allowed.
-    above : float, default -math.inf
-        Bound that the number must exceed.
+    minimum, maximum : float, default -math.inf and math.inf
+        Smallest and largest number that are allowed.
+    above, below : float, default -math.inf and math.inf
+        Bounds that are excluded: the number must be greater than `above` and less than `below`.
 
     Returns
     -------
@@ -105,18 +113,61 @@ def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = 
     InputError
         If `value` is not a number, is NaN or infinite, or is out of range.
     """
-    allowed = "a finite number"
-    if above > -math.inf:
-        allowed += f" greater than {above:g}"
-    elif minimum > -math.inf:
-        allowed += f" of at least {minimum:g}"
+    if math.isfinite(minimum) and math.isfinite(maximum):
+        ends = [f"from {minimum:g} to {maximum:g}"]
+    else:
+        words = {"greater than": above, "of at least": minimum, "less than": below, "at most": maximum}
+        ends = [f"{word} {end:g}" for word, end in words.items() if math.isfinite(end)]
+    allowed = " ".join(["a finite number", " and ".join(ends)]).rstrip()
     try:
         result = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be {allowed}, got {value!r}") from None
-    if not math.isfinite(result) or result < minimum or result <= above:
-        raise InputError(f"{name} must be {allowed}, got {result:g}")
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be {allowed}, got {short_text(value)}") from None
+    if not (math.isfinite(result) and minimum <= result <= maximum and above < result < below):
+        got = distinct(result, minimum, maximum, above, below)
+        raise InputError(f"{name} must be {allowed}, got {got}")
     return result
+
+
+def distinct(value: float, *bounds: float) -> str:
+    """Return a number with six digits, or with all if six would make it look like one of its bounds.
+
+    A message can thus say that 1.0000001 is more than 1.
+
+    Parameters
+    ----------
+    value : float
+        The number, which may be NaN or infinite.
+    *bounds : float
+        Numbers that the message compares with it.
+
+    Returns
+    -------
+    str
+        Text such as "0.1", "1e-12" or "nan".
+    """
+    short = f"{value:g}"
+    alike = any(f"{bound:g}" == short for bound in bounds if bound != value)
+    return repr(float(value)) if alike else short
+
+
+def short_text(value: Any) -> str:
+    """Return a value as a message repeats it: on one line, in at most 80 characters.
+
+    Parameters
+    ----------
+    value : object
+        Value of an argument.
+
+    Returns
+    -------
+    str
+        Its ``repr``, or for a very large whole number the number of its digits.
+    """
+    if isinstance(value, int) and abs(value) > 10**30:
+        return f"a {'negative ' * (value < 0)}number of {math.floor(math.log10(abs(value))) + 1} digits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def flag(name: str, value: Any) -> bool:
@@ -140,7 +191,7 @@ def flag(name: str, value: Any) -> bool:
         If `value` is not True or False (of Python or NumPy).
     """
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, got {value!r}")
+        raise InputError(f"{name} must be True or False, got {short_text(value)}")
     return bool(value)
 
 
@@ -166,8 +217,8 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     InputError
         If `value` is not among `allowed`.
     """
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {short_text(value)}")
     return str(value)
 
 
@@ -271,4 +322,4 @@ def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.
 def _describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
-    return f"{type(value).__name__} {value!r}"[:80]
+    return f"{type(value).__name__} {short_text(value)}"

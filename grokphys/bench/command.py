@@ -46,7 +46,8 @@ def bench(
         minutes = number("minutes", minutes, above=0.0)
         if "gpu" not in names:
             raise InputError(
-                f"minutes must be left out unless gpu is among the names, got {' '.join(names) or 'no names'}"
+                f"minutes must be left out unless gpu is among the names, got {minutes:g} with "
+                f"{' '.join(names) or 'no names'}"
             )
     names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
     for name in names:

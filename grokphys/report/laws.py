@@ -83,7 +83,7 @@ def recipe_of(
         try:
             weight = float(alpha)
         except ValueError:
-            raise InputError(f"alpha must be a number, aic, bic or cv, got {alpha!r}") from None
+            raise InputError(f"alpha must be a number of at least 0, aic, bic or cv, got {alpha!r}") from None
     recipe = Recipe(law, None if penalty == "least-squares" else penalty, weight, l1_ratio, max_iter, form)
     if whole_number("resamples", resamples, 0) == 1:
         raise InputError("resamples must be 0 or at least 2, got 1")

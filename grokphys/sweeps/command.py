@@ -31,8 +31,8 @@ def sweep(
     Example: grokphys sweep docs/sweeps/networks.toml --workers 2
 
     Args:
-        config: Configuration, a TOML or JSON file with the entries kind (simulate or train), fixed, grid and
-            list. The page docs/guide/sweeps.md explains them.
+        config: Configuration, a TOML or JSON file with the entry kind (simulate or train) and any of fixed,
+            grid, list and pack. The page docs/guide/sweeps.md explains them.
         directory: Directory to write to. It will hold the trajectories and the index of the sweep. Complete
             files in it are kept.
         workers: Number of processes on this machine, at least 1. With 1 the sweep runs in this process, with

@@ -294,8 +294,8 @@ class BatchedEngine:
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
         if cuda and need > free / 2:
             raise InputError(
-                f"runs need {need / 2**30:.1f} GiB of activations each, and the device has "
-                f"{free / 2**30:.1f} GiB free; use batches (batch_size) or the CPU"
+                f"runs must need at most half of the device's free {free / 2**30:.1f} GiB for their "
+                f"activations, got {need / 2**30:.1f} GiB each; use batches (batch_size) or the CPU"
             )
         return max(1, min(runs, int(free / 2 / max(need, 1))))
 

@@ -57,9 +57,7 @@ class LogitSpectrum:
         InputError
             If `share` is out of its range.
         """
-        share = number("share", share, above=0.0)
-        if share > 1:
-            raise InputError(f"share must be at most 1, got {share:g}")
+        share = number("share", share, maximum=1.0, above=0.0)
         power = np.nan_to_num(self.explained)
         order = np.argsort(-power, axis=-1, kind="stable")
         ranked = np.take_along_axis(power, order, axis=-1)
@@ -356,7 +354,7 @@ def _marks(frequencies: Any, K: int) -> NDArray[np.bool_]:
     given = np.asarray(frequencies)
     if given.dtype == bool:
         if given.shape[-1:] != (K,):
-            raise InputError(f"a mask of frequencies must have the length {K}, got the shape {given.shape}")
+            raise InputError(f"frequencies must have the length {K} as a mask, got the shape {given.shape}")
         return given
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
         raise InputError(
@@ -365,9 +363,7 @@ def _marks(frequencies: Any, K: int) -> NDArray[np.bool_]:
     marks = np.zeros(K, bool)
     chosen: Sequence[Any] = list(frequencies)
     for value in chosen:
-        k = whole_number("frequencies", value, 1)
-        if k > K:
-            raise InputError(f"frequencies must be at most {K}, got {k}")
+        k = whole_number("frequencies", value, 1, K)
         marks[k - 1] = True
     return marks
 

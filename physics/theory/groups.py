@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import short_text, whole_number
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -299,7 +299,10 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
-    arrays = [tuple(int(point) for point in generator) for generator in generators]
+    arrays = [
+        tuple(whole_number(f"generators[{k}]", point, 0) for point in generator)
+        for k, generator in enumerate(generators)
+    ]
     if not arrays:
         raise InputError("generators must hold at least one permutation, got none")
     for k, array in enumerate(arrays):
@@ -375,7 +378,7 @@ def _identity(table: NDArray[np.int64]) -> int:
 
 def _affordable(order: int) -> int:
     if order > LARGEST_ORDER:
-        raise InputError(f"a group must have at most {LARGEST_ORDER} elements, got {order}")
+        raise InputError(f"group must have at most {LARGEST_ORDER} elements, got {short_text(order)}")
     return order
 
 

@@ -91,9 +91,10 @@ class LinearNetwork(Value):
         if self.pairs is not None:
             pairs = np.array(self.pairs)
             if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2) or pairs.min() < 0:
+                low = f" with {pairs.min()}" if pairs.dtype.kind == "i" and pairs.size else ""
                 raise InputError(
-                    f"pairs must be nonnegative integers of shape ({len(labels)}, 2), got "
-                    f"{pairs.dtype} of shape {pairs.shape}"
+                    f"pairs must be whole numbers of at least 0 in the shape ({len(labels)}, 2), got "
+                    f"{pairs.dtype} of shape {pairs.shape}{low}"
                 )
             self._set(pairs=read_only(pairs.astype(np.int64)))
 

@@ -392,7 +392,7 @@ class EffectiveTheory(Value):
     def _linear(self, *, loss: bool = False) -> None:
         if not self.operation.commutes:
             name = self.operation.name
-            raise InputError(f"group must commute for embeddings that add up, and {name} does not")
+            raise InputError(f"group must commute, because embeddings of a pair are added, got {name}")
         if loss and not self.parallelogram_count:
             raise InputError(
                 "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "

@@ -241,7 +241,7 @@ def test_state_is_packed_and_recorded():
         (lambda: LinearNetwork(LABELS, decay=-1), "decay must be a finite number of at least 0, got -1"),
         (
             lambda: LinearNetwork(LABELS, pairs=[(0, 1)]),
-            r"pairs must be nonnegative integers of shape \(3, 2\)",
+            r"pairs must be whole numbers of at least 0 in the shape \(3, 2\)",
         ),
         (
             lambda: LinearNetwork(LABELS).unpack(np.zeros((3, 3))),

@@ -111,7 +111,10 @@ def test_recipes_are_what_the_options_say():
     assert laws.recipe_of("linear", "lasso", "bic", 0.5, 9, "increment", 0).alpha == "bic"
     assert laws.recipe_of("linear", "lasso", "1e-3", 0.5, 9, "increment", 2).alpha == 1e-3
     for words, said in (
-        (("linear", "lasso", "x", 0.5, 9, "increment", 0), "alpha must be a number, aic, bic or cv, got 'x'"),
+        (
+            ("linear", "lasso", "x", 0.5, 9, "increment", 0),
+            "alpha must be a number of at least 0, aic, bic or cv, got 'x'",
+        ),
         (("linear", "lasso", "1", 0.5, 9, "increment", 1), "resamples must be 0 or at least 2, got 1"),
         (("linear", "lasso", "1", 0.5, 9, "increment", -1), "resamples must be at least 0"),
     ):

@@ -165,11 +165,14 @@ def test_a_symmetric_layer_of_quadratic_neurons_adds():
     [
         (lambda: logit_spectrum(np.ones((5, 5, 4))), r"logits must have the shape \(..., p, p, p\)"),
         (lambda: logit_spectrum(np.full((5, 5, 5), np.nan)), "logits must be finite"),
-        (lambda: logit_spectrum(np.ones((5, 5, 5))).key_frequencies(2), "share must be at most 1, got 2"),
+        (
+            lambda: logit_spectrum(np.ones((5, 5, 5))).key_frequencies(2),
+            "share must be a finite number greater than 0 and at most 1, got 2",
+        ),
         (lambda: restricted_loss(noise(5), [3]), "frequencies must be at most 2, got 3"),
         (lambda: restricted_loss(noise(5), [0]), "frequencies must be at least 1, got 0"),
         (lambda: restricted_loss(noise(5), "1"), "frequencies must be a sequence of whole numbers or a mask"),
-        (lambda: restricted_loss(noise(5), [True]), r"a mask of frequencies must have the length 2"),
+        (lambda: restricted_loss(noise(5), [True]), r"frequencies must have the length 2 as a mask"),
         (lambda: excluded_loss(noise(5), [1], examples=[1, 2]), r"examples must be whole numbers of shape"),
         (
             lambda: excluded_loss(noise(5), [1], examples=[[1, 5]]),

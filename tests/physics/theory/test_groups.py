@@ -138,7 +138,7 @@ def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
     with pytest.raises(InputError, match="table must have between 1 and 6 elements, got 7"):
         FiniteGroup(table)
     for make in (lambda: cyclic(7), lambda: direct_product(cyclic(4), cyclic(2)), lambda: dihedral(4)):
-        with pytest.raises(InputError, match="a group must have at most 6 elements, got [78]"):
+        with pytest.raises(InputError, match="group must have at most 6 elements, got [78]"):
             make()
 
 
@@ -146,7 +146,7 @@ def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
     ("call", "sentence"),
     [
         (lambda: cyclic(0), "order must be at least 1, got 0"),
-        (lambda: symmetric(8), "a group must have at most 2000 elements, got 40320"),
+        (lambda: symmetric(8), "group must have at most 2000 elements, got 40320"),
         (lambda: dihedral(1.5), "sides must be a whole number of at least 1, got 1.5"),
         (lambda: direct_product(), "groups must be at least one FiniteGroup"),
         (lambda: from_permutations([]), "generators must hold at least one permutation, got none"),
