@@ -21,10 +21,10 @@ def bench(
     ] = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Measure the speed of this package against references that do the same work in the same run.
+    """Measure the speed of this package against references that are timed in the same run.
 
-    Speeds are given as ratios to the reference, because seconds would depend on the machine and its load. The
-    command prints a table for each benchmark, and writes all numbers as JSON.
+    Where a reference does the same work, the speed is given as a ratio to it, because seconds depend on the
+    machine and its load. The command prints a table for each benchmark, and writes all numbers as JSON.
 
     Example: grokphys bench particles --budget quick
 

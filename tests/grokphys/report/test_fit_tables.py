@@ -13,7 +13,7 @@ import nets
 import physics
 from analysis import Recipe, Signals
 from grokphys.report import comparing, laws
-from grokphys.report.circles import score_table
+from grokphys.report.circles import coefficient_picture, score_table
 from grokphys.report.page import Picture, Section, Table, write_report
 from physics import InputError
 
@@ -43,6 +43,13 @@ def test_a_row_says_which_steps_and_which_law(fitted):
         assert {name.partition("in_sample_")[2] for name in row if name.startswith("in_sample_")} == set(
             asdict(scores.in_sample)
         )
+
+
+@pytest.mark.parametrize(("kind", "what"), [("increment", "Increment map A"), ("generator", "Generator A")])
+def test_the_picture_of_coefficients_says_which_matrix_it_shows(fitted, kind, what):
+    _, recipe, scores = fitted
+    ax = coefficient_picture(replace(scores.law, kind=kind), [1], recipe.label).figure.axes[0]
+    assert "".join(ax.get_title(loc=place) for place in ("left", "center", "right")).startswith(what)
 
 
 def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_path):
