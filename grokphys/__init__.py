@@ -27,6 +27,6 @@ HOMES = {
     "open_sweep": "grokphys.sweeps.index",
     "phase_diagram_of_networks": "grokphys.phases",
 }
-"""Module of each public name. It is imported when it is first used, because PyTorch takes seconds."""
+"""Module of each public name, which is imported when the name is first used: PyTorch takes seconds."""
 
 __getattr__, __dir__ = lazy(__name__, HOMES)

@@ -1,4 +1,4 @@
-"""Many files as one table with a row for each run; files that cannot be read are named and skipped."""
+"""Reading of many files in turn, and the columns of a table that say which run a row describes."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -66,12 +66,13 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
     trajectory : Trajectory
         Content of the file.
     run : int
-        Number of the run in the file.
+        Place of the run in the file, counted from 0.
 
     Returns
     -------
     dict of str to object
-        File, number of the run, program, seed, sizes, and each parameter in a column such as
+        File, number of the run in its seed, program, seed as JSON, whether the trajectory is complete,
+        numbers of tokens and dimensions, and each parameter except `runs` in a column such as
         ``parameter.system.tokens``.
     """
     parameters = trajectory.parameters

@@ -98,7 +98,7 @@ def embedded_trajectory() -> Path:
     Returns
     -------
     Path
-        HDF5 file of one embedding MLP of 59 tokens that learns addition, as ``physics.example("ding")`` opens
-        it.
+        HDF5 file of one embedding MLP that learns addition modulo 59, which ``physics.example("ding")``
+        opens.
     """
     return example_path("ding")

@@ -51,28 +51,30 @@ def foreign_trajectory(
         tensor. Each checkpoint in a directory holds the embedding at its step as a matrix (tokens, dim). A
         single checkpoint may also hold an array of one of the two shapes above.
     array : str, optional
-        Name of the array, or of the parameter; required if there are several.
+        Name of the array or parameter, by default the only array of floating-point numbers with 3 or 4 axes,
+        or the only parameter of a suitable shape whose name contains "emb".
     steps : str, optional
-        Name of the array of steps in an ``.npz`` file; by default ``steps`` if that is a row of numbers,
-        otherwise 0, 1, 2, …. Checkpoints take theirs from the last number in the file name.
+        Name of the array of steps in an ``.npz`` file, by default ``steps`` if that array has one axis,
+        otherwise 0, 1, 2, …. The step of a checkpoint with one frame is the last number in its name.
     dtype : {"float32", "float64"}, default "float32"
-        Number type to keep.
+        Number type of the positions.
     progress : bool, default False
         Whether to show a bar over the checkpoints on stderr, if that is a terminal.
 
     Returns
     -------
     Trajectory
-        Its parameters name the source and the array.
+        Trajectory whose parameters name the source and the array.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the source is not in one of these formats, or could run code when it is read.
+        If the content is damaged, not finite or of another form, or reading it could run code.
     InputError
-        If there is no such array, the choice is ambiguous, or its numbers do not fit into `dtype`.
+        If the source has another ending, the array or the steps are ambiguous, missing or not allowed, or
+        numbers do not fit into `dtype`.
     """
     if not source.exists():
         raise FileNotFoundError(f"there is no file {source}")
@@ -97,8 +99,7 @@ def foreign_trajectory(
     )
 
 
-Found = tuple[NDArray[Any], Any, str]
-"""Positions (runs, frames, tokens, dim), the step of each frame, and the name of the array."""
+Found = tuple[NDArray[Any], Any, str]  # positions (runs, frames, tokens, dim), steps, name of the array
 
 
 # -- NumPy --------------------------------------------------------------------------------------------------
@@ -169,9 +170,7 @@ def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> F
             if name == array or (len(found.shape) in (3, 4) and found.kind.kind == "f")
         }
         held = ", ".join(f"{name} {found.shape} of {found.kind}" for name, found in arrays.items())
-        none = (
-            f"{source} holds no array (steps, tokens, dim) of floating-point numbers, but {held or 'nothing'}"
-        )
+        none = f"{source} holds no array (steps, tokens, dim) of floating-point numbers, but {held or 'none'}"
         key = _only("array", array, shapes, none)
         where = f"{source}: {key!r}"
         if arrays[key].kind.kind not in "fO":
@@ -371,8 +370,8 @@ def _whole_steps(clock: Any) -> NDArray[np.int64]:
     steps = np.asarray(clock)
     if steps.ndim != 1 or steps.dtype.kind not in "iuO":
         raise InputError(
-            "steps must be a one-dimensional array of whole numbers, "
-            f"got {steps.dtype} of the shape {steps.shape}"
+            "steps_array must name a one-dimensional array of whole numbers, "
+            f"got one of {steps.dtype} of the shape {steps.shape}"
         )
     if steps.dtype.kind != "i" and max(steps.tolist(), default=0) >= 2**63:
         raise InputError(f"steps must be below 2^63, got {max(steps.tolist())}")

@@ -1,4 +1,4 @@
-"""Signals that end a command: Ctrl-C, which is never lost, and SIGTERM."""
+"""Signals that end a command: Ctrl-C, which is sent again if Python loses it, and SIGTERM."""
 
 import contextlib
 import signal

@@ -35,11 +35,12 @@ TRAINING: dict[str, dict[str, Any]] = {
     "image-mlp": {"learning_rate": 1e-3, "weight_decay": 0.01, "steps": 6000},
     "two-layer": {"learning_rate": 1e-4, "weight_decay": 0.0, "steps": 5000, "train_fraction": 1.0},
 }
-"""Default training of each model, as in its paper (Musat §3; Ding §2, App. E; Liu §4).
+"""Default training of each model by its command-line name, after its paper (Musat §3; Ding §2, App. E;
+Liu §4; He et al.).
 
-Liu et al. vary the decoder's rate (1e-5 to 1e-2) and weight decay (from 0) and do not state the steps; the
-values here lie in these ranges. The rate of their embeddings, 1e-3 without weight decay, is that of the
-paper.
+Liu et al. vary the learning rate of the decoder (1e-5 to 1e-2) and its weight decay (from 0), and do not
+state the number of steps; the values here lie in these ranges. The learning rate of their embeddings, 1e-3
+without weight decay, is that of the paper.
 """
 FIELDS: dict[str, dict[str, Any]] = {
     "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
@@ -210,8 +211,9 @@ def named_group(name: str) -> groups.FiniteGroup:
     Parameters
     ----------
     name : str
-        Z, S, A or D with a number n, or Q8: Z5 is cyclic of order 5, S3 symmetric and A4 alternating on so
-        many symbols, D4 the symmetries of a square, and Q8 the quaternions.
+        Z, S, A or D with a number n of at least 1, or Q8, in capital or small letters: Z5 is the cyclic
+        group of order 5, S3 all and A4 the even permutations of so many symbols, D4 the symmetries of a
+        square, and Q8 the quaternions.
 
     Returns
     -------
@@ -221,7 +223,7 @@ def named_group(name: str) -> groups.FiniteGroup:
     Raises
     ------
     InputError
-        If the name has another form, or the group would be too large.
+        If the name has another form, the number is 0, or the group would be too large.
     """
     if name.upper() == "Q8":
         return groups.quaternion()

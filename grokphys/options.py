@@ -226,7 +226,9 @@ def structure_line(found: Any, classes: str) -> str:
 
 
 def summarise(trajectory: Trajectory, out: Path | None) -> int:
-    """Print the results of an ensemble: circles, accuracies, thresholds, and runs that diverged.
+    """Print the results of an ensemble: accuracies, thresholds, and how many runs diverged.
+
+    For particles and networks with constant attention, the output begins with the number of circles.
 
     Parameters
     ----------
@@ -277,7 +279,8 @@ def sentence(error: Exception) -> str:
     Parameters
     ----------
     error : Exception
-        The error. Of an `OSError` the reason and the first 200 characters of the file name are told.
+        The error. Of an `OSError` of the system, the text has the reason and at most 200 characters of the
+        file name.
 
     Returns
     -------

@@ -51,16 +51,16 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows as CSV or Parquet, by the ending of the name.
+    """Write rows as Parquet if the name ends in .parquet, and otherwise as CSV.
 
     Call `refuse_table` before a long computation, so that a wrong name is refused at once.
 
     Parameters
     ----------
     path : Path
-        File to write, which is replaced: NAME.csv or NAME.parquet.
+        File to write, which is replaced.
     rows : sequence of mapping of str to object
-        Values by the name of the column; a missing one is an empty cell.
+        Values by the name of the column; a missing one is an empty cell of CSV, or null in Parquet.
 
     Returns
     -------
@@ -317,12 +317,14 @@ def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:
     directory : Path
         The directory.
     parents : bool, default True
-        Whether it may be created, so that its nearest existing parent is checked instead.
+        Whether the directory and its parents may be created later. The nearest one that exists is then
+        checked instead.
 
     Raises
     ------
     OutputError
-        If it does not exist, is not a directory, or cannot be written to.
+        If the directory does not exist although `parents` is False, or the one that is checked is not a
+        directory or cannot be written to.
     """
     place = directory.absolute()
     while parents and not place.exists() and place != place.parent:

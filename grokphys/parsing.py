@@ -239,9 +239,10 @@ class Commands(MutableMapping[str, Command]):
 def in_options(text: str, name: str, command: Command) -> str:
     """Return a message of the library in terms of the options of a command, which users can type.
 
-    The argument that the message begins with, arguments with a value (``kind="generator"``) and names that
-    are no words of English (``step_size``) become options, as far as the command has them. Where the library
-    names an option, as in "pass overwrite (--overwrite)", the option alone is left.
+    The argument that the message begins with, also in "cells of x must be …", arguments with a value
+    (``kind="generator"``) and names with an underscore (``step_size``) become options, as far as the command
+    has them. Where the library names an option, as in "pass overwrite (--overwrite)", the option alone is
+    left.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def in_options(text: str, name: str, command: Command) -> str:
         return found[0] if spelled is None else f"{spelled} {value}".rstrip().removesuffix(" True")
 
     text = re.sub(r"\b\w+(?: '\w+')? \((--[\w-]+)\)", r"\1", text)
-    text = re.sub(r"^(?P<name>\w+)(?P<value>)(?= (must|needs)\b)", option, text)
+    text = re.sub(r"^(?P<name>\w+)(?P<value>)(?=( of [\w-]+)? (must|needs)\b)", option, text)
     return re.sub(
         r"(?<![\w./'\"=-])(?:(?P<name>\w+)=(?P<value>\"[^\"]*\"|'[^']*'|True)|(?P<other>\w+_\w+)(?![\w./'\"=-]))",
         lambda found: option(found) if found["name"] else options.get(found["other"], found[0]),
@@ -326,11 +327,11 @@ def _spelled_out(hint: Any) -> Any:
 
 
 def _refuse_empty(words: Sequence[str]) -> list[str]:
-    """Refuse words that cannot be options or files; an empty word would mean the current directory."""
+    """Refuse blank words and zero bytes, because an empty name of a file would mean the current directory."""
     for before, word in zip(["", *words], words, strict=False):
         if not word.strip() or "\0" in word:
             what = before if before.startswith("--") else "an argument"
-            raise InputError(f"{what} must not be empty or hold a zero byte, got {word!r}")
+            raise InputError(f"{what} must not be blank or hold a zero byte, got {word!r}")
     return list(words)
 
 

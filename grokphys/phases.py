@@ -38,19 +38,20 @@ class Training:
     """Networks at any points of a plane of two hyperparameters, which `phase_diagram` evaluates.
 
     Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, in
-    whichever ensemble it was trained. It stops once it has reached both thresholds.
+    whichever ensemble it was trained. A network stops once it has reached both thresholds.
 
     Parameters
     ----------
     model : Model
         A model of `nets`.
     x, y : Axis
-        Named after `SETTINGS`, or after a number among the fields of the model; "hidden" is the width of all
-        hidden layers.
+        Axes whose names are among `SETTINGS`, or a number among the fields of the model. "hidden" is the
+        width of every hidden layer.
     steps : int
         Largest number of steps of a training.
     delay : float, default DELAY
-        Delay of grokking; the accuracies are checked twenty times within it.
+        Number of steps between fitting and generalizing from which a run counts as grokking. The accuracies
+        are checked about twenty times within it, but at most once a step.
     thresholds : mapping, default ACCURACIES
         Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized.
     seed : int, default 0
@@ -83,14 +84,15 @@ class Training:
     def __post_init__(self) -> None:
         for one in (self.x, self.y):
             if is_whole(self.model, one.name) and not one.whole:
-                raise InputError(f"{one.name} takes whole numbers, got an axis without whole=True")
+                raise InputError(
+                    f"the axis of {one.name}, a whole number, must have whole=True, got whole=False"
+                )
             if one.name in RATES and one.low < 0:
                 raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
         for name, value in self.thresholds.items():
-            if not 0.0 < number(name, value) <= 1.0:
-                raise InputError(f"{name} must be greater than 0 and at most 1, got {value:g}")
+            number(name, value, maximum=1.0, above=0.0)
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane.
@@ -302,7 +304,7 @@ def phase_diagram_of_networks(
     refinement : analysis.Refinement, optional
         Number of networks in a cell, levels of finer cells where phases meet, and limit on all networks.
     delay : float, default 1000
-        Number of steps between fitting and generalizing from which a run counts as grokking, at least 0.
+        Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
     thresholds : mapping of str to float, optional
         Values of "train_accuracy" and "validation_accuracy", greater than 0 and at most 1, that count as
         fitted and as generalized; 0.9 each by default.

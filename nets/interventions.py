@@ -111,7 +111,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         wanted, norms = np.broadcast_arrays(wanted, norms)
     except ValueError:
         raise InputError(
-            f"signals must have the shape {norms.shape}, or one that broadcasts with it, got {wanted.shape}"
+            f"signals must have a shape that broadcasts with {norms.shape}, got {wanted.shape}"
         ) from None
     lost = (wanted > 0) & (norms == 0)
     if lost.any():

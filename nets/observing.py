@@ -266,7 +266,9 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
     }
     for name in names:
         if absent.get(name):
-            raise InputError(f"observables cannot have {name!r}: {type(ensemble.model).__name__} has none")
+            raise InputError(
+                f"observables must not name {name!r}, which {type(ensemble.model).__name__} does not have"
+            )
     return names
 
 
@@ -286,7 +288,5 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
     checked_names(tuple(thresholds or ()), ensemble)
     found = {}
     for name, value in (thresholds or {}).items():
-        found[name] = number(f"thresholds[{name!r}]", value)
-        if not 0 <= found[name] <= 1:  # accuracies and the quality are fractions
-            raise InputError(f"thresholds must be from 0 to 1 for {name}, got {found[name]:g}")
+        found[name] = number(f"thresholds of {name}", value, 0.0, 1.0)  # accuracies and quality are fractions
     return found

@@ -139,7 +139,8 @@ class Recorder:
             self._begin(observables)
         if set(observables) != set(self._last):
             raise InputError(
-                f"observables must be {', '.join(self._last) or 'none'}, got {', '.join(observables)}"
+                f"observables must be {', '.join(self._last) or 'none'}, got "
+                f"{', '.join(observables) or 'none'}"
             )
         self._last = {k: v.detach() if isinstance(v, Tensor) else v for k, v in observables.items()}
         self.at += 1

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import number
+from physics.checks import distinct, number, short_text
 from physics.errors import InputError
 from physics.theory.groups import FiniteGroup
 
@@ -89,16 +89,14 @@ class Task:
         >>> nets.ConstantAttention(7).task.training_size(0.8)  # of 28 pairs
         22
         """
-        fraction = number("train_fraction", fraction, above=0.0)
-        if fraction > 1:
-            raise InputError(f"train_fraction must be at most 1, got {fraction:g}")
-        size = int(fraction * (len(self) - len(self.held_out)) + 1e-9)
-        if self.whole and fraction == 1:
-            return size
-        if not 0 < size <= len(self) - max(len(self.held_out), 1):
+        fraction = number("train_fraction", fraction, maximum=1.0, above=0.0)
+        free = len(self) - len(self.held_out)
+        size = int(fraction * free + 1e-9)
+        spare = not self.whole and not len(self.held_out)
+        if not 0 < size <= free - spare:
+            need = "training and one validation example" if spare else "training example"
             raise InputError(
-                f"train_fraction must leave at least one training and one validation example of {len(self)}, "
-                f"got {fraction:g}"
+                f"train_fraction must leave at least one {need} of {free}, got {distinct(fraction, 1.0)}"
             )
         return size
 
@@ -184,7 +182,9 @@ class Task:
         """Return checked indices of examples in increasing order; messages call the argument `name`."""
         indices = np.asarray(value)
         if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
-            raise InputError(f"{name} must be a non-empty list of numbers of examples, got {value!r}")
+            raise InputError(
+                f"{name} must be a non-empty list of numbers of examples, got {short_text(value)}"
+            )
         unique = np.unique(indices).astype(np.int64)
         if len(unique) != len(indices) or unique[0] < 0 or unique[-1] >= len(self):
             raise InputError(

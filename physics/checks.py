@@ -18,71 +18,90 @@ LARGEST = 2**53
 """Largest whole number that is accepted: float64 represents all whole numbers up to it exactly."""
 
 
-def whole_number(name: str, value: Any, minimum: int) -> int:
-    """Return `value`, an integer of Python or NumPy, as an int; refuse all but those from `minimum` to 2^53.
+def whole_number(name: str, value: Any, minimum: int, maximum: int = LARGEST) -> int:
+    """Return `value`, an integer of Python or NumPy, as an int; refuse all but those in the range.
 
-    Booleans and floats are refused, even if they are whole.
+    The range is from `minimum` to `maximum`, both included. Booleans and floats are refused, even if they
+    are whole.
     """
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InputError(f"{name} must be a whole number of at least {minimum}, got {value!r}") from None
+        raise InputError(
+            f"{name} must be a whole number of at least {minimum}, got {short_text(value)}"
+        ) from None
     if number < minimum:
-        raise InputError(f"{name} must be at least {minimum}, got {number}")
-    if number > LARGEST:
-        got = f"a number of {math.floor(math.log10(number)) + 1} digits" if number > 10**30 else number
-        raise InputError(f"{name} must be at most {LARGEST}, got {got}")
+        raise InputError(f"{name} must be at least {minimum}, got {short_text(number)}")
+    if number > maximum:
+        raise InputError(f"{name} must be at most {maximum}, got {short_text(number)}")
     return number
 
 
 def place(name: str, value: Any, count: int) -> int:
     """Return `value` as an int if it is the index of one of `count` items, from 0 to ``count - 1``."""
-    index = whole_number(name, value, 0)
-    if index >= count:
-        raise InputError(f"{name} must be at most {count - 1}, got {index}")
-    return index
+    return whole_number(name, value, 0, count - 1)
 
 
-def number(name: str, value: Any, minimum: float = -math.inf, *, above: float = -math.inf) -> float:
-    """Return `value` as a finite float of at least `minimum`, or greater than `above`.
+def number(
+    name: str,
+    value: Any,
+    minimum: float = -math.inf,
+    maximum: float = math.inf,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> float:
+    """Return `value`, anything that ``float`` accepts, as a finite float in a range.
 
-    `value` may be anything that ``float`` accepts. A caller gives one of the two bounds, or none.
+    The number may equal `minimum` and `maximum`, but neither `above` nor `below`.
     """
-    allowed = "a finite number"
-    if above > -math.inf:
-        allowed += f" greater than {above:g}"
-    elif minimum > -math.inf:
-        allowed += f" of at least {minimum:g}"
+    if math.isfinite(minimum) and math.isfinite(maximum):
+        ends = [f"from {minimum:g} to {maximum:g}"]
+    else:
+        words = {"greater than": above, "of at least": minimum, "less than": below, "at most": maximum}
+        ends = [f"{word} {end:g}" for word, end in words.items() if math.isfinite(end)]
+    allowed = " ".join(["a finite number", " and ".join(ends)]).rstrip()
     try:
         result = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be {allowed}, got {value!r}") from None
-    except OverflowError:  # a whole number that is too large for a float
-        result = math.inf
-    if not math.isfinite(result) or result < minimum or result <= above:
-        raise InputError(f"{name} must be {allowed}, got {written(result)}")
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be {allowed}, got {short_text(value)}") from None
+    if not (math.isfinite(result) and minimum <= result <= maximum and above < result < below):
+        got = distinct(result, minimum, maximum, above, below)
+        raise InputError(f"{name} must be {allowed}, got {got}")
     return result
 
 
-def written(value: float) -> str:
-    """Return a float for a message: in six digits if they are exact, since a rounded one may be allowed."""
+def distinct(value: float, *bounds: float) -> str:
+    """Return a number in six digits, or in all of them if six would make it look like one of `bounds`.
+
+    A message can thus say that 1.0000001 is more than 1.
+    """
     short = f"{value:g}"
-    return short if float(short) == value or math.isnan(value) else repr(value)
+    alike = any(f"{bound:g}" == short for bound in bounds if bound != value)
+    return repr(float(value)) if alike else short
+
+
+def short_text(value: Any) -> str:
+    """Return the ``repr`` of a value on one line of at most 80 characters, or a huge integer's length."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return f"a {'negative ' * (value < 0)}number of {math.floor(math.log10(abs(value))) + 1} digits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def flag(name: str, value: Any) -> bool:
     """Return `value`, a bool of Python or NumPy, as a bool; refuse all others, such as "no" or 0."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False, got {value!r}")
+        raise InputError(f"{name} must be True or False, got {short_text(value)}")
     return bool(value)
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """Return `value` if it is one of the strings `allowed`, which the message lists otherwise."""
-    if value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {short_text(value)}")
     return str(value)
 
 
@@ -137,4 +156,4 @@ def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.
 def _describe(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
-    return f"{type(value).__name__} {value!r}"[:80]
+    return f"{type(value).__name__} {short_text(value)}"

@@ -200,7 +200,7 @@ def fitness(
         groups = np.arange(len(np.asarray(signals)))
     names = _names(groups, x)
     if len(np.unique(names)) < 2:
-        raise InputError(f"groups must name at least 2 groups of the runs, got {np.asarray(groups)!r}"[:200])
+        raise InputError(f"groups must name at least 2 groups of the runs, got {len(np.unique(names))}")
     if y.all() or not y.any():
         raise InputError(
             f"survived must hold survivors and dead circles, got {int(y.sum())} survivors of {y.size} circles"

@@ -162,8 +162,7 @@ class StoppingRule:
 
     def __post_init__(self) -> None:
         number("factor", self.factor, above=0.0)
-        if not 0 <= number("margin", self.margin) < 1:
-            raise InputError(f"margin must be at least 0 and less than 1, got {self.margin:g}")
+        number("margin", self.margin, 0.0, below=1.0)
         whole_number("hold", self.hold, 0)
 
     def decided(self, steps: Any, signals: Any) -> bool:

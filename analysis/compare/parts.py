@@ -130,7 +130,7 @@ class Parts:
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, asked, allowed in (
             ("paired", paired, "False"),
-            ("align", align not in ("auto", "none") and repr(align), "'none'"),
+            ("align", align not in ("auto", "none") and repr(align), "'auto' or 'none'"),
             ("symmetry", symmetry is not None and symmetry.name, "left out"),
         ):
             if asked:
@@ -290,8 +290,8 @@ class Parts:
             )
         if align == "scaling" and not together:
             raise InputError(
-                "align must be 'ends', 'none' or a quantity of both for runs that do not start from the same "
-                "shapes, got 'scaling'"
+                "align must be 'auto', 'ends', 'none' or a quantity of both for runs that do not start from "
+                "the same shapes, got 'scaling'"
             )
         if times[0] is None or times[1] is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")

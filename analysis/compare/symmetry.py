@@ -166,8 +166,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
         found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
     else:
         raise InputError(
-            f"theory must be addition modulo its {p} tokens, or without a modulus, to have relabelings, got "
-            f"the modulus {operation.modulus}"
+            f"the modulus of theory must be {p}, its number of tokens, or at least {2 * p - 1}, where no sum "
+            f"wraps around, to have relabelings, got {operation.modulus}"
         )
     return found if pairs is None else _stabiliser(found, operation, pairs)
 

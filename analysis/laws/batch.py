@@ -73,8 +73,8 @@ class Recipe:
             number("alpha", self.alpha, 0.0)
         if self.law != "mean-field":
             ratio(self.l1_ratio)
-        elif not 0.0 <= number("l1_ratio", self.l1_ratio) <= 1.0:
-            raise InputError(f"l1_ratio must be from 0 to 1, got {self.l1_ratio:g}")
+        else:
+            number("l1_ratio", self.l1_ratio, 0.0, 1.0)
         whole_number("max_iter", self.max_iter, 1)
 
     @property
@@ -250,5 +250,5 @@ def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> lis
     if len(sizes) > 1:
         raise InputError(f"batch must agree in the number of frequencies, got {sizes}")
     if not all(np.isfinite(run.values).all() for run in runs):
-        raise InputError("signals must be finite, got NaN or infinite values")
+        raise InputError("batch must hold finite signals, got NaN or infinite values")
     return runs

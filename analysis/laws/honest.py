@@ -9,7 +9,6 @@ import numpy as np
 from analysis.laws.pieces import as_pieces
 from analysis.laws.scores import Law, Score
 from physics.checks import number
-from physics.errors import InputError
 
 FOLDS = 10
 """Largest number of runs that are left out one by one; more runs are left out in this many groups."""
@@ -128,8 +127,7 @@ def honest_scores(
     >>> round(scores.forward.rollout, 6), round(scores.mean("rollout"), 6)
     (1.0, 1.0)
     """
-    if not 0 < number("split", split) < 1:
-        raise InputError(f"split must be greater than 0 and less than 1, got {split:g}")
+    number("split", split, above=0.0, below=1.0)
     pieces = as_pieces(signals, times)
     clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
     law = fit(values, clocks)

@@ -207,10 +207,7 @@ def batch_lasso(
 
 def ratio(l1_ratio: float) -> float:
     """Return the fraction of the L1 norm in the elastic net, or refuse it unless it is in (0, 1]."""
-    l1_ratio = number("l1_ratio", l1_ratio, above=0.0)
-    if l1_ratio > 1:
-        raise InputError(f"l1_ratio must be greater than 0 and at most 1, got {l1_ratio:g}")
-    return l1_ratio
+    return number("l1_ratio", l1_ratio, maximum=1.0, above=0.0)
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:

@@ -17,7 +17,7 @@ from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit, whole_steps
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import Law
-from physics.checks import choice, number, whole_number
+from physics.checks import choice, distinct, number, whole_number
 from physics.errors import InputError
 
 PUBLISHED: dict[str, dict[str, Any]] = {
@@ -165,7 +165,10 @@ class ODEFit(Law):
             return to_increment(self.A, self.b, step)
         times = step / self.unit
         if times < 1 or abs(times - round(times)) > 1e-9:
-            raise InputError(f"step must be a whole multiple of the map's step, {self.unit:g}, got {step:g}")
+            raise InputError(
+                f"step must be a whole multiple of the map's step, {distinct(self.unit, step)}, got "
+                f"{distinct(step, self.unit, self.unit * round(times))}"
+            )
         power = np.linalg.matrix_power(np.eye(len(self.b) + 1) + augmented(self.A, self.b), round(times))
         return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array
+from physics.checks import choice, distinct, finite_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -58,7 +58,8 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         if np.any(np.diff(t) <= 0):
             at = int(np.argmax(np.diff(t) <= 0))
             raise InputError(
-                f"times of trajectory {k} must increase, got {t[at]:g} followed by {t[at + 1]:g}"
+                f"times of trajectory {k} must increase, got {distinct(t[at], t[at + 1])} followed by "
+                f"{distinct(t[at + 1], t[at])}"
             )
         pieces.append((t, piece))
     return pieces
@@ -88,7 +89,9 @@ def unit(pieces: Pieces) -> float:
         if np.ptp(spacing) > 1e-9 * spacing.max():
             raise InputError(
                 "times must be equally spaced for an increment map, got spacings from "
-                f'{spacing.min():g} to {spacing.max():g}; choose other steps or kind="generator"'
+                f"{distinct(spacing.min(), spacing.max())} to {distinct(spacing.max(), spacing.min())}; "
+                f"choose other steps or "
+                'kind="generator"'
             )
     units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
     if len(units) > 1:
@@ -111,9 +114,10 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
     """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number."""
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
+        bad = clock[(whole != clock) | (whole < 0)][0]
         raise InputError(
             "times of an increment map must be whole numbers of steps of at least 0, got "
-            f"{clock[(whole != clock) | (whole < 0)][0]:g}"
+            f"{distinct(bad, np.rint(bad))}"
         )
     return whole
 

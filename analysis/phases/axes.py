@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from physics.checks import choice, number, whole_number
+from physics.checks import choice, distinct, number, whole_number
 from physics.errors import InputError
 
 MOST_CELLS = 1000
@@ -58,13 +58,14 @@ class Axis:
 
     def __post_init__(self) -> None:
         choice("scale", self.scale, ("linear", "log"))
-        cells = whole_number(f"cells of {self.name}", self.cells, 1)
-        if cells > MOST_CELLS:
-            raise InputError(f"cells of {self.name} must be at most {MOST_CELLS}, got {cells}")
+        cells = whole_number(f"cells of {self.name}", self.cells, 1, MOST_CELLS)
         object.__setattr__(self, "cells", cells)
         low, high = self._ends
         if not low < high:
-            raise InputError(f"{self.name} must go from a lower to a higher value, got {low:g} to {high:g}")
+            raise InputError(
+                f"{self.name} must go from a lower to a higher value, got {distinct(low, high)} to "
+                f"{distinct(high, low)}"
+            )
         if self.scale == "log" and low <= 0:
             bound = 0.5 if self.whole else 0
             raise InputError(f"{self.name} must begin above {bound} on a logarithmic axis, got {self.low:g}")
@@ -74,7 +75,7 @@ class Axis:
                 low, high = (self.value(end) for end in span)
                 raise InputError(
                     f"cells of {self.name} must each hold a whole number, got one from {low:g} to {high:g}; "
-                    f"take fewer than {self.cells}"
+                    f"take fewer cells or a wider range"
                 )
 
     @cached_property

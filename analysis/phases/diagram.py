@@ -13,7 +13,7 @@ from analysis.phases.axes import Axis, Span
 from analysis.phases.cells import WHOLE, Box, Cell, Point, Run
 from analysis.phases.classification import DELAY, PHASES, classify_phases
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import number, whole_number
+from physics.checks import distinct, number, whole_number
 from physics.errors import InputError
 
 Evaluate = Callable[[Sequence[Point], int], Any]
@@ -97,11 +97,14 @@ class PhaseDiagram:
         InputError
             If the point is outside the diagram. On a logarithmic axis, 0 and less are a `ValueError`.
         """
-        a, b = self.x.part(x), self.y.part(y)
+        sides = ((self.x, x), (self.y, y))
+        below = -1.0  # a logarithmic axis has no place for 0 and less
+        a, b = (axis.part(v) if v > 0 or axis.scale == "linear" else below for axis, v in sides)
         for cell in self.cells:
             if cell.x[0] <= a <= cell.x[1] and cell.y[0] <= b <= cell.y[1]:
                 return cell
-        raise InputError(f"x and y must lie within the diagram, got {self.x.name} {x:g}, {self.y.name} {y:g}")
+        got = (f"{distinct(value, axis.low, axis.high)} for {axis.name}" for axis, value in sides)
+        raise InputError(f"x and y must lie within the diagram, got {' and '.join(got)}")
 
     def shares(self, box: Box = WHOLE) -> dict[str, Interval]:
         """Return the share of each phase in the area of a box.
@@ -249,8 +252,7 @@ class Refinement:
         seeds = whole_number("seeds", self.seeds, 1)
         whole_number("most_seeds", self.most_seeds, seeds)
         whole_number("levels", self.levels, 0)
-        if number("certain", self.certain, above=0.0) >= 1:
-            raise InputError(f"certain must be less than 1, got {self.certain:g}")
+        number("certain", self.certain, above=0.0, below=1.0)
 
 
 def phase_diagram(

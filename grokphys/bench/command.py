@@ -21,10 +21,10 @@ def bench(
     ] = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Measure the speed of this package against references that do the same work in the same run.
+    """Measure the speed of this package against references that are timed in the same run.
 
-    Speeds are given as ratios to the reference, because seconds would depend on the machine and its load. The
-    command prints a table for each benchmark, and writes all numbers as JSON.
+    Where a reference does the same work, the speed is given as a ratio to it, because seconds depend on the
+    machine and its load. The command prints a table for each benchmark, and writes all numbers as JSON.
 
     Example: grokphys bench particles --budget quick
 
@@ -46,7 +46,8 @@ def bench(
         minutes = number("minutes", minutes, above=0.0)
         if "gpu" not in names:
             raise InputError(
-                f"minutes must be left out unless gpu is among the names, got {' '.join(names) or 'no names'}"
+                f"minutes must be left out unless gpu is among the names, got {minutes:g} with "
+                f"{' '.join(names) or 'no names'}"
             )
     names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
     for name in names:

@@ -3,8 +3,7 @@
 All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
 that are close in time, and its spread is that of the rounds. References run with the number of PyTorch
 threads that is fastest for them. The time of `nets.train` includes its start, and that of a reference does
-not. A short training would therefore make ours look slower than it is, and a few steps of a reference, timed
-right after ours, the reference.
+not, so that a short training makes `nets.train` look slower than it is.
 """
 
 import math

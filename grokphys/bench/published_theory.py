@@ -1,6 +1,6 @@
 """The effective theory as published: loops, lists, and ranks with a tolerance, in NumPy.
 
-It is implemented from the paper's text (Eqs. 1-3, 5, 12, 14), neither optimized nor slowed down on purpose.
+It is implemented from the paper's text (Liu et al.), neither optimized nor slowed down on purpose.
 `grokphys bench theory` compares the package with it in the same run.
 """
 
@@ -77,7 +77,10 @@ def equations(quadruples: Sequence[Quadruple], tokens: int) -> Array:
 
 
 def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
-    """Return what a training set implies, by a rank for it and for each candidate (Eqs. 12 to 14).
+    """Return what a training set implies about linear representations, by matrix ranks (Eqs. 12 to 14).
+
+    A parallelogram of the data set is implied if its equation does not raise the rank of those of the
+    training set.
 
     Parameters
     ----------
@@ -89,7 +92,9 @@ def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
     Returns
     -------
     tuple of int, int and float
-        Degrees of freedom n_0, number |P(D)| of implied parallelograms, and ideal accuracy.
+        Dimension n_0 of the space of embeddings (one axis) in which all parallelograms of the training set
+        hold; number of implied parallelograms; and fraction of all samples that are in the training set or
+        complete an implied parallelogram with one of it.
     """
     candidates = parallelograms(samples_of(tokens))
     A = equations(parallelograms(training), tokens)
@@ -110,6 +115,8 @@ def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
 
 def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
     """Return the gradient of the effective loss ℓ_0/Z_0 (Liu et al., Eq. 25).
+
+    ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over the parallelograms, and Z_0 the sum of all |E_i|².
 
     Parameters
     ----------
@@ -134,7 +141,7 @@ def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
 
 
 def quality(E: Array, quadruples: Sequence[Quadruple], delta: float) -> float:
-    """Return the representation quality index (RQI) of one embedding, by a loop over P_0 (Eqs. 2, 3).
+    """Return the representation quality index (RQI) of one embedding, by a loop (Liu et al., Eqs. 2, 3).
 
     Parameters
     ----------

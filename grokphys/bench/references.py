@@ -1,7 +1,7 @@
 """References of the particle engine: the same force in plain NumPy, PyTorch and Numba.
 
-Each takes positions (runs, tokens, dim) and returns forces of that shape, with the paper's constants of 1 and
-the given softening; none of them uses the split of the sum.
+`numpy_forces`, `torch_forces` and `numba_forces` take positions (runs, tokens, dim) and return forces of that
+shape, by sums over all pairs of pair sums. All constants are 1, and classes are i + j modulo the tokens.
 """
 
 import math

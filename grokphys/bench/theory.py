@@ -38,12 +38,15 @@ def bench_theory(*, out: Path = Path("results/bench-theory.json"), budget: Budge
 
 
 def closure_rows(budget: Budget) -> list[Row]:
-    """Time the closure of training sets below, at and above the size at which half of them are complete.
+    """Time the closure of training sets of several sizes and numbers of symbols p, and how the time grows.
+
+    The closure of a training set is all that its samples imply about a linear representation. The sizes lie
+    below, at and above the one at which half of all training sets imply the whole table.
 
     Parameters
     ----------
     budget : {"quick", "default", "paper"}
-        How many numbers of symbols p the reference runs: up to 12, 24 or 32.
+        How far the reference runs: up to p = 12, 24 or 32 symbols.
 
     Returns
     -------

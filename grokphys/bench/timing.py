@@ -16,7 +16,7 @@ from grokphys.progress import progress
 from grokphys.report.page import Table
 
 Row = dict[str, Any]
-"""One measurement: its name, and numbers under names that end in their units."""
+"""One measurement: text, numbers and spreads by name; names that end in _s hold seconds."""
 Calls = Mapping[str, tuple[Callable[[], Any], float]]
 """Calls to compare, by name, with the number of units of work that each does."""
 
@@ -130,7 +130,7 @@ def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row
     Returns
     -------
     list of Row
-        Name, spreads of both times in seconds, and their ratio.
+        Name, spreads of both times in seconds per unit of work, and the spread of their ratio.
     """
     return [
         {
@@ -168,7 +168,7 @@ def machine() -> Row:
     Returns
     -------
     dict of str to object
-        Processor, number of threads, and load at the beginning.
+        Processor, number of threads, and mean load of the last minute, or None if the system has none.
     """
     return {
         "processor": platform.processor() or platform.machine(),
@@ -268,7 +268,7 @@ def targets(rows: Sequence[Row]) -> Table:
     Returns
     -------
     Table
-        Names, times, ratios to the reference, and the ratios that are aimed at.
+        Names, times, ratios to the reference, errors, and whether each target is met.
     """
     shown = []
     for row in rows:

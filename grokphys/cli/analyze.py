@@ -24,21 +24,22 @@ def analyze(
     """Report the final structures of the embeddings in trajectory files.
 
     The command prints one line for each file: how many runs are circles, and the mean number of grid
-    imperfections of the others. If these are not counted, it prints how many frequencies survive. --table
+    imperfections of any others. If these are not counted, it prints how many frequencies survive. --table
     writes all results. A file that cannot be read is named on stderr and skipped; the exit status is then 1.
 
-    Example: grokphys analyze 'runs/*.h5' --table runs.csv
+    Example: grokphys analyze example:ding --table runs.csv
 
     Args:
         files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
             example:ding.
-        structures: Whether to find circles and count the grid imperfections of the final embeddings. With
-            auto this is done for up to 4 dimensions; otherwise the summary counts the surviving frequencies.
-        neurons: Analyze the neurons instead of the embeddings. The networks must add modulo their number of
-            tokens, and the file must hold their layers (`--observables layers` of `grokphys train`). The
-            summary gives the shares of neurons that have one frequency, two or more, or are dead, and their
-            mean purity. The table adds how their phases are related. The weights in a file of nets.Recorder
-            are taken to be those into a hidden layer.
+        structures: Whether to count circles and the grid imperfections of the final embeddings. With auto
+            this is done for up to 4 dimensions. If it is not done, or pair sums of the model have no classes,
+            the summary counts the surviving frequencies.
+        neurons: Analyze the neurons instead of the embeddings. A file of `grokphys train` must hold networks
+            that add modulo their number of tokens, and their layers (`--observables layers`). The matrix in a
+            file of nets.Recorder is taken as the weights into a hidden layer. The summary gives the shares of
+            neurons that have one frequency, two or more, or are dead, and their mean purity. The table adds
+            how their phases are related.
         logits: Analyze the logits instead of the embeddings. The networks must add modulo their number of
             tokens p, and the file must hold their layers. The summary gives the fraction of the variance of
             the logits that waves cos(2πk(a + b - c)/p) explain. The table adds the key frequencies, and
@@ -166,7 +167,7 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
     if made.get("program") == "nets.Recorder":
         return {"W_in": final}
     raise InputError(
-        "--neurons needs a file that nets.train or nets.Recorder has made, got one made by "
+        "--neurons needs a file of nets.train, nets.Recorder or a FourierLottery, got one made by "
         f"{made.get('program', 'an unknown program')}"
     )
 

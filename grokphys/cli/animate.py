@@ -42,13 +42,14 @@ def animate(
         out: File to write. It is a film, NAME.gif or NAME.mp4 (which needs ffmpeg, a part
             of the extra explore), or a picture, NAME.png.
         view: What to show: particles draws the tokens and their pair sums, circles the circle of one
-            frequency and all signals. With auto, embeddings of up to 3 dimensions are shown as particles, and
-            others as circles. Particles in more than 2 dimensions are projected on their first two principal
-            components.
-        frequency: Number of the frequency, from 1, whose circle is shown. It chooses the view of circles.
-        run: Number of the run in the file, counted from 0.
+            frequency and all signals. With auto, embeddings of up to 3 dimensions are shown as particles
+            unless --frequency is given, and others as circles. Particles in more than 2 dimensions are
+            projected on their first two principal components.
+        frequency: Number of the frequency whose circle is shown, from 1 to half the number of tokens. It
+            chooses the view of circles.
+        run: Number of the run in the file, from 0 to the number of runs minus 1.
         frames: Largest number of pictures of a film, at least 1. They are evenly distributed from the first
-            frame to the last.
+            frame to the last; a single picture shows the last frame.
         fps: Number of pictures per second of film, greater than 0 and at most 50.
         size: Width of the picture in pixels, from 200 to 4000.
         overwrite: Replace files that exist.
@@ -57,12 +58,14 @@ def animate(
     from grokphys.explorer.runs.circles import open_run
 
     _check_output(out, overwrite)
-    number("fps", fps, above=0.0)
+    number("fps", fps, maximum=50.0, above=0.0)
     whole_number("frames", frames, 1)
     if whole_number("size", size, SMALLEST) > LARGEST:
         raise InputError(f"size must be at most {LARGEST} pixels, got {size}")
     if frequency is not None and view == "particles":
-        raise InputError("frequency must not be given with the view particles; take --view circles")
+        raise InputError(
+            f"frequency must be left out for the view particles, got {frequency}; take --view circles"
+        )
     film = _film(open_run(named(str(file)), run), view, frequency)
     dpi = size / film.size[0]
     if out.suffix == ".png":

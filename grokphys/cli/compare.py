@@ -22,7 +22,8 @@ def compare(
 
     The command prints the conclusion and the tables, and writes a report with figures and a JSON file with
     all numbers. A file that cannot be read is named and skipped; the exit status is then 1. Shapes are
-    compared only for equal numbers of tokens.
+    compared only for equal numbers of tokens. The files of the example are made by the examples of `grokphys
+    simulate --help` and `grokphys train --help`.
 
     Example: grokphys compare particles.h5 networks.h5 --out comparison.html
 
@@ -33,7 +34,7 @@ def compare(
             factor of least error, for runs from the same initial positions; ends lets both end at the same
             time; none leaves the times as they are. The name of an observable that both have, such as
             quality, compares them at equal values of it. auto means scaling if the initial positions are the
-            same, and ends otherwise.
+            same, and ends otherwise. Ensembles with different numbers of tokens allow only auto and none.
         delta: Tolerance of the representation quality, greater than 0: the largest distance |E_i + E_j - E_m
             - E_n| at which four tokens count as a parallelogram. The unit is the standard deviation of the
             embedding on each axis, which is scaled to 1 first.

@@ -15,9 +15,9 @@ def demo(
 ) -> int:
     """Simulate, train, fit and compare, and write a report with the results next to those of the papers.
 
-    It asks whether simulated particles and trained networks end in the same structures, and how well one law
-    of motion predicts the circles of a real network, which comes with the package. The defaults take one to
-    two minutes.
+    The report asks whether simulated particles and trained networks end in the same structures, and how well
+    one law of motion predicts the circles of a real network, which comes with the package. The defaults take
+    one to two minutes.
 
     Example: grokphys demo --directory results/demo
 

@@ -45,21 +45,21 @@ def fit_ode(
         law: Law to fit: linear (the ODE of the paper), mean-field (nine terms, the same for every frequency)
             or lotka-volterra (all linear and quadratic terms).
         penalty: Penalty of the linear and of the Lotka-Volterra law: lasso (as in the paper), elastic-net, or
-            least-squares (no penalty).
+            least-squares (no penalty). The mean-field law has none.
         alpha: Weight of the penalty, at least 0, as in the estimator ElasticNet of scikit-learn; 0 means
             least squares. An information criterion (aic or bic) or cross-validation (cv) chooses a weight for
             each frequency.
-        l1_ratio: Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
+        l1_ratio: Fraction of the L1 norm in the penalty elastic-net, greater than 0 and at most 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency, at least 1. One sweep
             updates every coefficient once.
         form: What the law describes: the change from one frame to the next (increment), or the rate of change
             dx/dt for each step (generator).
-        first: First step to fit, a number of at least 0.
-        last: Last step to fit, a number greater than the first.
-        resamples: Number of times that the fit of a linear law is repeated, 0 or at least 2. Each fit uses
-            resampled runs, or resampled blocks of steps if there is a single run. The 95 % interval of each
-            coefficient, and how often the penalty keeps it, are written to intervals.csv in --directory,
-            which is then required.
+        first: First step to fit, a whole number of at least 0.
+        last: Last step to fit, a whole number greater than --first.
+        resamples: Number of times that the fit is repeated, 0 or at least 2, for a linear law whose --alpha
+            is a number. Each fit uses resampled runs, or resampled blocks of steps if there is a single run.
+            The 95 % interval of each coefficient, and how often the penalty keeps it, are written to
+            intervals.csv in --directory, which is then required.
         table: Table to write, as CSV or Parquet. It has one row for each run: file, run, parameters and
             scores.
         directory: Directory to write to. It will hold coefficients.csv, interactions.csv, scores.json, two

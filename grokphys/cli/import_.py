@@ -22,17 +22,17 @@ def import_(
     """Convert a trajectory of another program: an array, a PyTorch checkpoint, or a directory of checkpoints.
 
     An array has the shape (steps, tokens, dim) or (runs, steps, tokens, dim), and the embedding in a
-    checkpoint the shape (tokens, dim). No code in a file is run: files with Python objects other than numbers
-    are refused.
+    checkpoint the shape (tokens, dim), with at least 3 tokens and 1 dimension. No code in a file is run:
+    files with Python objects in addition to numbers and tensors are refused.
 
     Example: grokphys import checkpoints/ --array embedding.weight --out mine.h5
 
     Args:
         source: File or directory to read: .npy, .npz, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors),
-            or a directory of checkpoints. The steps of checkpoints are the last numbers in their names.
+            or a directory of checkpoints. The step of a checkpoint is the last number in its name.
         out: File to write. It is a trajectory, NAME.h5.
-        array: Name of the array in an .npz file, or of the parameter in the checkpoints. It is needed if
-            there are several.
+        array: Name of the array in an .npz file, or of the parameter in the checkpoints. It is needed unless
+            one array has such a shape, or the name of one parameter contains "emb".
         steps_array: Name of the array in an .npz file that holds the step of each frame, as whole numbers.
         dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64, with
             about 16.

@@ -45,7 +45,7 @@ def phases(
 
     The phases are comprehension, grokking, memorization and confusion. Cells at the borders of phases are
     divided in half, and cells without a clear majority get more networks. Networks are kept in
-    DIRECTORY/networks, so an interrupted command continues when it is given again. The other learning rates
+    DIRECTORY/networks, so an interrupted command continues when it is run again. The other learning rates
     and weight decays are those of the model's paper, as in `grokphys train`, unless --options sets them.
 
     Example: grokphys phases --model toy-addition --x learning_rate 1e-4 1e-2 --y weight_decay 0 10
@@ -53,21 +53,21 @@ def phases(
     Args:
         model: Network to train, by its name in `grokphys train`.
         x: Setting that varies from left to right, and its range from the smallest to the largest value. It is
-            a learning rate, weight decay or scale of `grokphys train`, batch_size, train_fraction, or a
-            number of the model such as dim or dropout.
+            a learning rate, weight decay or scale of `grokphys train`, batch_size, train_fraction, epsilon
+            (of AdamW), or a number of the model such as dim or dropout.
         y: Setting that varies from bottom to top, and its range, as for --x.
         cells: Number of coarse cells along x and along y, each at least 1.
-        scales: Scale of x and of y: linear or log. With auto an axis is logarithmic if it spans a factor of
-            10.
+        scales: Scale of x and of y: linear or log. With auto an axis is logarithmic if it begins above 0 and
+            spans a factor of at least 10.
         options: Other settings of the model or of the training, such as kind=classification hidden=100,100
             embedding_learning_rate=0.001.
         seeds: Number of networks in each cell, at least 1. They differ in their seeds.
         most_seeds: Largest number of networks in a cell without a clear majority, at least as many as
             --seeds.
         levels: Number of times, at least 0, that a coarse cell may be divided in half along each axis.
-        most_runs: Largest number of networks in all, which must suffice for the coarse cells.
-        certain: Probability, between 0 and 1, that most networks of a cell are in one phase. A cell is
-            decided, and gets no more networks, once this probability is reached.
+        most_runs: Largest number of networks in all, at least --seeds for each coarse cell.
+        certain: Probability, greater than 0 and less than 1, that most networks of a cell are in one phase. A
+            cell is decided, and gets no more networks, once this probability is reached.
         steps: Number of steps, at least 1, of the optimizer. Training stops earlier when a network has
             reached both accuracies.
         delay: Number of steps that separates grokking from comprehension, greater than 0. A network has
@@ -78,8 +78,7 @@ def phases(
         validation_accuracy: Validation accuracy, greater than 0 and at most 1, at which a network has
             generalized.
         seed: Seed of the ensemble, a whole number of at least 0.
-        directory: Directory to write to. It will hold the tables, the figure, and the networks in a directory
-            of their own.
+        directory: Directory to write to. It will hold the tables, the figure, and the directory networks.
         overwrite: Replace files that exist. The networks that are stored are kept and used again in any case.
     """
     from matplotlib.figure import Figure

@@ -37,7 +37,17 @@ SYSTEM_OPTIONS = {
         "Constant f_a, without unit, of the alignment. This force pushes each pair sum along the directions "
         "of the pair sums of its own class, and against those of the other classes.",
     ),
-    "normalise": tyro.conf.arg(help_behavior_hint="(default: on)"),
+    "softening": given_otherwise(
+        "0.1",
+        "FLOAT",
+        "Length ε, at least 0, below which attraction and repulsion fade: the squared distance of two pair "
+        "sums is increased by ε².",
+    ),
+    "normalise": tyro.conf.arg(
+        help="Whether to shift the coordinates on each axis to zero mean and scale them to unit variance "
+        "after each step; the adaptive integrator keeps them so all the time.",
+        help_behavior_hint="(default: on)",
+    ),
     "modulus": given_otherwise(
         "the number of tokens",
         "INT",
@@ -68,7 +78,7 @@ def simulate(
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
 
-    The command prints how many runs end as a circle, and the mean number of grid imperfections of the other
+    The command prints how many runs end as a circle, and the mean number of grid imperfections of any other
     runs. Give --out to keep the trajectory.
 
     Example: grokphys simulate --runs 100 --alignment 2.0 --out particles.h5
@@ -80,8 +90,8 @@ def simulate(
             number times its force to the position of each particle.
         runs: Number of runs, at least 1. Run k has its own random stream, derived from the seed and k, so it
             does not depend on the other runs.
-        record_every: Number of steps, at least 1, from one recorded frame to the next. The first and the last
-            step are always recorded.
+        record_every: Number of steps, at least 1, from one recorded frame to the next. The initial state and
+            the last step are always recorded.
         observables: What to record in addition to the positions: circle_ratio (largest norm of a particle
             over the smallest), grid_imperfections (their number), mean_force (mean length of the force) or
             potential.

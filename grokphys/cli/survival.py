@@ -26,22 +26,23 @@ def survival(
 
     A file that cannot be read is named on stderr and skipped; the exit status is then 1.
 
-    Example: grokphys survival 'runs/*.h5' --table circles.csv
+    Example: grokphys survival example:ding --table circles.csv
 
     Args:
         files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as
             example:ding.
-        at: Step, at least 1, at which the initial gradient is measured. This is the change of the signal per
-            step in the recorded interval that ends there. If the step is not recorded, the next recorded step
-            is used.
+        at: Step, at least 1 and at most the last step, at which the initial gradient is measured. This is the
+            change of the signal per step in the recorded interval that ends there. If the step is not
+            recorded, the next recorded step is used.
         factor: Factor, greater than 0, that decides survival. A circle survives if its final signal exceeds
-            this many times the mean of all final signals.
+            this many times the mean of all final signals of its run.
         signal_threshold: Final signal, greater than 0, above which a circle survives; it takes the place of
             --factor. The paper takes 10 in its study of gradients.
-        groups: Unit that is left out in turn to cross-validate predictions: a run, or a file if its runs
-            start from the same embedding.
+        groups: Unit of the intervals and of the cross-validation, which never trains and tests a prediction
+            on the same unit: run (runs with the same initial signals are one unit), or file (all runs of a
+            file are one).
         bins: Number of bins, at least 1, for the survival rates by signal and by gradient. All bins hold
-            equally many circles.
+            about equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.
         overwrite: Replace files that exist.

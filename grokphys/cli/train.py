@@ -88,7 +88,7 @@ def train(
     record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "20",
     observables: Words = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"),
     threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
-    track: Annotated[int | None, given_otherwise("at recorded steps only", "INT")] = None,
+    track: Annotated[int | None, given_otherwise("at recorded steps and the last", "INT")] = None,
     stop_at_thresholds: Switch = False,
     dtype: Literal["float32", "float64"] = "float32",
     engine: Literal["auto", "fused", "torch"] = "auto",
@@ -110,17 +110,19 @@ def train(
             hyphens: constant-attention (Musat, Section 3), embedding-mlp (Ding, Section 2), toy-addition
             (Liu, Section 2), group-decoder (Liu, Appendix H), token-transformer (Liu, Section 4.2), image-mlp
             (Liu, Appendix J) or two-layer (He et al.).
-        tokens: Number of tokens, at least 3. It is also the modulus if the task has one.
-        dim: Number of dimensions, at least 1. Each token has an embedding of this dimension.
-        hidden: Numbers of units of the hidden layers, from the input to the output.
+        tokens: Number of tokens, at least 3. It is also the modulus if the task is addition with a modulus.
+        dim: Number of dimensions, at least 1, of the embedding of each token.
+        hidden: Numbers of units of the hidden layers, from the input to the output, each at least 1;
+            constant-attention and two-layer have one hidden layer.
         kind: Kind of task that toy-addition learns: regression or classification.
         group: Group whose multiplication the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
-        scale: Size of the initial weights. Toy-addition and group-decoder draw embeddings from an interval of
-            this width around 0; two-layer multiplies all its weights by it.
-        initialisation: Distribution of the initial weights: pytorch (the default of its layers),
-            kaiming_uniform, kaiming_normal, xavier_uniform or xavier_normal.
+        scale: Size of the initial weights, greater than 0. Toy-addition and group-decoder draw embeddings
+            uniformly from an interval of this width around 0; two-layer multiplies all its weights by it.
+        initialisation: Distribution of the initial weights of the layers, for all models but two-layer:
+            pytorch (the default of its layers), kaiming_uniform, kaiming_normal, xavier_uniform or
+            xavier_normal.
         depth: Number of blocks of the transformer, at least 1.
-        heads: Number of attention heads in each block, at least 1.
+        heads: Number of attention heads in each block, at least 1, which must divide --dim.
         width: Number of hidden units, at least 1, of the feed-forward layer in each block.
         causal: Whether the first token is kept from attending to the second, as in a language model.
         dropout: Rate of dropout in the blocks of the transformer: the probability, at least 0 and less than
@@ -130,35 +132,38 @@ def train(
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
             neurons of two-layer: relu, quadratic, silu, tanh or abs.
         even: Weight, at least 0, with which (x/2) tanh(x/2), the even part of SiLU, is added to the
-            activation tanh or asinh.
-        start: Initial weights of two-layer: random, or such that each neuron has a single frequency.
+            activation tanh or asinh of embedding-mlp. It must be 0 for other activations.
+        start: Initial weights of two-layer: random, or single_frequency, with which each neuron has one
+            frequency. This needs an odd number of at least 5 tokens.
         runs: Number of runs, at least 1, each a network. Run k has its own random stream, derived from the
             seed and k.
         steps: Number of steps, at least 1. Each is one update of the optimizer, which is an epoch if the
             batch is full.
         seed: Seed of the ensemble, a whole number of at least 0.
         first_run: Number of the first run, at least 0. Use it to compute a large ensemble in several parts.
-        learning_rate: Learning rate of the optimizer, at least 0. With several values, separated by spaces,
-            one ensemble is trained for each.
+        learning_rate: Learning rate of the optimizer, at least 0: one value, or one for each of the runs,
+            separated by spaces.
         weight_decay: Weight decay λ, at least 0 and without unit. As in AdamW it is decoupled from the
-            gradient: a step at the learning rate η multiplies all parameters by 1 - ηλ. With several values,
-            one ensemble is trained for each.
+            gradient: a step at the learning rate η multiplies all parameters by 1 - ηλ. Give one value, or
+            one for each of the runs.
         embedding_learning_rate: Learning rate of the embedding, at least 0, if it differs from that of the
-            layers. With several values, one ensemble is trained for each.
+            layers: one value, or one for each of the runs.
         embedding_weight_decay: Weight decay of the embedding, at least 0 and without unit, if it differs from
-            that of the layers. With several values, one ensemble is trained for each.
+            that of the layers: one value, or one for each of the runs.
         freeze_embedding: Keep the initial embedding, and train only the layers.
         optimizer: Optimizer: adamw, or sgd, which is gradient descent without momentum.
-        batch_size: Number of examples in each step, at least 1.
-        train_fraction: Fraction of all examples to train on, greater than 0 and at most 1. The others are the
-            validation set. Only two-layer may train on all.
+        batch_size: Number of examples in each step, at least 1 and at most all training examples.
+        train_fraction: Fraction of the examples to train on, greater than 0 and at most 1. The others are the
+            validation set, so that one must be left, except for two-layer. If image data has a test set, this
+            is the validation set, and the fraction is one of the other images.
         shared: Random draws that all networks share: embedding, layers, split, targets or noise.
-        layer_scale: Factor, greater than 0, by which the initial weights of the layers are multiplied. With
-            several values, one ensemble is trained for each.
-        embedding_scale: Factor, greater than 0, by which the initial embedding is multiplied. With several
-            values, one ensemble is trained for each.
-        record: When to record: every K steps, 'log', 'log:N' (N frames in each decade), '1:1000,100' (every
-            step to 1000, then every hundredth), or a list of steps such as 0,10,100.
+        layer_scale: Factor, greater than 0, by which the initial weights of the layers are multiplied: one
+            value, or one for each of the runs.
+        embedding_scale: Factor, greater than 0, by which the initial embedding is multiplied: one value, or
+            one for each of the runs.
+        record: When to record: K (every K steps, K at least 1), 'log' (about 20 frames in each decade),
+            'log:N' (about N frames), or '1:1000,100' (every step to 1000, then every hundredth). These record
+            step 0 and the last step too. A list such as 0,10,100 records exactly its steps.
         observables: What to record in addition to the positions. Losses (cross-entropy in nats, or mean
             squared error) and accuracies (from 0 to 1) are recorded by default. Others are recorded if they
             are named. weight_norm and bias_norm are the mean absolute weight and bias of the first hidden
@@ -168,8 +173,10 @@ def train(
             the losses with the key frequencies alone and without them.
         threshold: Record the first step at which train_accuracy, validation_accuracy or quality reaches a
             value from 0 to 1, such as train_accuracy=0.9.
-        track: Number of steps, at least 1, from one check of the thresholds to the next.
-        stop_at_thresholds: Stop training a network when it has reached all values of --threshold.
+        track: Number of steps, at least 1, from one check of the thresholds to the next. Recorded steps are
+            checked too.
+        stop_at_thresholds: Stop training a network when it has reached all values of --threshold, which is
+            then required.
         dtype: Number type of the stored positions, which are the embeddings here; the networks are trained in
             it too: float32, with about 7 significant digits, or float64, with about 16. Losses and other
             observables are stored as float64.

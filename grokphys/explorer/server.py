@@ -56,14 +56,13 @@ def explore(
     Example: grokphys explore example:ding
 
     Args:
-        files: Trajectory files to open, or quoted patterns such as 'runs/*.h5'.
+        files: Trajectory files to open; quoted patterns such as 'runs/*.h5'; or examples such as
+            example:ding.
         port: Port to listen on, from 1 to 65535; 0 chooses a free one.
         host: IPv4 address or name to listen on. Only programs on this machine can reach the default address.
         browser: Open the page in the default browser.
     """
-    whole_number("port", port, 0)
-    if port > 65535:
-        raise InputError(f"port must be at most 65535, got {port}")
+    whole_number("port", port, 0, 65535)
     if not host or ":" in host:
         raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
     if importlib.util.find_spec("bokeh") is None:

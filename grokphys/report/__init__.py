@@ -1,4 +1,4 @@
-"""Reports: text, figures and tables as one self-contained page, and the contents for each command.
+"""Reports: text, figures and tables as one self-contained page, and what each command reports.
 
 This package shows results, and `analysis` computes them.
 """

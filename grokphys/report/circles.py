@@ -1,4 +1,4 @@
-"""Ding et al., *Survival of the Fittest Representation*: the linear ODE of the circles."""
+"""Tables, pictures and sentences about laws of motion of Fourier signals, as Ding et al. fitted them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def fit_and_score(signals: list[Signals], **recipe: Any) -> HonestScores:
-    """Fit one linear law to all runs, and score it in sample, forward in time and across runs.
+    """Fit one law, linear by default, to all runs; score it in sample, forward in time and across runs.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
     Returns
     -------
     Table
-        R² in sample, forward in time and across runs. Columns without any number are left out.
+        R² in sample, forward in time and across runs; the share of survivors found; and for linear laws the
+        numbers of nonzero coefficients and of converged fits. Columns without any number are left out.
     """
     rows = []
     for name, score in scores.items():
@@ -93,8 +94,7 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
     if any(row[5] != "-" for row in rows):
         caption += (
             " Across runs: fitted to all other runs, median. Survivors found: of the circles that survive "
-            "in the "
-            "run or in the rollout, the part that survive in both."
+            "in the run or in the rollout, the share that survives in both."
         )
     kept = [column for column in range(len(header)) if any(row[column] != "-" for row in rows)]
     return Table(caption, [header[k] for k in kept], [[row[k] for k in kept] for row in rows])
@@ -118,7 +118,8 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
         The heat map with its caption.
     """
     ax = panels(1, 1, 7.2, 6.2)[0, 0]
-    show_coefficients(fit.A, ax, marked=survivors, title=f"Increment map A, {name}")
+    what = "Generator" if fit.kind == "generator" else "Increment map"
+    show_coefficients(fit.A, ax, marked=survivors, title=f"{what} A, {name}")
     return Picture(
         "Effect of the Fourier signal of one frequency (column) on that of another (row): red raises it "
         "(collaboration), blue lowers it (competition). Frequencies that survive are in bold.",

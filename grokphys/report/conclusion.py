@@ -21,7 +21,7 @@ def conclusion(comparison: Comparison) -> list[str]:
     -------
     list of str
         A sentence about the final states, one about the motion or the shapes, and one about the times to
-        thresholds or the accuracy.
+        thresholds, the accuracy or, if neither was compared, the number of runs.
     """
     return [_states(comparison), _nearness(comparison), _onsets_or_accuracy(comparison)]
 

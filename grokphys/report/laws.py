@@ -83,7 +83,7 @@ def recipe_of(
         try:
             weight = float(alpha)
         except ValueError:
-            raise InputError(f"alpha must be a number, aic, bic or cv, got {alpha!r}") from None
+            raise InputError(f"alpha must be a number of at least 0, aic, bic or cv, got {alpha!r}") from None
     recipe = Recipe(law, None if penalty == "least-squares" else penalty, weight, l1_ratio, max_iter, form)
     if whole_number("resamples", resamples, 0) == 1:
         raise InputError("resamples must be 0 or at least 2, got 1")
@@ -112,7 +112,8 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
     Raises
     ------
     InputError
-        If a signal is not finite, the files differ in their number of tokens, or a pattern matches no file.
+        If a recorded signal is not finite, the files differ in their number of tokens, or a pattern matches
+        no file. A file with fewer than 2 frames in the window counts as one that cannot be read.
     FileNotFoundError
         If a file does not exist.
     """
@@ -218,9 +219,10 @@ def write(
     intervals: Sequence[Row] = (),
     figures: FigureFormat = "png",
 ) -> None:
-    """Write coefficients, interactions, scores, figures and intervals of a law to a directory.
+    """Write coefficients, scores and a figure of rollouts of a law to a directory.
 
-    Files of these names from an earlier fit that this fit does not write are removed.
+    Of a linear law, the interactions, a figure of the coefficients and any intervals are written too. Files
+    of these names from an earlier fit that this fit does not write are removed.
 
     Parameters
     ----------
@@ -286,7 +288,8 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
     Returns
     -------
     list of Row
-        Coefficient, 95 % interval, fraction of the fits in which it is not zero, and what was resampled.
+        For each pair of frequencies the coefficient, its 95 % interval, the fraction of the fits in which the
+        coefficient is not zero, and what was resampled.
     """
     assert isinstance(law, ODEFit), "`recipe_of` has refused the other laws"
     found = recipe.resample([signals for _, signals in runs], resamples)

@@ -279,7 +279,7 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
 
 
 def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
-    """Return the numbers of typical runs: the roundest circle, the best grid and the median grid.
+    """Return the places of typical runs: the roundest circle, the best grid and the median grid.
 
     Parameters
     ----------
@@ -291,7 +291,8 @@ def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
     Returns
     -------
     dict of str to int
-        Number of the run by "circle", "grid" and "imperfect grid", as far as they exist.
+        Place of the run in the trajectory by "circle", "grid" and "imperfect grid", as far as they exist.
+        Every run that is no circle counts as a grid.
     """
     chosen = {}
     circles, grids = np.flatnonzero(found.circle), np.flatnonzero(~found.circle)

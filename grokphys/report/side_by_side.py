@@ -1,4 +1,4 @@
-"""Two ensembles side by side: a comparison as its conclusion, as sections of a report, and as a page."""
+"""Two ensembles side by side: the tables, sentences and sections of a comparison, and its page."""
 
 import math
 from collections.abc import Sequence
@@ -151,6 +151,11 @@ def write_comparison(
     -------
     list of Path
         The report and the JSON file.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written.
     """
     write_report(path, title, subtitle, conclusion(comparison), sections)
     return [path, write_text(path.with_suffix(".json"), comparison.to_json())]

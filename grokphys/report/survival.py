@@ -99,7 +99,7 @@ def report(
     files : sequence of Read
         Files that `read_circles` has read.
     groups : {"run", "file"}
-        Unit that is left out in turn to judge predictions.
+        Unit of the intervals and of the cross-validation; see `group_labels`.
     bins : int
         Number of bins for the survival rates, at least 1.
     threshold : float or None
@@ -110,8 +110,9 @@ def report(
     Yields
     ------
     str
-        Counts of survivors, survival rates by initial signal and by gradient, and the quality of predictions.
-        If no circle survives, or the runs differ in size, a sentence says so instead of the latter three.
+        Counts of survivors, survival rates by initial signal and by gradient, and the quality of predictions,
+        or a sentence that says why they are not judged. If no circle survives, or the runs differ in size, a
+        sentence says so instead of all but the counts.
     """
     columns = [one for names, _, _ in files for one in names]
     yield counts_table(columns, [circles for _, circles, _ in files]).text()

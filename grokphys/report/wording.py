@@ -133,7 +133,8 @@ def rounded(value: Interval, scale: float = 1.0) -> str:
     """Return an estimate with its interval as text, multiplied by a scale.
 
     A step of the last digit is at most a fifth of the width of the interval, unless that would take more than
-    three significant digits of the largest of the three numbers.
+    three significant digits of the largest of the three numbers. If that number is at most 1e-4 or at least
+    1e6 in size, each number is written by `plain` instead.
 
     Parameters
     ----------
@@ -175,8 +176,8 @@ def significant(value: Interval) -> str:
     Returns
     -------
     str
-        Text that `rounded` gives, or such as "1.2 (at least 0.8)" if one bound says nothing; "-" if the
-        estimate is not finite.
+        Text that `rounded` gives, or such as "1.2 (at least 0.8)" if one bound says nothing. The estimate
+        alone if both say nothing or the lower one is NaN, and "-" if the estimate is not finite.
     """
     if not math.isfinite(value.estimate):
         return "-"

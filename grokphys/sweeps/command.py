@@ -31,8 +31,8 @@ def sweep(
     Example: grokphys sweep docs/sweeps/networks.toml --workers 2
 
     Args:
-        config: Configuration, a TOML or JSON file with the entries kind (simulate or train), fixed, grid and
-            list. The page docs/guide/sweeps.md explains them.
+        config: Configuration, a TOML or JSON file with the entry kind (simulate or train) and any of fixed,
+            grid, list and pack. The page docs/guide/sweeps.md explains them.
         directory: Directory to write to. It will hold the trajectories and the index of the sweep. Complete
             files in it are kept.
         workers: Number of processes on this machine, at least 1. With 1 the sweep runs in this process, with
@@ -42,8 +42,8 @@ def sweep(
         shard: Part of the sweep to run, written i/n for part i of n (i from 1 to n), such as one job of a job
             array.
         retries: Number of times, at least 0, that a file is tried again after a failure.
-        verify: Read every complete file from beginning to end. Without this option only files that are not in
-            the index are read.
+        verify: Read every complete file from beginning to end. Without this option only files are read that
+            the index does not list as complete, or that have changed since.
         dry_run: Only report what there is to run.
     """
     from grokphys.sweeps.config import read_declaration

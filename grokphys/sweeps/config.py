@@ -33,7 +33,7 @@ import physics
 from grokphys import models
 from grokphys.cli.simulate import simulate
 from grokphys.cli.train import train
-from physics.checks import choice, flag, number, whole_number
+from physics.checks import LARGEST, choice, flag, number, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Values = dict[str, Any]
@@ -43,7 +43,9 @@ SYSTEMS = {"particles": "ParticleSystem", "effective-theory": "EffectiveTheory"}
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that concern the storage of a run, not its content."""
-MOST_RUNS = 10**8
+MOST_RUNS = 10**8  # of all cells together, and largest number of cells
+LEAST = {"seed": 0, "first_run": 0} | dict.fromkeys(("steps", "record_every", "track", "batch_size"), 1)
+"""Smallest values of whole numbers that a system or a model does not check when its cell is built."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Cell:
     coordinates : dict of str to object
         Position of the cell: its value on each axis of the sweep.
     parameters : dict of str to object
-        Every parameter of the kind except the runs, with defaults filled in.
+        Every parameter of the kind except `runs` and `first_run`, with defaults filled in.
     numbers : range
         Numbers of its runs. Run k is drawn from the k-th child of the seed.
     """
@@ -165,9 +167,9 @@ def read_declaration(path: Path) -> Declaration:
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file is neither TOML nor JSON, or holds no table.
+        If the file is not JSON or TOML, as its name says, is nested too deeply, or holds no table.
     InputError
-        If it declares an unknown name, no parameter, or a parameter twice.
+        If a section or a parameter is unknown, empty, of the wrong form, or declared twice.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -276,8 +278,8 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
     Returns
     -------
     object
-        The value. A list becomes a tuple where the type is a tuple, and a whole number a float where it is a
-        float.
+        The value in its type: a list or a single value becomes a tuple where the type is a tuple, and a whole
+        number becomes a float or text where that is the type.
 
     Raises
     ------
@@ -296,14 +298,20 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
         return tuple(coerced(name, item, inner[0]) for item in items)
     if annotation is str:
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InputError(f"{name} must be text, got {value!r}")
+            raise InputError(f"{name} must be text, got {short_text(value)}")
         return str(value)
     checks: dict[Any, Callable[[str, Any], Any]] = {
         bool: flag,
-        int: lambda name, value: whole_number(name, value, 0),
+        int: _whole,
         float: number,
     }
     return checks[annotation](name, value) if annotation in checks else value
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} must be a whole number, got {short_text(value)}")
+    return whole_number(name, value, LEAST.get(name, -LARGEST))
 
 
 def canonical(value: Any) -> str:
@@ -333,8 +341,7 @@ def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     table = dict(_parameters(train))
     for name in models.PER_MEMBER:
         default = table[name].default
-        one = Parameter(float, default[0]) if default else Parameter(float | None, None)
-        table[name] = one
+        table[name] = Parameter(float, default[0]) if default else Parameter(float | None, None)
     table["train_fraction"] = Parameter(float, 0.8)
     own = models.defaults(given.get("model", table["model"].default))
     table |= {name: Parameter(type(value), value) for name, value in own.items()}

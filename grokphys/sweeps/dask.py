@@ -59,7 +59,7 @@ class DaskCluster:
         self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
-        """Return whether another pack may be submitted: a few more wait than the workers have threads."""
+        """Return whether another pack may be submitted: at most two for each thread of the workers."""
         return len(self._running) < AHEAD * max(1, sum(self._slots().values()))
 
     def submit(self, pack: Pack) -> None:
@@ -124,7 +124,7 @@ class DaskCluster:
 
     @property
     def _threads(self) -> int:
-        """Number of threads for a pack: the cores of a machine, divided among all packs on it."""
+        """Number of threads for a pack, at least 1: the cores of a machine over the packs that run on it."""
         hosts: Counter[str] = Counter()
         threads = self._slots()
         for worker, count in threads.items():

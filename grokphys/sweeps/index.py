@@ -201,14 +201,15 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
         One row for each run. Its coordinates are `cell` (number of the combination of parameters), `run` (its
         number in the seed) and the parameters in which cells differ. Its variables are `file` and `member`,
         the name of the trajectory file and the index of the run in it; `complete`; and the value of every
-        scalar observable at the last step. That value is NaN if a run is not complete or has diverged.
+        scalar observable at the last step. That value is NaN if a run is not complete, and, except for
+        `status` and the steps to thresholds, if a run has diverged.
 
     Raises
     ------
     FileNotFoundError
         If there is no index.
     FileFormatError
-        If the index is damaged, or a newer version of GrokPhys has written it.
+        If the file is damaged, is not the index of a sweep, or was written by a newer version of GrokPhys.
     ImportError
         If xarray or h5netcdf is not installed.
 

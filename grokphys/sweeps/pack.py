@@ -148,7 +148,7 @@ def packs(sweep: Declaration) -> list[Pack]:
     Raises
     ------
     InputError
-        If a parameter of a cell is refused; the message names the cell.
+        If a declared value is not allowed. The message names the cell if a system or a model has refused it.
     """
     groups: dict[str, list[tuple[Cell, int]]] = {}
     row = 0

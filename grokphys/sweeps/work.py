@@ -26,7 +26,7 @@ Stamp = tuple[int, int]
 """Size and time of change (ns) of a file."""
 MOST_THREADS = numba.get_num_threads()
 LARGE = ("gradient", "layers")
-"""Observables that are not single numbers."""
+"""Beginnings of the names of observables that are large arrays and are not read."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Outcome:
         "found" if the file was complete, "computed" or "resumed" if it has been completed now, "busy" if
         another process works on it, and "failed" after an error.
     finals : dict of str to ndarray of float64, shape (runs,)
-        The observables at the last frame of each run, NaN where a run diverged.
+        Values of each run that `finals` returns.
     stamp : Stamp or None
         Size and time of change of the complete file; None if it is not complete.
     notes : list of str
@@ -212,7 +212,8 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
     -------
     dict of str to ndarray of float64, shape (runs,)
         Observables that are single numbers. Particles and networks with constant attention also have "circle"
-        (1 or 0) and "grid_imperfections". All are NaN for a run that has diverged.
+        (1 or 0) and "grid_imperfections". For a run that has diverged all are NaN, except the status of a
+        network and the steps at which it reached thresholds.
     """
     names = [name for name in trajectory.observables if not name.startswith(LARGE)]
     found = {name: trajectory.observables[name][:, -1] for name in names}

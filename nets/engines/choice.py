@@ -158,8 +158,8 @@ def choose_engine(
     can = ensemble.model.architecture is not None and place == "cpu"
     if name == "fused" and not can:
         raise InputError(
-            f"engine 'fused' trains models with an architecture on a CPU, got "
-            f"{type(ensemble.model).__name__} on {place}; use 'torch'"
+            f"engine must be 'auto' or 'torch' for {type(ensemble.model).__name__} on {place}, got 'fused', "
+            "which trains models of dense layers on a CPU"
         )
     if name == "torch" or not can:
         import torch

@@ -156,8 +156,8 @@ def draw(
     factors[False] = per_member("layer_scale", layer_scale, runs, above=0.0)
     if EMBEDDING not in parameters and (factors[True] != 1).any():
         raise InputError(
-            f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding; layer_scale "
-            f"scales its layers"
+            f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding, got "
+            f"{embedding_scale!r:.60}; layer_scale scales its layers"
         )
     for name, values in parameters.items():
         values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
@@ -165,7 +165,7 @@ def draw(
         parameters[name] = _given(name, value, parameters)
     if train_examples is None:
         if validation_examples is not None:
-            raise InputError("validation_examples needs train_examples as well, got none")
+            raise InputError("train_examples must be given if validation_examples are, got none")
         splits = [model.task.split(train_fraction, own["split"]) for own in generators]
     else:
         splits = [model.task.given_split(train_examples, validation_examples)] * runs
@@ -198,7 +198,9 @@ def per_member(
         return np.full(runs, number(name, value, minimum, above=above))
     values = np.asarray(value)
     if values.shape != (runs,):
-        raise InputError(f"{name} must be a number or one for each of {runs} runs, got shape {values.shape}")
+        raise InputError(
+            f"{name} must be a number, or one for each of {runs} runs, got the shape {values.shape}"
+        )
     return np.array([number(name, item, minimum, above=above) for item in values.tolist()])
 
 
@@ -324,7 +326,7 @@ def _shared(value: Sequence[str]) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value)
     for name in names:
         if name not in STREAMS:
-            raise InputError(f"shared must name streams of {', '.join(STREAMS)}, got {name!r}")
+            raise InputError(f"shared must name random draws among {', '.join(STREAMS)}, got {name!r}")
     return names
 
 
@@ -334,7 +336,7 @@ def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]])
     `name` is that of the parameter, and `parameters` hold the drawn values, whose shapes it must have.
     """
     if name not in parameters:
-        raise InputError(f"initial must name parameters of {', '.join(parameters)}, got {name!r}")
+        raise InputError(f"initial must name parameters among {', '.join(parameters)}, got {name!r}")
     array = finite_array(f"initial[{name!r}]", value)
     shape = parameters[name].shape
     if array.shape not in (shape, shape[1:]):

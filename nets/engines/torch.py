@@ -298,8 +298,8 @@ class BatchedEngine:
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
         if cuda and need > free / 2:
             raise InputError(
-                f"activations of one run must fit into {free / 2**31:.1f} GiB, half of the free memory of "
-                f"the device, got {need / 2**30:.1f} GiB; use batches (batch_size) or the CPU"
+                f"runs must need at most half of the device's free {free / 2**30:.1f} GiB for their "
+                f"activations, got {need / 2**30:.1f} GiB each; use batches (batch_size) or the CPU"
             )
         return max(1, min(runs, int(free / 2 / max(need, 1))))
 

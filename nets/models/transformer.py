@@ -9,7 +9,7 @@ import numpy as np
 from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
 from nets.models.model import Model, Parameters
 from nets.tasks import Task, modular_addition
-from physics.checks import choice, number, whole_number
+from physics.checks import choice, flag, number, whole_number
 from physics.errors import InputError
 from physics.theory.system import EffectiveTheory
 
@@ -84,12 +84,8 @@ class TokenTransformer(Model):
         minima = {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}
         self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
         if self.dim % self.heads:
-            raise InputError(f"heads must divide the dimension {self.dim}, got {self.heads}")
-        self._set(dropout=number("dropout", self.dropout, 0.0))
-        if self.dropout >= 1:
-            raise InputError(f"dropout must be less than 1, got {self.dropout:g}")
-        if not isinstance(self.causal, bool):
-            raise InputError(f"causal must be True or False, got {self.causal!r}")
+            raise InputError(f"heads must divide dim = {self.dim}, got {self.heads}")
+        self._set(dropout=number("dropout", self.dropout, 0.0, below=1.0), causal=flag("causal", self.causal))
         choice("initialisation", self.initialisation, get_args(Initialisation))
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, whole_number, written
+from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -58,9 +58,7 @@ class LogitSpectrum:
         InputError
             If `share` is out of its range.
         """
-        share = number("share", share, above=0.0)
-        if share > 1:
-            raise InputError(f"share must be at most 1, got {written(share)}")
+        share = number("share", share, maximum=1.0, above=0.0)
         power = np.nan_to_num(self.explained)
         order = np.argsort(-power, axis=-1, kind="stable")
         ranked = np.take_along_axis(power, order, axis=-1)
@@ -364,9 +362,7 @@ def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.boo
     marks = np.zeros(K, bool)
     chosen: Sequence[Any] = list(frequencies)
     for value in chosen:
-        k = whole_number("frequencies", value, 1)
-        if k > K:
-            raise InputError(f"frequencies must be at most {K}, got {k}")
+        k = whole_number("frequencies", value, 1, K)
         marks[k - 1] = True
     return marks
 

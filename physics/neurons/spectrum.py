@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, written
+from physics.checks import finite_array, number
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -299,9 +299,7 @@ def neuron_spectrum(
         if array.shape != wanted:
             raise InputError(f"W_out must have the shape {wanted} for this W_in, got {array.shape}")
         others["xi"] = _coefficients(array)
-    dead_below, share = number("dead_below", dead_below, 0.0), number("share", share, above=0.0)
-    if share > 1:
-        raise InputError(f"share must be at most 1, got {written(share)}")
+    dead_below, share = number("dead_below", dead_below, 0.0), number("share", share, maximum=1.0, above=0.0)
     theta = _coefficients(inputs.swapaxes(-1, -2))
     return NeuronSpectrum(tokens, theta, **others, dead_below=dead_below, share=share)
 

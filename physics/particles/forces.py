@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number, point_sets, written
+from physics.checks import choice, distinct, number, point_sets
 from physics.errors import InputError
 from physics.particles.system import SHARPEST, ParticleSystem
 
@@ -59,10 +59,8 @@ def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tole
     """
     choice("method", method, ("auto", "direct", "fast"))
     tolerance = number("tolerance", tolerance, above=0.0)
-    if method == "fast" and tolerance < SHARPEST:
-        raise InputError(
-            f"tolerance must be at least {SHARPEST:g} for method 'fast', got {written(tolerance)}"
-        )
+    if method == "fast":
+        number("tolerance of method 'fast'", tolerance, SHARPEST)
     if not isinstance(system, ParticleSystem):
         raise InputError(f"system must be a ParticleSystem, got {type(system).__name__}")
     array = point_sets("positions", positions)
@@ -74,7 +72,7 @@ def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tole
         )
     size = np.abs(array).max(initial=0.0)
     if size > LARGEST:
-        raise InputError(f"positions must be at most {LARGEST:g} in size, got {written(float(size))}")
+        raise InputError(f"positions must be at most {LARGEST:g} in size, got {distinct(size, LARGEST)}")
     if tolerance < SHARPEST:
         method = "direct"
     result = system.forces(array.reshape(-1, *expected), method=method, tolerance=min(tolerance, 1e-2))

@@ -207,14 +207,16 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
     if orders is None:
         rows = random_orders(operation, sets=sets, seed=seed)
     else:
-        rows = np.ascontiguousarray(np.asarray(orders), np.int32)
-        count = len(operation.samples)
-        if rows.ndim != 2 or not np.array_equal(
-            np.sort(rows, axis=1), np.tile(np.arange(count), (len(rows), 1))
+        given, count = np.asarray(orders), len(operation.samples)
+        whole = given.dtype.kind in "iu" and given.ndim == 2
+        if not whole or not np.array_equal(
+            np.sort(given, axis=1), np.tile(np.arange(count), (len(given), 1))
         ):
             raise InputError(
-                f"orders must hold rearrangements of 0 … {count - 1}, got the shape {rows.shape}"
+                f"orders must hold each number from 0 to {count - 1} once in every row, got {given.dtype} of "
+                f"shape {given.shape}"
             )
+        rows = np.ascontiguousarray(given, np.int32)
     size = np.empty(len(rows), np.int64)
     members, starts = operation.by_class
     if operation.commutes:

@@ -245,7 +245,7 @@ def class_rule(tokens: int, modulus: int | None = None, group: Any = None) -> Op
         return Operation(tokens, tokens if modulus is None else modulus)
     group = as_group(group)
     if not group.commutes:
-        raise InputError(f"group must commute, because E_i + E_j does, but {group.name} does not")
+        raise InputError(f"group must commute, because E_i + E_j does, got {group.name}")
     return Operation(tokens, modulus, group)
 
 

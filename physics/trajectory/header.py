@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, whole_number
+from physics.checks import finite_array, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -223,31 +223,26 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
     InputError, UnicodeEncodeError
         If an entry has the wrong form, or text contains half of a surrogate pair.
     """
-    whole = isinstance(parameters, dict) and all(
-        isinstance(parameters.get(name, {}), dict) for name in ("model", "system")
-    )
-    if whole:
-        first, numbers = parameters.get("first_run", 0), parameters.get("run_numbers")
-        whole = isinstance(first, int) and (
-            numbers is None
-            or (
-                isinstance(numbers, list)
-                and len(numbers) == runs
-                and all(isinstance(k, int) for k in numbers)
-            )
-        )
-        per_run = parameters.get("per_run", ())
-        whole &= isinstance(per_run, list | tuple) and all(
-            isinstance(name, str) and isinstance(parameters.get(name), list) and len(parameters[name]) == runs
-            for name in per_run
-        )
     # This refuses unpaired surrogates, which cannot be shown or stored.
     json.dumps(parameters, ensure_ascii=False, default=str).encode()
-    if not whole:
-        raise InputError(
-            "parameters must be mappings if named model or system, a whole number if named first_run, and a "
-            f"list with an item for each of {runs} runs if named run_numbers or in per_run"
-        )
+    if not isinstance(parameters, dict):
+        raise InputError(f"parameters must be a dict, got {short_text(parameters)}")
+
+    def require(name: str, good: bool, allowed: str) -> None:
+        if not good:
+            raise InputError(f"parameters[{name!r}] must be {allowed}, got {parameters.get(name)!r:.60}")
+
+    for name in ("model", "system"):
+        require(name, isinstance(parameters.get(name, {}), dict), "a dict")
+    require("first_run", isinstance(parameters.get("first_run", 0), int), "a whole number")
+    numbers, per_run = parameters.get("run_numbers"), parameters.get("per_run", ())
+    whole = isinstance(numbers, list) and len(numbers) == runs and all(isinstance(k, int) for k in numbers)
+    require("run_numbers", numbers is None or whole, f"a list of {runs} whole numbers, one for each run")
+    require("per_run", isinstance(per_run, list | tuple), "a list of names of parameters")
+    for name in per_run:
+        values = parameters.get(name) if isinstance(name, str) else None
+        good = isinstance(values, list) and len(values) == runs
+        require(name, good, f"a list of {runs} items, one for each run")
     return dict(parameters)
 
 
@@ -273,7 +268,10 @@ def observable_name(name: Any) -> str:
         isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
     )
     if not sound:
-        raise InputError(f"names of observables must not be empty or contain '/', got {name!r}")
+        raise InputError(
+            "names of observables and of initial arrays must be text without '/' and zero bytes, and not '', "
+            f"'.' or '..', got {short_text(name)}"
+        )
     return str(name)
 
 
@@ -298,7 +296,7 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
     """
     arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
     for name, values in arrays.items():
-        observable_type(name, values.dtype)
+        observable_type(name, values.dtype, "start")
         if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
             raise InputError(
                 f"start[{name!r}] must have the shape (runs, ...) with {runs} runs and not be empty, got "
@@ -361,7 +359,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
         If there is no item of this `index`, or it is not a whole number.
     """
     if not length:
-        raise InputError(f"{what} must be the number of a stored one, but the trajectory holds no {what} yet")
+        raise InputError(f"{what} must be the number of a stored {what}, but the trajectory holds none yet")
     index = whole_number(what, index, -length)
     if index >= length:
         raise InputError(f"{what} must be below {length}, got {index}")
@@ -369,7 +367,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
     return slice(index, index + 1)
 
 
-def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") -> np.dtype[Any]:
     """Return the number type of an observable, after checking that a file can hold it.
 
     Parameters
@@ -389,7 +387,10 @@ def observable_type(name: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
         If it is not bool, or an integer, real or complex number with parts of at most 64 bits.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise InputError(f"observables[{name!r}] must be numbers of at most 64 bits each, got {dtype}")
+        raise InputError(
+            f"{what}[{name!r}] must be numbers of at most 64 bits, or complex numbers of at most 128, "
+            f"got {dtype}"
+        )
     return dtype
 
 

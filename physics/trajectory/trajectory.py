@@ -255,7 +255,7 @@ class Trajectory:
         """
         chosen = np.atleast_1d(np.arange(self.runs)[runs])
         if chosen.ndim != 1 or not chosen.size:
-            raise InputError(f"runs must be chosen by a number, a slice, or a list of them, got {runs!r}")
+            raise InputError(f"runs must choose at least one run by number, slice or list, got {runs!r:.40}")
         return self._some(chosen, 1)
 
     def __iter__(self) -> Iterator["Trajectory"]:

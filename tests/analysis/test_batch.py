@@ -186,10 +186,19 @@ def test_shares_add_up_to_the_variance(p):
         ),
         (lambda: analysis.Recipe("cubic"), "law must be"),
         (lambda: analysis.Recipe(alpha="best"), "alpha must be"),
-        (lambda: analysis.Recipe(l1_ratio=0), "l1_ratio must be a finite number greater than 0, got 0"),
+        (
+            lambda: analysis.Recipe(l1_ratio=0),
+            "l1_ratio must be a finite number greater than 0 and at most 1, got 0",
+        ),
         (lambda: analysis.Recipe("lotka-volterra", l1_ratio=0), "l1_ratio must be a finite number greater t"),
-        (lambda: analysis.Recipe(l1_ratio=2.0), "l1_ratio must be greater than 0 and at most 1, got 2"),
-        (lambda: analysis.Recipe("mean-field", l1_ratio=2.0), "l1_ratio must be from 0 to 1, got 2"),
+        (
+            lambda: analysis.Recipe(l1_ratio=2.0),
+            "l1_ratio must be a finite number greater than 0 and at most 1, got 2",
+        ),
+        (
+            lambda: analysis.Recipe("mean-field", l1_ratio=2.0),
+            "l1_ratio must be a finite number from 0 to 1, got 2",
+        ),
     ],
 )
 def test_batches_refuse_bad_input(call, sentence):

@@ -130,7 +130,7 @@ def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
         ),
         (
             lambda f: f([(np.eye(3), np.eye(3))], l1_ratio=2),
-            "l1_ratio must be greater than 0 and at most 1, got 2",
+            "l1_ratio must be a finite number greater than 0 and at most 1, got 2",
         ),
         (lambda f: f([(np.full((3, 2), np.nan), np.eye(3))]), "X of problem 0 must be finite"),
     ],

@@ -246,7 +246,9 @@ def test_honest_scores_tell_memory_from_law():
         lambda x, t: analysis.fit_trajectories(x, t, penalty=None), [runs[0][:, :2], runs[1][:4, :2]]
     )
     assert mixed.forward is None, "one of them is too short to be cut"
-    with pytest.raises(InputError, match="split must be greater than 0 and less than 1, got 1"):
+    with pytest.raises(
+        InputError, match="split must be a finite number greater than 0 and less than 1, got 1"
+    ):
         analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t), runs, split=1)
 
 

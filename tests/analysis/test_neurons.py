@@ -239,7 +239,10 @@ def test_phases_that_are_spread_evenly():
             lambda: neuron_spectrum(np.ones((5, 2)), second=np.ones((5, 3))),
             r"second must have the shape of W_in, \(5, 2\), got \(5, 3\)",
         ),
-        (lambda: neuron_spectrum(np.ones((5, 2)), share=1.5), "share must be at most 1, got 1.5"),
+        (
+            lambda: neuron_spectrum(np.ones((5, 2)), share=1.5),
+            "share must be a finite number greater than 0 and at most 1, got 1.5",
+        ),
         (lambda: neuron_spectrum(np.ones((5, 2)), dead_below=-1), "dead_below must be a finite number"),
         (lambda: neuron_spectrum(np.ones((5, 2))).misalignment, "W_out must be given to neuron_spectrum"),
         (lambda: neuron_spectrum(np.ones((5, 2))).output_phase, "W_out must be given to neuron_spectrum"),

@@ -338,7 +338,7 @@ def test_whole_numbers_are_halved_as_far_as_they_go():
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"seeds": 4, "most_seeds": 3}, "most_seeds must be at least 4, got 3"),
         ({"levels": -1}, "levels must be at least 0, got -1"),
-        ({"certain": 1.0}, "certain must be less than 1, got 1"),
+        ({"certain": 1.0}, "certain must be a finite number greater than 0 and less than 1, got 1"),
         ({"most_runs": 107}, "most_runs must be at least 108, got 107"),
     ],
 )
@@ -355,8 +355,13 @@ def test_diagrams_that_are_none_are_refused():
     with pytest.raises(InputError, match="delay must be a finite number greater than 0"):
         phase_diagram(X, Y, Oracle(), delay=0)
     diagram = phase_diagram(X, Y, Oracle(), Refinement(1, 1, 0))
-    with pytest.raises(InputError, match="x and y must lie within the diagram, got rate 1, decay 5"):
-        diagram.at(1.0, 5.0)
+    for x, decay, got in (
+        (1.0, 5.0, "1 for rate and 5 for decay"),
+        (0.0, 5.0, "0 for rate"),
+        (1.0, -1, "-1"),
+    ):
+        with pytest.raises(InputError, match=f"x and y must lie within the diagram, got .*{got}"):
+            diagram.at(x, decay)
 
 
 # -- the figure --------------------------------------------------------------------------------------------

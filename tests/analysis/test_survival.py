@@ -201,7 +201,10 @@ def test_the_error_of_a_rule_is_measured_on_full_runs():
         ),
         (lambda: survival_rates([1.0, 2.0], [True, False], groups=[1, 2, 3]), "got 3 for 2"),
         (lambda: circle_counts([1, 2], {"p": [3]}), "parameters must hold one value for each"),
-        (lambda: StoppingRule(margin=1), "margin must be at least 0 and less than 1, got 1"),
+        (
+            lambda: StoppingRule(margin=1),
+            "margin must be a finite number of at least 0 and less than 1, got 1",
+        ),
         (lambda: decision_error([0, 1], np.ones((3, 2))), r"signals must have the shape \(runs, 2, K\)"),
     ],
 )

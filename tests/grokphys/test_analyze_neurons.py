@@ -91,8 +91,8 @@ def test_files_without_neurons_are_named(tmp_path, capsys):
     err = capsys.readouterr().err
     assert status == 1
     assert (
-        "--neurons needs a file that nets.train or nets.Recorder has made, got one made by physics.simulate"
-        in err
+        "--neurons needs a file of nets.train, nets.Recorder or a FourierLottery, got one made by "
+        "physics.simulate" in err
     )
     assert "bare.h5: trajectory must hold the layers" in err
     first, second = table(tmp_path / "t.csv")

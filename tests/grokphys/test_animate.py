@@ -97,8 +97,16 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
         (["--out", "f.gif", "--frequency", "0"], 2, "frequency must be at least 1, got 0"),
         (["--out", "f.gif", "--frequency", "1", "--view", "particles"], 2, "take --view circles"),
         (["--out", "f.gif", "--frames", "0"], 2, "frames must be at least 1, got 0"),
-        (["--out", "f.gif", "--fps", "0"], 2, "fps must be a finite number greater than 0, got 0"),
-        (["--out", "f.gif", "--fps", "60"], 2, "fps must be at most 50, got 60"),
+        (
+            ["--out", "f.gif", "--fps", "0"],
+            2,
+            "fps must be a finite number greater than 0 and at most 50, got 0",
+        ),
+        (
+            ["--out", "f.gif", "--fps", "60"],
+            2,
+            "fps must be a finite number greater than 0 and at most 50, got 60",
+        ),
         (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000 pixels, got 5000"),
     ],
 )

@@ -349,7 +349,7 @@ def test_fit_ode_says_when_alpha_kills_everything(grokphys):
     assert "alpha = 1000 leaves no coefficient" in err
     status, _, err = grokphys("fit-ode", REAL, "--alpha", "many")
     assert status == 2
-    assert "alpha must be a number, aic, bic or cv, got 'many'" in err
+    assert "alpha must be a number of at least 0, aic, bic or cv, got 'many'" in err
 
 
 @pytest.fixture
@@ -715,7 +715,10 @@ def test_token_counts_that_differ(grokphys, files):
         "compare", files / "particles_0.h5", REAL, "--out", out, "--align", "ends", "--overwrite"
     )
     assert status == 2
-    assert err == "grokphys: error: --align must be 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
+    assert (
+        err
+        == "grokphys: error: --align must be 'auto' or 'none' for ensembles of 7 and 59 tokens, got 'ends'\n"
+    )
     status, _, err = grokphys("compare", files / "particles_0.h5", REAL, "--align", "foo", "--overwrite")
     assert status == 2
     assert "--align must be 'auto', 'scaling', 'ends', 'none', or an observable of both ensembles" in err

@@ -115,7 +115,7 @@ def test_thresholds_are_summarised(capsys):
         ("--initialisation zeros", "initialisation must be one of 'pytorch', 'kaiming_uniform'"),
         (
             "--learning-rate 0.1 0.1 --runs 3",
-            "--learning-rate must be a number or one for each of 3 runs, got shape",
+            "--learning-rate must be a number, or one for each of 3 runs, got the shape",
         ),
         ("--device cuda --engine fused", "cuda"),
         ("--resume", "--resume needs --out"),

@@ -306,7 +306,10 @@ def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
         ("--resamples 20 --alpha bic --directory fit --table t.csv", "resamples must be 0 unless the law is"),
         ("--first -1", "first must be at least 0, got -1"),
         ("--first 9 --last 9", "--last must be greater than first = 9, got 9"),
-        ("--l1-ratio 2 --penalty elastic-net", "--l1-ratio must be greater than 0 and at most 1, got 2"),
+        (
+            "--l1-ratio 2 --penalty elastic-net",
+            "--l1-ratio must be a finite number greater than 0 and at most 1, got 2",
+        ),
     ],
 )
 def test_options_of_a_fit_are_refused_before_anything_is_written(
@@ -451,12 +454,15 @@ def test_what_the_machine_refuses_ends_in_a_sentence(raised, status, said, capsy
         (["simulate", "--runs", "x"], "--runs must be a whole number, got 'x'; see grokphys simulate --help"),
         (["train", "--tokens", "x"], "--tokens must be a whole number, got 'x'; see grokphys train --help"),
         (["animate", "a.h5", "--fps", "x", "--out", "a.gif"], "--fps must be a number, got 'x'"),
-        (["simulate", "--out", ""], "--out must not be empty or hold a zero byte, got ''"),
-        (["info", "a\0b"], "an argument must not be empty or hold a zero byte, got 'a\\x00b'"),
+        (["simulate", "--out", ""], "--out must not be blank or hold a zero byte, got ''"),
+        (["info", "a\0b"], "an argument must not be blank or hold a zero byte, got 'a\\x00b'"),
         (["simulate", "--steps", str(10**22)], f"--steps must be at most {2**53}, got {10**22}"),
         (["train", "--steps", "2", "--record", "1" + "0" * 5000], "--record must be at most"),
-        (["phases", "--cells", "1001", "1"], "cells of learning_rate must be at most 1000, got 1001"),
-        (["phases", "--train-accuracy", "7"], "--train-accuracy must be greater than 0 and at most 1, got 7"),
+        (["phases", "--cells", "1001", "1"], "--cells of learning_rate must be at most 1000, got 1001"),
+        (
+            ["phases", "--train-accuracy", "7"],
+            "--train-accuracy must be a finite number greater than 0 and at most 1, got 7",
+        ),
     ],
 )
 def test_wrong_words_end_in_one_sentence(words, said, capsys, tmp_path, monkeypatch):

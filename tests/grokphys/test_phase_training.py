@@ -186,7 +186,9 @@ def test_planes_that_are_none_are_refused():
         match="hyperparameter of ToyAddition or of its training, one of learning_rate, .*; got 'kind'",
     ):
         axis(MODEL, "kind", 0, 1)
-    with pytest.raises(InputError, match="dim takes whole numbers, got an axis without whole=True"):
+    with pytest.raises(
+        InputError, match="the axis of dim, a whole number, must have whole=True, got whole=False"
+    ):
         sides = (dataclasses.replace(axis(MODEL, name, 1, 3, 1), whole=False) for name in ("dim", "scale"))
         Training(MODEL, *sides, steps=10)
     with pytest.raises(InputError, match="steps must be at least 1, got 0"):
@@ -269,7 +271,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--cells 0 3", "cells of learning_rate must be at least 1, got 0"),
         ("--most-runs 3", "--most-runs must be at least 12, got 3"),
         ("--most-seeds 1", "--most-seeds must be at least 2, got 1"),
-        ("--certain 1", "certain must be less than 1, got 1"),
+        ("--certain 1", "certain must be a finite number greater than 0 and less than 1, got 1"),
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
         ("--options joy=3", "options of toy-addition must be among tokens, dim"),

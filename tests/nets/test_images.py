@@ -344,7 +344,9 @@ def test_digits_are_learned():
 
 def test_observables_without_an_embedding_are_refused():
     for name in ("quality", "gradient"):
-        with pytest.raises(InputError, match=f"observables cannot have '{name}': ImageMLP has none"):
+        with pytest.raises(
+            InputError, match=f"observables must not name '{name}', which ImageMLP does not have"
+        ):
             nets.train(ImageMLP(), observables=(name,))
     with pytest.raises(InputError, match="embedding_scale must be 1 for ImageMLP, which has no embedding"):
         nets.train(ImageMLP(), embedding_scale=2.0)

@@ -166,7 +166,7 @@ def test_logarithmic_recording_is_dense_where_it_begins():
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"learning_rate": -1}, "learning_rate must be a finite number of at least 0, got -1"),
         ({"weight_decay": -1}, "weight_decay must be a finite number of at least 0, got -1"),
-        ({"train_fraction": 0}, "train_fraction must be a finite number greater than 0, got 0"),
+        ({"train_fraction": 0}, "train_fraction must be a finite number greater than 0 and at most 1, got 0"),
         (
             {"train_fraction": 1.0},
             "train_fraction must leave at least one training and one validation example of 153, got 1",

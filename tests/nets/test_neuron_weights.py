@@ -124,7 +124,9 @@ def test_a_recorder_takes_them_from_analysis(tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_models_that_do_not_add_have_none(name):
-    with pytest.raises(InputError, match=f"observables cannot have '{name}': ToyAddition has none"):
+    with pytest.raises(
+        InputError, match=f"observables must not name '{name}', which ToyAddition does not have"
+    ):
         nets.train(nets.ToyAddition(), steps=1, observables=(name,))
 
 

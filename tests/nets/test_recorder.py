@@ -366,7 +366,7 @@ def test_bad_input(tmp_path):
         with pytest.raises(InputError, match=r"\['x'\] must have state_dict and load_state_dict, got a Half"):
             nets.Recorder(torch.zeros(3, 2), path, checkpoint={"x": thing})
     for observables, sentence in (
-        ({"a/b": 1.0}, "must not be empty or contain '/'"),
+        ({"a/b": 1.0}, "must be text without '/'"),
         ({"loss": "x"}, "loss must be numbers, got str"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -380,10 +380,11 @@ def test_bad_input(tmp_path):
                 recorder.step(**second)
     with pytest.raises(InputError, match="checkpoint needs at least one step before it, got none"):
         nets.Recorder(torch.zeros(3, 2), path).checkpoint()
-    with pytest.raises(InputError, match="parameters must be mappings if named model"):
-        nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True).step()
-    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True):
-        pass
+    with pytest.raises(InputError, match=r"parameters\['model'\] must be a dict, got 'mine'"):
+        with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
+            recorder.step()
+    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
+        recorder.step()
     with pytest.raises(OutputError, match="exists"):
         nets.Recorder(torch.zeros(3, 2), path).step()
     network = Plain()

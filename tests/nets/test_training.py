@@ -596,7 +596,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
     [
         (
             {"learning_rate": [0.1, 0.1, 0.1]},
-            "learning_rate must be a number or one for each of 2 runs, got shape",
+            "learning_rate must be a number, or one for each of 2 runs, got the shape",
         ),
         ({"learning_rate": [0.1, -1.0]}, "learning_rate must be a finite number of at least 0, got -1"),
         (
@@ -609,9 +609,9 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         (
             {"shared": ("weights",)},
-            "shared must name streams of embedding, layers, split, targets, noise, got 'we",
+            "shared must name random draws among embedding, layers, split, targets, noise, got 'we",
         ),
-        ({"initial": {"head": 1}}, "initial must name parameters of embedding, hidden1.weight"),
+        ({"initial": {"head": 1}}, "initial must name parameters among embedding, hidden1.weight"),
         (
             {"initial": {"embedding": np.zeros((3, 2))}},
             "initial['embedding'] must have the shape (7, 2), or (2, 7,",
@@ -630,7 +630,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
             {"train_examples": [0, 1], "validation_examples": [1, 2]},
             "validation_examples must have no example in common with train_examples, got 1, the first",
         ),
-        ({"validation_examples": [1]}, "validation_examples needs train_examples as well, got none"),
+        ({"validation_examples": [1]}, "train_examples must be given if validation_examples are, got none"),
         ({"observables": ("loss",)}, "observables must be among train_loss, train_accuracy"),
         (
             {"thresholds": {"loss": 1}},
@@ -645,9 +645,12 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"track": 0}, "track must be at least 1, got 0"),
         ({"delta": 0}, "delta must be a finite number greater than 0, got 0"),
         ({"thresholds": {"quality": np.nan}}, "thresholds['quality'] must be a finite number, got nan"),
-        ({"thresholds": {"quality": 2}}, "thresholds must be from 0 to 1 for quality, got 2"),
+        ({"thresholds": {"quality": 2}}, "thresholds of quality must be a finite number from 0 to 1, got 2"),
         ({"layer_scale": 0}, "layer_scale must be a finite number greater than 0, got 0"),
-        ({"embedding_scale": [1.0]}, "embedding_scale must be a number or one for each of 2 runs, got shape"),
+        (
+            {"embedding_scale": [1.0]},
+            "embedding_scale must be a number, or one for each of 2 runs, got the shape",
+        ),
         ({"optimizer": "adam"}, "optimizer must be one of 'adamw', 'sgd', got 'adam'"),
         ({"dtype": "float16"}, "dtype must be one of 'float32', 'float64', got 'float16'"),
         ({"engine": "steam"}, "engine must be one of 'auto', 'fused', 'torch', got 'steam'"),

@@ -225,7 +225,7 @@ def test_what_is_refused():
         training.set_rates(weight_decay=-1)
     with pytest.raises(InputError, match="model must be a model"):
         nets.Training("attention")
-    with pytest.raises(InputError, match="engine 'fused' trains models with an architecture .* on cpu; use"):
+    with pytest.raises(InputError, match="engine must be 'auto' or 'torch' for .* on cpu, got 'fused'"):
         nets.Training(nets.TokenTransformer(5, 4, width=4), engine="fused", device="cpu")
     with pytest.raises(InputError, match="first_run must be 0 if run_numbers are given, got 1"):
         nets.Training(MODELS["fused"], first_run=1, run_numbers=[3])

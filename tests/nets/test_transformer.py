@@ -224,7 +224,9 @@ def test_it_learns():
 
 
 def test_it_refuses_observables_that_it_does_not_have():
-    with pytest.raises(InputError, match="observables cannot have 'weight_norm': TokenTransformer has none"):
+    with pytest.raises(
+        InputError, match="observables must not name 'weight_norm', which TokenTransformer does not have"
+    ):
         nets.train(TokenTransformer(5, 8), observables=("weight_norm",))
 
 
@@ -236,9 +238,9 @@ def test_it_refuses_observables_that_it_does_not_have():
         ({"depth": 0}, "depth must be at least 1, got 0"),
         ({"width": 1.5}, "width must be a whole number of at least 1, got 1.5"),
         ({"heads": 0}, "heads must be at least 1, got 0"),
-        ({"heads": 3}, "heads must divide the dimension 256, got 3"),
-        ({"dropout": -0.1}, "dropout must be a finite number of at least 0, got -0.1"),
-        ({"dropout": 1.0}, "dropout must be less than 1, got 1"),
+        ({"heads": 3}, "heads must divide dim = 256, got 3"),
+        ({"dropout": -0.1}, "dropout must be a finite number of at least 0 and less than 1, got -0.1"),
+        ({"dropout": 1.0}, "dropout must be a finite number of at least 0 and less than 1, got 1"),
         ({"causal": "no"}, "causal must be True or False, got 'no'"),
         ({"initialisation": "zero"}, "initialisation must be one of 'pytorch'"),
     ],

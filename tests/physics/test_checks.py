@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from physics import InputError
-from physics.checks import finite_array, number, point_sets, whole_number
+from physics.checks import choice, finite_array, flag, number, place, point_sets, whole_number
 from physics.hooks import shown
 from physics.seeds import describe_seed, hear_seeds, other_seeds, parent_seed
 
@@ -48,6 +48,37 @@ def test_what_came_is_told_in_few_characters():
     long = ["a" * 100]
     assert said(lambda: finite_array("x", long)) == what + f"list {long!r}"[:80]
     assert said(lambda: finite_array("x", "ab")) == what + "str 'ab'"
+
+
+@pytest.mark.parametrize(
+    ("refuse", "sentence"),
+    [
+        (lambda: number("x", 1.0000001, 0, 1), "x must be a finite number from 0 to 1, got 1.0000001"),
+        (lambda: number("x", 2, 0, 1), "x must be a finite number from 0 to 1, got 2"),
+        (
+            lambda: number("x", 1, 0, below=1),
+            "x must be a finite number of at least 0 and less than 1, got 1",
+        ),
+        (lambda: number("x", 1.5, maximum=1), "x must be a finite number at most 1, got 1.5"),
+        (lambda: number("x", 10**400), "x must be a finite number, got a number of 401 digits"),
+        (lambda: number("x", -(10**5000)), "x must be a finite number, got a negative number of 5001 digits"),
+        (
+            lambda: whole_number("x", -(10**5000), 0),
+            "x must be at least 0, got a negative number of 5001 digits",
+        ),
+        (lambda: whole_number("x", 7, 0, 6), "x must be at most 6, got 7"),
+        (lambda: place("x", 3, 3), "x must be at most 2, got 3"),
+        (
+            lambda: choice("x", np.array(["a", "b"]), ("a",)),
+            "x must be one of 'a', got array(['a', 'b'], dtype='<U1')",
+        ),
+        (lambda: flag("x", "y\n" * 99), "x must be True or False, got " + repr("y\n" * 99)[:79] + "…"),
+    ],
+)
+def test_a_refusal_is_one_short_sentence_that_is_true_at_the_bound(refuse, sentence):
+    with pytest.raises(InputError) as said:
+        refuse()
+    assert str(said.value) == sentence
 
 
 class Bar:

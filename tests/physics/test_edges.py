@@ -33,6 +33,7 @@ def pull(**options):
 
 
 POSITIVE = "must be a finite number greater than 0, got 0"
+FRACTION = "must be a finite number greater than 0 and at most 1, got "
 BOUNDS = [
     # what is taken, what is not, and why
     (lambda n: simulate(steps=n), 1, 0, "steps must be at least 1, got 0"),
@@ -60,9 +61,12 @@ BOUNDS = [
     ),
     (
         checked_tolerance, 1e-12, 9e-13,
-        "relative_tolerance must be a finite number of at least 1e-12, got 9e-13",
+        "relative_tolerance must be a finite number from 1e-12 to 0.1, got 9e-13",
     ),
-    (checked_tolerance, 0.1, 0.11, "relative_tolerance must be at most 0.1, got 0.11"),
+    (
+        checked_tolerance, 0.1, 0.1000000001,
+        "relative_tolerance must be a finite number from 1e-12 to 0.1, got 0.1000000001",
+    ),
     (lambda x: physics.forces(X, FIVE, tolerance=x), 1e-300, 0, f"tolerance {POSITIVE}"),
     (
         lambda x: physics.forces(x * np.ones((5, 2)), FIVE), 1e150, 1.1e150,
@@ -70,7 +74,7 @@ BOUNDS = [
     ),
     (
         lambda x: physics.forces(RNG.normal(size=(60, 2)), SMOOTH, method="fast", tolerance=x), 1e-10, 9e-11,
-        "tolerance must be at least 1e-10 for method 'fast', got 9e-11",
+        "tolerance of method 'fast' must be a finite number of at least 1e-10, got 9e-11",
     ),
     (
         lambda x: physics.is_circle(X, threshold=x), 1.0001, 1,
@@ -95,10 +99,10 @@ BOUNDS = [
     (lambda n: physics.FourierLottery(5, n), 1, 0, "neurons must be at least 1, got 0"),
     (lambda x: physics.FourierLottery(5, 1, scale=x), 1e-9, 0, f"scale {POSITIVE}"),
     (lambda x: physics.FourierLottery(5, 1, coupling=x), 1e-9, 0, f"coupling {POSITIVE}"),
-    (lambda x: WAVES.key_frequencies(x), 1, 1.01, "share must be at most 1, got 1.01"),
-    (lambda x: WAVES.key_frequencies(x), 1e-9, 0, f"share {POSITIVE}"),
-    (lambda x: analysis.neuron_spectrum(W, share=x), 1, 1.01, "share must be at most 1, got 1.01"),
-    (lambda x: analysis.neuron_spectrum(W, share=x), 1e-9, 0, f"share {POSITIVE}"),
+    (lambda x: WAVES.key_frequencies(x), 1, 1.0000001, f"share {FRACTION}1.0000001"),
+    (lambda x: WAVES.key_frequencies(x), 1e-9, 0, f"share {FRACTION}0"),
+    (lambda x: analysis.neuron_spectrum(W, share=x), 1, 1.01, f"share {FRACTION}1.01"),
+    (lambda x: analysis.neuron_spectrum(W, share=x), 1e-9, 0, f"share {FRACTION}0"),
     (
         lambda x: analysis.neuron_spectrum(W, dead_below=x), 0, -1,
         "dead_below must be a finite number of at least 0, got -1",

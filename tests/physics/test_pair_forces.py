@@ -217,7 +217,8 @@ CALLED = "function must be a Python function that is called as function"
             "parameters must be finite, got 1 NaN or infinite among 1 values",
         ),
         (harmonic, {"integrator": "rk4"}, "integrator must be one of 'euler', 'adaptive', got 'rk4'"),
-        (harmonic, {"relative_tolerance": 1}, "relative_tolerance must be at most 0.1, got 1"),
+        (harmonic, {"relative_tolerance": 1}, "relative_tolerance must be a finite number from 1e-12 to "
+         "0.1, got 1"),
     ],
 )  # fmt: skip
 def test_what_is_no_force_is_refused_with_a_sentence(function, options, sentence):

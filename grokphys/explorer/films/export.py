@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from physics.checks import number, whole_number
-from physics.errors import InputError, OutputError
+from physics.errors import OutputError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -241,8 +241,7 @@ def evenly(frames: int, longest: int) -> list[int]:
 
 
 def _chosen(film: Film, fps: float, longest: int) -> list[int]:
-    if number("fps", fps, above=0.0) > 50:
-        raise InputError(f"fps must be at most 50, got {str(fps).removesuffix('.0')}")
+    number("fps", fps, maximum=50.0, above=0.0)
     return evenly(film.frames, whole_number("longest", longest, 1))
 
 

@@ -137,7 +137,7 @@ def test_shapes_of_different_dimension_are_comparable():
         (lambda: analysis.procrustes_disparity(shapes(1, 5, 2), shapes(1, 5, 2), analysis.affine_maps(6)),
          "symmetry must be one of 5 tokens, got one of 6"),
         (lambda: analysis.symmetry_of(physics.Operation(6, 4)),
-         "theory must be addition modulo its 6 tokens, or without a modulus, to have relabelings"),
+         "the modulus of theory must be 6, its number of tokens, or at least 11"),
         (lambda: analysis.symmetry_of("Z_5"), "theory must be an Operation, "),
         (lambda: analysis.automorphisms(physics.direct_product(*[physics.cyclic(2)] * 5)),
          "group must leave at most 1048576 images of its generators to try, got 28629151"),

@@ -327,7 +327,7 @@ def test_cells_of_an_axis_are_halved_while_they_hold_numbers():
     for given, said in (
         (("x", 1.0, 1.0), "from a lower to a higher"), (("x", 0.0, 1.0, 2, "log"), "begin above 0"),
         (("x", 0.0, 1.0, 1001), "at most 1000"), (("x", 0.0, 1.0, 0), "at least 1"),
-        (("x", 1, 2, 3, "linear", True), "take fewer than 3"),
+        (("x", 1, 2, 3, "linear", True), "take fewer cells or a wider range"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             Axis(*given)

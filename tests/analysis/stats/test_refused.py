@@ -48,13 +48,14 @@ REFUSED = [
     (lambda: axis(high=math.nan), "high of x must be a finite number, got nan"),
     (
         lambda: axis(whole=True, cells=3),
-        "cells of x must each hold a whole number, got one from 0.166667 to 0.833333; take fewer than 3",
+        "cells of x must each hold a whole number, got one from 0.166667 to 0.833333; take "
+        "fewer cells or a wider range",
     ),
     (lambda: Refinement(seeds=0), "seeds must be at least 1, got 0"),
     (lambda: Refinement(seeds=3, most_seeds=2), "most_seeds must be at least 3, got 2"),
     (lambda: Refinement(levels=-1), "levels must be at least 0, got -1"),
-    (lambda: Refinement(certain=1), "certain must be less than 1, got 1"),
-    (lambda: Refinement(certain=0), "certain must be a finite number greater than 0, got 0"),
+    (lambda: Refinement(certain=1), "certain must be a finite number greater than 0 and less than 1, got 1"),
+    (lambda: Refinement(certain=0), "certain must be a finite number greater than 0 and less than 1, got 0"),
     (
         lambda: phase_diagram(axis(), axis(), outcome),
         "x and y must be two different hyperparameters, got 'x' for both",
@@ -152,8 +153,8 @@ REFUSED = [
     ),
     (
         lambda: analysis.symmetry_of(Operation(5, 8)),
-        "theory must be addition modulo its 5 tokens, or without a modulus, to have relabelings, got the "
-        "modulus 8",
+        "the modulus of theory must be 5, its number of tokens, or at least 9, where no sum wraps around, to "
+        "have relabelings, got 8",
     ),
     (lambda: analysis.compare(MOVES, MOVES, delta=0), "delta must be a finite number greater than 0, got 0"),
     (lambda: analysis.compare(MOVES, MOVES, most_pairs=0), "most_pairs must be at least 1, got 0"),

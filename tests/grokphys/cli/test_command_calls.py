@@ -228,7 +228,10 @@ def test_a_circle_is_not_looked_for_among_particles(tmp_path, capsys):
     physics.simulate(physics.ParticleSystem(5), steps=2, out=tmp_path / "t.h5")
     words = ["animate", str(tmp_path / "t.h5"), "--out", str(tmp_path / "t.gif"), "--frequency", "1"]
     assert main([*words, "--view", "particles"]) == 2
-    assert "frequency must not be given with the view particles" in capsys.readouterr().err
+    assert (
+        "frequency must be left out for the view particles, got 1; take --view circles"
+        in capsys.readouterr().err
+    )
     for size, said in (
         (199, "size must be at least 200"),
         (4001, "size must be at most 4000 pixels, got 4001"),

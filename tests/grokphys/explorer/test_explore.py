@@ -349,7 +349,7 @@ def test_long_films_are_thinned_evenly():
     assert export.evenly(100, 4) == [0, 33, 66, 99]
     assert export.evenly(7, 1) == [6]
     film = export.Film(3, lambda figure: lambda frame: None)
-    with pytest.raises(InputError, match="fps must be at most 50, got 60"):
+    with pytest.raises(InputError, match="fps must be a finite number greater than 0 and at most 50, got 60"):
         export.gif(film, fps=60)
 
 
@@ -536,7 +536,7 @@ def test_a_port_in_use_is_a_sentence(capsys):
     [
         (["--port", "-1"], 2, "port must be at least 0, got -1"),
         (["--port", "70000"], 2, "port must be at most 65535, got 70000"),
-        (["--host", ""], 2, "--host must not be empty or hold a zero byte, got ''"),
+        (["--host", ""], 2, "--host must not be blank or hold a zero byte, got ''"),
         (["--host", "::1"], 2, "host must be an IPv4 address or a name, got '::1'"),
         (["nowhere.h5"], 1, "there is no file nowhere.h5"),
         (["--host", "192.0.2.1", "--port", "0"], 1, "cannot listen on port 0 of 192.0.2.1"),

@@ -13,7 +13,7 @@ import nets
 import physics
 from analysis import Recipe, Signals
 from grokphys.report import comparing, laws
-from grokphys.report.circles import score_table
+from grokphys.report.circles import coefficient_picture, score_table
 from grokphys.report.page import Picture, Section, Table, write_report
 from physics import InputError
 
@@ -43,6 +43,13 @@ def test_a_row_says_which_steps_and_which_law(fitted):
         assert {name.partition("in_sample_")[2] for name in row if name.startswith("in_sample_")} == set(
             asdict(scores.in_sample)
         )
+
+
+@pytest.mark.parametrize(("kind", "what"), [("increment", "Increment map A"), ("generator", "Generator A")])
+def test_the_picture_of_coefficients_says_which_matrix_it_shows(fitted, kind, what):
+    _, recipe, scores = fitted
+    ax = coefficient_picture(replace(scores.law, kind=kind), [1], recipe.label).figure.axes[0]
+    assert "".join(ax.get_title(loc=place) for place in ("left", "center", "right")).startswith(what)
 
 
 def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_path):
@@ -111,7 +118,10 @@ def test_recipes_are_what_the_options_say():
     assert laws.recipe_of("linear", "lasso", "bic", 0.5, 9, "increment", 0).alpha == "bic"
     assert laws.recipe_of("linear", "lasso", "1e-3", 0.5, 9, "increment", 2).alpha == 1e-3
     for words, said in (
-        (("linear", "lasso", "x", 0.5, 9, "increment", 0), "alpha must be a number, aic, bic or cv, got 'x'"),
+        (
+            ("linear", "lasso", "x", 0.5, 9, "increment", 0),
+            "alpha must be a number of at least 0, aic, bic or cv, got 'x'",
+        ),
         (("linear", "lasso", "1", 0.5, 9, "increment", 1), "resamples must be 0 or at least 2, got 1"),
         (("linear", "lasso", "1", 0.5, 9, "increment", -1), "resamples must be at least 0"),
     ):

@@ -55,9 +55,11 @@ BOUNDS = [
     (lambda x: coerced("x", x, bool), True, 1, "x must be True or False, got 1"),
     (lambda x: coerced("x", x, str), 7, True, "x must be text, got True"),
     (lambda x: coerced("x", x, str), "a", 1.5, "x must be text, got 1.5"),
-    (lambda x: coerced("x", x, int | None), None, "a", "x must be a whole number of at least 0, got 'a'"),
+    (lambda x: coerced("x", x, int | None), None, "a", "x must be a whole number, got 'a'"),
+    (lambda x: coerced("x", x, int), -1, True, "x must be a whole number, got True"),
+    (lambda n: cells(fixed={"steps": n}), 1, 0, "steps must be at least 1, got 0"),
     (lambda x: coerced("x", x, Literal["a", "b"]), "b", "c", "x must be one of 'a', 'b', got 'c'"),
-    (lambda x: coerced("x", x, tuple[int, ...]), [0, 1], [0, -1], "x must be at least 0, got -1"),
+    (lambda x: coerced("seed", x, tuple[int, ...]), [0, 1], [0, -1], "seed must be at least 0, got -1"),
 ]  # fmt: skip
 
 

@@ -42,6 +42,7 @@ def task(labels, classes=2):
 
 
 POSITIVE = "must be a finite number greater than 0, got 0"
+FRACTION = "must be a finite number greater than 0 and at most 1, got "
 BETAS = "betas must be two numbers of at least 0 and less than 1, got "
 LEAVE = "train_fraction must leave at least one training and one validation example of 15, got "
 ONCE = "train_examples must name each example once, by numbers from 0 to 14, got "
@@ -55,8 +56,9 @@ BOUNDS = [
         )
         for name in ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
     ),
-    (lambda x: rates(learning_rate=x), [0.1, 0], [0.1], "learning_rate must be a number or one for each of 2 "
-     "runs, got shape (1,)"),
+    (lambda x: rates(learning_rate=x), [0.1, 0], [0.1], "learning_rate must be a number, or one for "
+     "each of 2 "
+     "runs, got the shape (1,)"),
     (lambda x: rates(betas=x), (0, 0.9), (0.9, 1), BETAS + "(0.9, 1)"),
     (lambda x: rates(betas=x), (0.9, 0), (1, 0.9), BETAS + "(1, 0.9)"),
     (lambda x: rates(betas=x), (0.5, 0.5), (0.5,), BETAS + "(0.5,)"),
@@ -72,7 +74,7 @@ BOUNDS = [
     (lambda x: draw(SMALL, runs=1, seed=0, layer_scale=x), 1e-9, 0, f"layer_scale {POSITIVE}"),
     (lambda x: draw(SMALL, runs=1, seed=0, embedding_scale=x), 1e-9, 0, f"embedding_scale {POSITIVE}"),
     (lambda x: draw(SMALL, runs=1, seed=0, shared=x), "noise", "seed",
-     "shared must name streams of embedding, layers, split, "
+     "shared must name random draws among embedding, layers, split, "
      "targets, noise, got 'seed'"),
     (lambda x: draw(SMALL, runs=1, seed=0, initial=x), {"embedding": np.zeros((5, 2))},
      {"embedding": np.zeros((5, 1))},
@@ -81,10 +83,10 @@ BOUNDS = [
     (lambda n: batch_size_of(n, 12), 12, 13, "batch_size must be at most the 12 training examples, got 13"),
     (lambda n: batch_size_of(n, 12), 1, 0, "batch_size must be at least 1, got 0"),
     (lambda x: checked_thresholds({"quality": x}, TWO), 0, -0.1,
-     "thresholds must be from 0 to 1 for quality, got "
+     "thresholds of quality must be a finite number from 0 to 1, got "
      "-0.1"),
-    (lambda x: checked_thresholds({"train_accuracy": x}, TWO), 1, 1.1, "thresholds must be from 0 to 1 for "
-     "train_accuracy, got 1.1"),
+    (lambda x: checked_thresholds({"train_accuracy": x}, TWO), 1, 1.1,
+     "thresholds of train_accuracy must be a finite number from 0 to 1, got 1.1"),
     (lambda n: recording_steps(1, n), 1, 0, "steps must be at least 1, got 0"),
     (lambda n: recording_steps(n, 9), 1, 0, "record must be at least 1, got 0"),
     (lambda x: recording_steps(x, 9), [9, 0], [10],
@@ -105,9 +107,10 @@ BOUNDS = [
     (due, "7", "0", "record must be at least 1, got 0"),
     (TASK.training_size, 1 / 15, 0.06, LEAVE + "0.06"),
     (TASK.training_size, 14 / 15, 1, LEAVE + "1"),
-    (TASK.training_size, 0.5, 0, f"train_fraction {POSITIVE}"),
-    (WHOLE.training_size, 1, 1.1, "train_fraction must be at most 1, got 1.1"),
-    (HELD.training_size, 1, 1.1, "train_fraction must be at most 1, got 1.1"),
+    (TASK.training_size, 0.5, 0, f"train_fraction {FRACTION}0"),
+    (WHOLE.training_size, 1, 1.1, f"train_fraction {FRACTION}1.1"),
+    (WHOLE.training_size, 1 / 15, 0.06, LEAVE.replace("and one validation ", "") + "0.06"),
+    (HELD.training_size, 1, 1.0000001, f"train_fraction {FRACTION}1.0000001"),
     (task, [0, 1], [0, 2], "labels must be whole numbers from 0 to 1, got 0 to 2"),
     (task, [], [-1, 0], "labels must be whole numbers from 0 to 1, got -1 to 0"),
     (TASK.given_split, [0], [], "train_examples must be a non-empty list of numbers of examples, got []"),
@@ -160,11 +163,12 @@ BOUNDS = [
     (lambda n: nets.ToyAddition(outputs_dim=n), 1, 0, "outputs_dim must be at least 1, got 0"),
     (lambda x: nets.ToyAddition(scale=x), 1e-9, 0, f"scale {POSITIVE}"),
     (lambda n: nets.TokenTransformer(depth=n), 1, 0, "depth must be at least 1, got 0"),
-    (lambda n: nets.TokenTransformer(heads=n), 256, 257, "heads must divide the dimension 256, got 257"),
+    (lambda n: nets.TokenTransformer(heads=n), 256, 257, "heads must divide dim = 256, got 257"),
     (lambda n: nets.TokenTransformer(width=n), 1, 0, "width must be at least 1, got 0"),
     (lambda x: nets.TokenTransformer(dropout=x), 0, -0.1,
-     "dropout must be a finite number of at least 0, got -0.1"),
-    (lambda x: nets.TokenTransformer(dropout=x), 0.99, 1, "dropout must be less than 1, got 1"),
+     "dropout must be a finite number of at least 0 and less than 1, got -0.1"),
+    (lambda x: nets.TokenTransformer(dropout=x), 0.99, 1, "dropout must be a finite number of at least "
+     "0 and less than 1, got 1"),
     (lambda x: nets.TokenTransformer(causal=x), False, 0, "causal must be True or False, got 0"),
     (lambda n: nets.ImageMLP(classes=n), 10, 2, "classes must be at least 3, got 2"),
 ]  # fmt: skip

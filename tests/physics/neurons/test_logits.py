@@ -165,7 +165,10 @@ def test_a_symmetric_layer_of_quadratic_neurons_adds():
     [
         (lambda: logit_spectrum(np.ones((5, 5, 4))), r"logits must have the shape \(..., p, p, p\)"),
         (lambda: logit_spectrum(np.full((5, 5, 5), np.nan)), "logits must be finite"),
-        (lambda: logit_spectrum(np.ones((5, 5, 5))).key_frequencies(2), "share must be at most 1, got 2"),
+        (
+            lambda: logit_spectrum(np.ones((5, 5, 5))).key_frequencies(2),
+            "share must be a finite number greater than 0 and at most 1, got 2",
+        ),
         (lambda: restricted_loss(noise(5), [3]), "frequencies must be at most 2, got 3"),
         (lambda: restricted_loss(noise(5), [0]), "frequencies must be at least 1, got 0"),
         (lambda: restricted_loss(noise(5), "1"), "frequencies must be a sequence of whole numbers or a mask"),

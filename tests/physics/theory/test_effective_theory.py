@@ -335,11 +335,11 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         (lambda: simulate(THEORY, initial=np.zeros((5, 1))), "must not be zero everywhere"),
         (
             lambda: S_3.loss(np.ones((6, 1))),
-            "group must commute for embeddings that add up, and S_3 does not",
+            "group must commute, because embeddings of a pair are added, got S_3",
         ),
-        (lambda: S_3.ground_state_dimension, "group must commute for embeddings that add up"),
-        (lambda: S_3.spectrum, "group must commute for embeddings that add up"),
-        (lambda: simulate(S_3), "group must commute for embeddings that add up"),
+        (lambda: S_3.ground_state_dimension, "group must commute, because embeddings of a pair are added"),
+        (lambda: S_3.spectrum, "group must commute, because embeddings of a pair are added"),
+        (lambda: simulate(S_3), "group must commute, because embeddings of a pair are added"),
         (
             lambda: physics.grokking_rates(S_3, np.ones((1, 36), bool)),
             "theory must be of an operation that commutes to have a grokking rate, got the group S_3",

@@ -548,7 +548,7 @@ LINE = np.arange(5.0)[:, None]
             lambda: physics.representation_quality(
                 Trajectory(np.ones((1, 1, 6, 8)), [0]), EffectiveTheory(group=MATRICES[0])
             ),
-            "each row of E must hold a square matrix, so its length must be a square number; got 8",
+            "E must have a square number of dimensions, because each row is a square matrix, got 8",
         ),
         (
             lambda: physics.ideal_quality(EffectiveTheory(2)),
@@ -577,7 +577,7 @@ LINE = np.arange(5.0)[:, None]
         ),
         (
             lambda: physics.critical_sizes(ADDITION, orders=[[0, 0]]),
-            "orders must hold rearrangements of 0 … 14",
+            "orders must hold each number from 0 to 14 once in every row",
         ),
     ],
 )
