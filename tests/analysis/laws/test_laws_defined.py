@@ -8,6 +8,7 @@ from analysis.laws.honest import honest_scores
 from analysis.laws.ode import FitWarning, ODEFit, fit_each, fit_trajectories
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
+from physics import InputError
 
 
 def growing(rate, kind="generator"):
@@ -136,3 +137,18 @@ def test_a_batch_is_split_where_it_is_asked_to_be():
     found = [analysis.fit_batch(runs, recipe, split=split).forward for split in (0.25, 0.5)]
     assert found == [honest_scores(recipe.fit, list(x), split=split).forward for split in (0.25, 0.5)]
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize(
+    ("share", "sentence"), [(-0.1, "l1_ratio must be .*got -0.1"), (1.5, "l1_ratio must be .*got 1.5")]
+)
+def test_a_share_of_the_lasso_is_refused_beyond_0_and_1(share, sentence):
+    states = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(InputError, match=sentence):
+        LinearODERegressor(penalty="elastic-net", alpha=0.1, l1_ratio=share).fit(states, states)
+
+
+def test_only_a_square_matrix_is_stable_or_not():
+    said = r"A and b must have the shapes \(K, K\) and \(K,\) with K at least 1, got \(2, 3\) and \(2,\)"
+    with pytest.raises(InputError, match=said):
+        analysis.stability(np.ones((2, 3)))

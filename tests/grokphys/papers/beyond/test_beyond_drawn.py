@@ -324,6 +324,10 @@ def test_one_law_for_all_networks_is_drawn_by_step(monkeypatch):
                 own = [mean(rows[shown][rows["start"] == start]) for start in (0, 20)]
                 same(bars(ax)[name], np.array([0, 20]) + 4 * (n - 1), own)
     assert len(bars(right)) == len(law.LAWS)
+    assert [ax.get_xlabel() for ax in (left, right)] == ["step of the prediction"] * 2
+    assert [ax.get_ylabel() for ax in (left, right)] == ["agreement on the survivors", "log₁₀ relative error"]
+    assert left.get_ylim() == (0, 1.03)
+    assert left.get_legend() is not None
 
 
 def test_halves_of_the_steps_are_drawn_by_law():

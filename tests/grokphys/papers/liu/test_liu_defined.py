@@ -9,11 +9,13 @@ import physics
 from analysis.circles.geometry import effective_dimension
 from analysis.phases.classification import PHASES
 from analysis.stats.intervals import difference, proportion
+from grokphys.papers.evidence import rank_correlation
 from grokphys.papers.liu import figure_07 as transformer
 from grokphys.papers.liu import figures_01_21_22 as components
 from grokphys.papers.liu import figures_03_04b_05b as toy
 from grokphys.papers.liu import figures_04c_04d as paths
 from grokphys.papers.liu import figures_06_13_to_15 as diagrams
+from grokphys.papers.liu import figures_08_20 as pictures
 from grokphys.papers.liu import figures_12_17_18 as small
 from grokphys.papers.liu import measures, planes
 from grokphys.papers.recipe import RECIPES, Run
@@ -263,6 +265,36 @@ def test_rules_of_fractions_on_a_few_networks():
     assert small._rises("predicted_accuracy", held_out=True)(tables, 0.95).estimate == pytest.approx(held)
     plain = stats.kendalltau(r, predicted).statistic
     assert small._rises("predicted_accuracy")(tables, 0.95).estimate == pytest.approx(plain)
+
+
+def test_grokking_is_closer_to_memorization_by_the_distance_of_cells():
+    column, row = np.array([0, 3, 0, 1, 1]), np.array([0, 4, 2, 1, 1])
+    tables = {"networks": {"column": column, "row": row, "phase": np.array([M, C, M, G, X])}}
+    away = [np.mean([np.hypot(c, r), np.hypot(c, r - 2)]) for c, r in ((3, 4), (1, 1))]
+    found = measures.closer_to_memorization(tables, 0.95)
+    assert found.estimate == pytest.approx(away[0] - away[1])
+    for without in (M, C, G):
+        rows = {
+            name: values[tables["networks"]["phase"] != without]
+            for name, values in tables["networks"].items()
+        }
+        assert np.isnan(measures._distance(*(rows[name] for name in ("column", "row", "phase"))))
+
+
+def test_decay_helps_if_more_networks_generalise_above_the_lowest_third():
+    rows = {"column": np.zeros(9, int), "row": np.arange(9), "diagram": np.full(9, "a")}
+    rows["phase"] = np.array([C, M, M, G, C, M, G, X, C])
+    found = transformer._decay_helps({"networks": rows}, 0.9)
+    assert found == difference(proportion(4, 6, 0.9), proportion(1, 3, 0.9))
+
+
+def test_networks_that_see_more_images_and_take_fewer_steps_are_ordered():
+    images, steps = np.array([50, 50, 100, 200, 400]), np.array([np.inf, 900.0, 950.0, 300.0, 200.0])
+    rows = {"images": images, "validation_steps": steps}
+    found = pictures._slower_with_less({"networks": rows}, 0.95)
+    assert found == rank_correlation(images, steps, 0.95)
+    # Of ten pairs one is tied in the images, one rises, and eight fall.
+    assert found.estimate == pytest.approx((1 - 8) / np.sqrt(9 * 10))
 
 
 def test_rules_of_transformers_on_a_few_networks():
