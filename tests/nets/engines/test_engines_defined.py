@@ -7,10 +7,12 @@ import pytest
 import torch
 
 import nets
+from nets.engines import activations
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import draw
 from nets.engines.torch import BatchedEngine
 from physics import InputError
+from physics.jit import address_of
 
 MODELS = {
     "logits": nets.ToyAddition(8, 1, (30, 20), kind="classification"),
@@ -41,6 +43,19 @@ def test_outputs_that_are_not_finite_answer_nothing(name, engine, lost):
         assert not np.isfinite(found[1])
         assert share[1] == 0.0
         assert (found[0], share[0]) == (loss[0], accuracy[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["relu", "silu", "tanh", "asinh", "quadratic", "abs"])
+def test_at_zero_an_activation_has_the_value_and_the_slope_of_pytorch(name, dtype):
+    states, slopes = np.array([0.0, -0.0, 1.5, -1.5], dtype), np.empty(4, dtype)
+    points = torch.tensor(states, requires_grad=True)
+    functions = {"silu": torch.nn.functional.silu, "quadratic": torch.square}
+    expected = functions.get(name, getattr(torch, name, None))(points)
+    expected.sum().backward()
+    activations.ACTIVATION[name](states, slopes, address_of(activations.exponential, states))
+    np.testing.assert_allclose(states, expected.detach().numpy(), rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(slopes, points.grad.numpy(), rtol=4 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(("free", "chunk"), [(2.0, 1), (3.9, 1), (4.0, 2), (100.0, 5)])

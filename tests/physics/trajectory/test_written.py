@@ -1,5 +1,6 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
+import json
 import threading
 import time
 from importlib import metadata
@@ -64,6 +65,19 @@ def test_who_asks_whether_a_name_is_taken_leaves_nothing_behind(tmp_path):
     assert not claimed(path)
     (tmp_path / "t.h5.lock").touch()  # of a process that was killed
     assert not claimed(path)
+
+
+def test_a_header_that_claims_too_much_is_not_read(tmp_path, monkeypatch):
+    header = Header(Layout(1, 3, 2, "float64"), {}, {})
+    log = LogWriter(tmp_path / "t.h5.partial")
+    log.begin(header, {})
+    log.close()
+    length = len(json.dumps(header.to_json()).encode())
+    monkeypatch.setattr("physics.trajectory.log.LARGEST_HEADER", length)
+    assert Log(tmp_path / "t.h5.partial").header == header
+    monkeypatch.setattr("physics.trajectory.log.LARGEST_HEADER", length - 1)
+    with pytest.raises(FileFormatError, match="a record of the kind b'GPhd' is out of place"):
+        Log(tmp_path / "t.h5.partial")
 
 
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
