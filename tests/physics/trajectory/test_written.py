@@ -1,6 +1,7 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
 import json
+import shutil
 import threading
 import time
 from importlib import metadata
@@ -16,6 +17,7 @@ from physics.trajectory.log import FRAMES, Log, LogWriter
 from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
 from physics.trajectory.stored import damage
+from physics.trajectory.target import Target
 from physics.trajectory.writer import FileRecorder
 
 
@@ -78,6 +80,16 @@ def test_a_header_that_claims_too_much_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("physics.trajectory.log.LARGEST_HEADER", length - 1)
     with pytest.raises(FileFormatError, match="a record of the kind b'GPhd' is out of place"):
         Log(tmp_path / "t.h5.partial")
+
+
+def test_a_disk_with_a_megabyte_left_is_not_full(tmp_path, monkeypatch):
+    left = [2**20]
+    monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, left[0]))
+    Target(tmp_path / "t.h5", overwrite=False).close()
+    left[0] -= 1
+    with pytest.raises(OutputError, match="cannot write .*t.h5: No space left on device"):
+        Target(tmp_path / "t.h5", overwrite=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
