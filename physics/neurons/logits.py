@@ -63,7 +63,7 @@ class LogitSpectrum:
         order = np.argsort(-power, axis=-1, kind="stable")
         ranked = np.take_along_axis(power, order, axis=-1)
         before = np.cumsum(ranked, axis=-1) - ranked
-        wanted = (before < share * (1 - 1e-12) * ranked.sum(axis=-1, keepdims=True)) & (ranked > 0)
+        wanted = before < share * (1 - 1e-12) * ranked.sum(axis=-1, keepdims=True)
         marked = np.zeros(power.shape, bool)
         np.put_along_axis(marked, order, wanted, axis=-1)
         return marked

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from analysis import diversification, neuron_spectrum
 from physics import InputError
+from physics.neurons.spectrum import NeuronSpectrum
 
 
 def layer(seed, tokens=11, hidden=6, *leading):
@@ -157,6 +158,17 @@ def test_kinds_of_neurons():
     phases = found.at_frequency(found.phase)
     for m in range(4):
         assert phases[m] == found.phase[m, found.magnitude[m].argmax()]
+
+
+def test_a_share_and_a_weakness_that_are_met_exactly():
+    theta = np.array([[2, 2j], [2, 0], [0, 1]])
+    for share, kinds in ((0.5, ["single"] * 3), (1.0, ["double", "single", "single"])):
+        assert NeuronSpectrum(5, theta, share=share).kind.tolist() == kinds
+    norm = np.sqrt(8)
+    for limit, dead in ((1 / norm, [False, False, True]), (0.999 / norm, [False] * 3), (0.0, [False] * 3)):
+        assert NeuronSpectrum(5, theta, dead_below=limit).dead.tolist() == dead
+    assert NeuronSpectrum(5, 0 * theta, dead_below=0.0).dead.all()
+    assert neuron_spectrum(np.eye(3), share=1.0).kind.tolist() == ["single"] * 3
 
 
 def test_misalignment_ends_at_pi():

@@ -591,6 +591,16 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         nets.train(nets.ConstantAttention(17, 2, 150), runs=10**9)
 
 
+def test_a_parameter_takes_two_arrays_in_float64_to_draw_and_three_to_train(monkeypatch):
+    """SMALL has 7 · 2 numbers in its embedding, and 2 · 32 + 32 + 32 · 7 + 7 in its layers."""
+    pages = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 5 * 8 * 341 * 3}
+    monkeypatch.setattr("os.sysconf", pages.get)
+    assert draw(SMALL, runs=3, seed=0).runs == 3
+    pages["SC_PHYS_PAGES"] -= 1
+    with pytest.raises(InputError, match="^3 networks of 341 parameters need 0.0 GiB"):
+        draw(SMALL, runs=3, seed=0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -195,8 +195,9 @@ def test_a_careful_step_moves_no_run_far():
     assert careful_step(positions, forces) == 0.1 * 4 / 2
     assert careful_step(positions[1:], forces[1:]) == 0.1 * 1 / 0.25
     assert careful_step(positions[2:], forces[2:]) == np.inf
-    forces[1, 0] = np.inf
-    assert careful_step(positions, forces) == 0.0
+    for lost in (np.inf, np.nan):
+        forces[1, 0] = lost
+        assert careful_step(positions, forces) == 0.0
 
 
 def test_runs_that_do_not_fit_into_memory_are_refused(monkeypatch):

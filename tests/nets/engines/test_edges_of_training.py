@@ -194,3 +194,8 @@ def test_what_was_not_kept_is_drawn_again_from_all_that_was_asked_for(options):
     np.testing.assert_array_equal(again.validation, wanted.validation)
     for name, value in wanted.parameters.items():
         np.testing.assert_array_equal(again.parameters[name], value)
+
+
+def test_no_inputs_have_no_outputs():
+    assert NETS.outputs(np.zeros((0, 2), int)).shape == (2, 0, 5)
+    assert NETS.classify(np.zeros((0, 2))).shape == (2, 0)

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 import nets
+from nets.engines import activations
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import draw
 from nets.engines.torch import BatchedEngine
 from physics import InputError
+from physics.jit import address_of
 
 MODELS = {
     "logits": nets.ToyAddition(8, 1, (30, 20), kind="classification"),
@@ -41,6 +43,41 @@ def test_outputs_that_are_not_finite_answer_nothing(name, engine, lost):
         assert not np.isfinite(found[1])
         assert share[1] == 0.0
         assert (found[0], share[0]) == (loss[0], accuracy[0])
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_gradient_descent_shrinks_by_rate_times_decay_and_follows_the_gradient(engine):
+    """Encoder and decoder, and every member, with rates of their own; there are no moments."""
+    model = MODELS["logits"]
+    ensemble = draw(model, runs=2, seed=1)
+    settings = optimiser(2, [0.1, 0.2], [0.5, 0.0], 0.3, [2.0, 0.25], (0.9, 0.999), 1e-8, "sgd")
+    machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
+    expected = machine.parameters()
+    for step in range(2):
+        for name, values in expected.items():
+            shape = (2, *[1] * (values.ndim - 1))
+            rate = np.reshape([0.3, 0.3] if name == "embedding" else [0.1, 0.2], shape)
+            decay = np.reshape([2.0, 0.25] if name == "embedding" else [0.5, 0.0], shape)
+            expected[name] = (1 - rate * decay) * values - rate * machine.gradient(name)
+        machine.advance(step, 1, None)
+        for name, found in machine.parameters().items():
+            np.testing.assert_allclose(found, expected[name], rtol=0, atol=1e-14)
+    moments = [value for name, value in machine.state().items() if not name.startswith("parameters")]
+    assert moments
+    assert not any(value.any() for value in moments)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["relu", "silu", "tanh", "asinh", "quadratic", "abs"])
+def test_at_zero_an_activation_has_the_value_and_the_slope_of_pytorch(name, dtype):
+    states, slopes = np.array([0.0, -0.0, 1.5, -1.5], dtype), np.empty(4, dtype)
+    points = torch.tensor(states, requires_grad=True)
+    functions = {"silu": torch.nn.functional.silu, "quadratic": torch.square}
+    expected = functions.get(name, getattr(torch, name, None))(points)
+    expected.sum().backward()
+    activations.ACTIVATION[name](states, slopes, address_of(activations.exponential, states))
+    np.testing.assert_allclose(states, expected.detach().numpy(), rtol=4 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(slopes, points.grad.numpy(), rtol=4 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(("free", "chunk"), [(2.0, 1), (3.9, 1), (4.0, 2), (100.0, 5)])

@@ -18,6 +18,7 @@ from analysis import (
     restricted_loss,
 )
 from physics import InputError
+from physics.neurons.logits import LogitSpectrum
 
 
 def noise(p, *leading, seed=0):
@@ -62,6 +63,19 @@ def test_logits_of_the_right_answer_are_explained_whole():
     flat = logit_spectrum(np.ones((5, 5, 5)))
     assert np.isnan(flat.explained).all()
     assert not flat.key_frequencies().any()
+
+
+def test_key_frequencies_are_as_few_as_hold_their_share():
+    """Two of 0.3 are 90 % of the first sum, exactly but for rounding, which asks for no third one."""
+    few = (0.6 / 0.9 - 0.6) / 3
+    power = np.array([[0.3, few, 0.3, few, few], [0.0, 0.0, 1.0, 0.0, 0.0], [0.0] * 5, [np.nan] * 5])
+    spectrum = LogitSpectrum(power, power, power, power)
+    assert spectrum.key_frequencies(0.9).sum(axis=1).tolist() == [2, 1, 0, 0]
+    assert spectrum.key_frequencies(0.9)[0].tolist() == [True, False, True, False, False]
+    assert spectrum.key_frequencies(1).sum(axis=1).tolist() == [5, 1, 0, 0]
+    assert spectrum.key_frequencies(0.4)[0].tolist() == [True, False, False, False, False], (
+        "the first of equals"
+    )
 
 
 def test_relabelling_permutes_the_coefficients():

@@ -79,3 +79,12 @@ def test_a_state_diverges_at_its_time_and_not_before():
             f"times must be before every state diverges, got {end:g}: the neuron diverges at t* = {end:.6g}"
         )
         taken_and_refused(lambda t: RACE.solve(theta, xi, [0, t]), inside, end, f"{sentence} in frequency 1")
+
+
+def test_at_time_zero_nothing_has_moved():
+    race = FourierLottery(7, neurons=2)
+    theta, xi = race.unpack(race.start(np.random.default_rng(1)))
+    for found, wanted in zip(race.solve(theta, xi, [0.0, 1.0, 0.0]), (theta, xi), strict=True):
+        np.testing.assert_array_equal(found[0], wanted)
+        np.testing.assert_array_equal(found[2], wanted)
+        assert (found[1] != wanted).all()

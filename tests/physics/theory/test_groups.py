@@ -85,6 +85,14 @@ def test_generated_by_permutations():
         ([[0, 1], [1, 2]], r"closure fails: 1·1 = 2 is not among 0 … 1"),
         ([[0, 0], [1, 1]], r"no element is an identity"),
         (
+            [[0, 1, 2], [2, 0, 1], [1, 2, 0]],
+            r"no element is an identity: the closest is 0, where 0·1 = 1 and 1·0 = 2$",
+        ),
+        (
+            [[1, 1, 2], [0, 1, 0], [1, 2, 0]],  # two agree in the row of 0, and in row and column of 1
+            r"no element is an identity: the closest is 1, where 1·0 = 0 and 0·1 = 1$",
+        ),
+        (
             [[0, 1, 2], [1, 0, 0], [2, 0, 0]],
             r"associativity fails for \(1, 1, 2\): \(1·1\)·2 = 2 and 1·\(1·2\) = 1",
         ),

@@ -1,5 +1,8 @@
 """What is written where: whose name a file bears, what it replaces, and in which order its points stand."""
 
+import json
+import shutil
+import subprocess
 import threading
 import time
 from importlib import metadata
@@ -9,12 +12,14 @@ import numpy as np
 import pytest
 
 from physics import FileFormatError, InputError, OutputError, Trajectory
+from physics.trajectory import provenance
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claim, claimed
 from physics.trajectory.log import FRAMES, Log, LogWriter
 from physics.trajectory.provenance import code_version, made_with
 from physics.trajectory.recording import MemoryRecorder
 from physics.trajectory.stored import damage
+from physics.trajectory.target import Target
 from physics.trajectory.writer import FileRecorder
 
 
@@ -64,6 +69,29 @@ def test_who_asks_whether_a_name_is_taken_leaves_nothing_behind(tmp_path):
     assert not claimed(path)
     (tmp_path / "t.h5.lock").touch()  # of a process that was killed
     assert not claimed(path)
+
+
+def test_a_header_that_claims_too_much_is_not_read(tmp_path, monkeypatch):
+    header = Header(Layout(1, 3, 2, "float64"), {}, {})
+    log = LogWriter(tmp_path / "t.h5.partial")
+    log.begin(header, {})
+    log.close()
+    length = len(json.dumps(header.to_json()).encode())
+    monkeypatch.setattr("physics.trajectory.log.LARGEST_HEADER", length)
+    assert Log(tmp_path / "t.h5.partial").header == header
+    monkeypatch.setattr("physics.trajectory.log.LARGEST_HEADER", length - 1)
+    with pytest.raises(FileFormatError, match="a record of the kind b'GPhd' is out of place"):
+        Log(tmp_path / "t.h5.partial")
+
+
+def test_a_disk_with_a_megabyte_left_is_not_full(tmp_path, monkeypatch):
+    left = [2**20]
+    monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, left[0]))
+    Target(tmp_path / "t.h5", overwrite=False).close()
+    left[0] -= 1
+    with pytest.raises(OutputError, match="cannot write .*t.h5: No space left on device"):
+        Target(tmp_path / "t.h5", overwrite=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_save_that_fails_says_so_and_leaves_the_old_file(tmp_path, monkeypatch):
@@ -213,6 +241,18 @@ def test_a_frame_that_is_handed_back_is_a_copy():
     assert (recorder.result().initial == 1.0).all()
 
 
+@pytest.mark.parametrize(("frames", "kept"), [(1, "1 frame is"), (2, "2 frames are")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interruption_is_told_what_is_kept_and_an_error_is_as_it_was(tmp_path, error, frames, kept):
+    path = tmp_path / "t.h5"
+    with pytest.raises(error) as said, FileRecorder(path, Layout(1, 3, 1, "float64"), {}) as recorder:
+        for step in range(frames):
+            recorder.append(step, 0.0, np.zeros((1, 3, 1)))
+        raise error
+    notes = [f"{kept} kept in {path}.partial"] if error is KeyboardInterrupt else []
+    assert getattr(said.value, "__notes__", []) == notes
+
+
 @pytest.mark.parametrize(("dtype", "size"), [(np.float32, 4), (np.float64, 8)])
 @pytest.mark.parametrize(("frames", "held"), [(0.5, 1), (1, 1), (2, 2), (2.9, 2), (3, 3), (50, 7)])
 def test_a_block_is_as_many_frames_as_fit_and_one_at_least(dtype, size, frames, held):
@@ -283,6 +323,31 @@ def test_a_file_says_by_which_version_it_was_written_and_in_which_schema(tmp_pat
     with pytest.raises(FileFormatError, match=r"\(schema 'grokphys-trajectory', found 'another'\)"):
         Trajectory.open(path)
     assert code_version().startswith(metadata.version("grokphys"))
+
+
+def test_a_version_names_the_commit_of_a_checkout(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "module.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    version, read = metadata.version("grokphys"), code_version.__wrapped__
+    assert read() == version, "outside a repository"
+
+    def git(*arguments):
+        name = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        return subprocess.run(
+            ["git", *name, *arguments], cwd=tmp_path, check=True, capture_output=True
+        ).stdout
+
+    git("init")
+    (tmp_path / "module.py").write_text("1")
+    git("add", "module.py")
+    git("commit", "-m", "first")
+    git("tag", "-a", "-m", "a tag", "v9")
+    commit = git("rev-parse", "--short", "HEAD").decode().strip()
+    assert read() == f"{version}+g{commit}", "whatever its tags are called"
+    (tmp_path / "module.py").write_text("2")
+    assert read() == f"{version}+g{commit}-dirty"
+    monkeypatch.setenv("PATH", "")
+    assert read() == version, "without git"
 
 
 @pytest.mark.parametrize(
