@@ -1,4 +1,4 @@
-"""Figures 2 and 3: circles over time, in Fourier planes and along principal components."""
+"""Figures 2 and 3: signals over time, and circles in Fourier planes and along principal components."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Whole:
     size : Size
         Modulus, dimension and number of steps.
     snapshots : sequence of int
-        Steps at which one network is drawn; the last one is replaced by the end of the training.
+        Steps at which Figure 2 draws one network; the last step of training replaces the last of them.
     networks : int
         Number of networks.
     seed : int
@@ -50,20 +50,10 @@ SNAPSHOTS = (0, 100, 300, 500, 1000, 30_000)
 
 
 def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
-    """Train networks to the end.
+    """Train networks to the end, and record them at the steps `record`.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe.
-    record : sequence of int
-        Steps to record.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Steps (frames,), signals (networks, frames, K), final embeddings (networks, p, d), and all embeddings
-        of the first network (frames, p, d).
+    The arrays are the steps (frames,), the signals of the K frequencies (networks, frames, K), the final
+    embeddings (networks, p, d), and all embeddings of the first network (frames, p, d).
     """
     setting: Whole = run.setting
 
@@ -91,7 +81,10 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 
 
 def _apart(tables: Tables, level: float) -> Interval:
-    """Return log₁₀ of the weakest survivor's final signal over the strongest dead circle's."""
+    """Return log₁₀ of the weakest survivor's final signal over the strongest dead circle's.
+
+    It is the mean over the networks in which some circles survive and others die.
+    """
     rows = tables["circles"]
     gaps = []
     for network in np.unique(rows["network"]):
@@ -154,19 +147,9 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
 def signals(run: Run) -> Result:
     """Reproduce Figure 2 of Ding et al.: all signals, and a dead and a surviving frequency in their planes.
 
-    Embedding MLPs are trained on addition modulo 59 to the end. The table has a row for each frequency of
-    each network, with its first and last signal. The rules ask how far survivors and dead circles are apart,
-    how circular survivors are, and how often the strongest at the start dies.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "circles", and the figure "ding-2".
+    Embedding MLPs are trained to the end on addition modulo p. The table "circles" has a row for each
+    frequency of each network, with its first and last signal. The rules ask how far survivors and dead
+    circles are apart, how circular survivors are, and how often the frequency that starts strongest dies.
     """
     setting: Whole = run.setting
     snapshots = [*setting.snapshots[:-1], setting.size.steps]
@@ -213,18 +196,9 @@ def signals(run: Run) -> Result:
 
 
 def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
-    """Draw tokens in a plane, colored by their places on the circle of a frequency.
+    """Draw the points (p, 2) of the tokens, each colored by its place k n mod p on the circle of frequency k.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    points : ndarray of float64, shape (p, 2)
-        Coordinates of the tokens.
-    k : int
-        Frequency: token n is at the place k n mod p of the circle.
-    extent : float
-        Largest coordinate that is shown.
+    Here n is the number of the token. `extent` is the largest coordinate that is shown.
     """
     p = len(points)
     ax.scatter(points[:, 0], points[:, 1], s=11, linewidths=0, c=cyclic_colors(p)[k * np.arange(p) % p])
@@ -238,7 +212,10 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
 
 
 def _found(tables: Tables, level: float) -> Interval:
-    """Return the share of pairs of components that show the frequency of a survivor."""
+    """Return the share of pairs of principal components whose strongest frequency is that of a survivor.
+
+    As many pairs of a network count as circles survive in it.
+    """
     rows = tables["planes"]
     own = [where(rows, network=network) for network in np.unique(rows["network"])]
     hits = [np.isin(one["component"], one["frequency"]) for one in own]
@@ -298,19 +275,9 @@ def _better(tables: Tables, level: float) -> Interval:
 def components(run: Run) -> Result:
     """Reproduce Figure 3 of Ding et al.: a final embedding along principal components and in Fourier planes.
 
-    Embedding MLPs are trained on addition modulo 59 to the end. The table has a row for each survivor of each
-    network. The rules ask how often a pair of components shows the frequency of a survivor, and how much
-    variance the two kinds of planes hold.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "planes", and the figure "ding-3".
+    Embedding MLPs are trained to the end on addition modulo p. The table "planes" has a row for each survivor
+    of each network. The rules ask how often a pair of components shows the frequency of a survivor, how much
+    variance these pairs hold, and whether single frequencies stand out more in Fourier planes.
     """
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
@@ -340,24 +307,14 @@ def components(run: Run) -> Result:
 
 
 PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_components")
-"""Columns of the table of planes, which has no row if no circle survives."""
+"""Columns of the table "planes", which has no row if no circle survives."""
 
 
 def _planes(network: int, E: Array) -> list[dict[str, Any]]:
     """Compare the Fourier planes of the survivors of a network with pairs of its principal components.
 
-    Parameters
-    ----------
-    network : int
-        Number of the network.
-    E : ndarray of float64, shape (p, d)
-        Its final embedding.
-
-    Returns
-    -------
-    list of dict
-        A row for each survivor, the strongest first: its frequency, the frequency that the pair of components
-        of the same rank shows, and the fractions of variance.
+    `E` (p, d) is the final embedding. There is a row for each survivor, the strongest first, with the pair of
+    components of the same rank, the frequency that is strongest in this pair, and fractions of the variance.
     """
     signal, found = fourier_signals(E), principal_components(E)
     order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
@@ -379,6 +336,6 @@ def _planes(network: int, E: Array) -> list[dict[str, Any]]:
 
 
 def _part(points: Array, k: int) -> float:
-    """Return the fraction of the variance of points (p, 2) that belongs to frequency k."""
+    """Return the fraction of the variance of points (p, 2), for an odd p, that belongs to frequency k."""
     power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(power[k] / power[1:].sum())

@@ -1,4 +1,4 @@
-"""Figure 4: layers learn from fixed random embeddings once d exceeds p (Section 3.1)."""
+"""Figure 4: layers learn from fixed random embeddings once the dimension d exceeds the modulus p."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from nets.training import train
 
 SECTION = "Section 3.1"
 WINDOW = 16
-"""Largest distance from d = p at which a sharp fall of the loss counts."""
+"""Largest distance from d = p of the dimensions that the rule "transition" compares."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Frozen:
     dims : sequence of int
         Embedding dimensions d.
     snapshots : sequence of int
-        Steps at which losses are measured.
+        Steps at which losses are measured; the last one ends the training.
     networks : int
         Number of networks of each dimension.
     seed : int
-        Seed, to which the place of the dimension is added.
+        Seed, to which the place of the dimension in `dims` is added.
     """
 
     tokens: int
@@ -48,21 +48,9 @@ class Frozen:
 
 
 def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
-    """Return the mean of log₁₀ of the final test loss of some networks, with its confidence interval.
+    """Return the mean over networks of log₁₀ of the final test loss, with Student's interval.
 
-    Parameters
-    ----------
-    tables : mapping
-        Tables of the result.
-    level : float
-        Confidence level.
-    chosen : callable
-        Function of the columns d and p that returns which networks count.
-
-    Returns
-    -------
-    Interval
-        The mean with Student's interval.
+    `chosen` is a function of the columns d and p that returns which rows count.
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
@@ -113,18 +101,9 @@ def _descent(tables: Tables, level: float) -> Interval:
 def frozen(run: Run) -> Result:
     """Reproduce Figure 4 of Ding et al.: the test loss over the dimension d if only the layers are trained.
 
-    Layers are trained on embeddings that are drawn at random and kept, for many dimensions d. The table has a
-    row for each network and snapshot. The rules compare the final test losses below and above d = p.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "ding-4".
+    Layers are trained on embeddings that are drawn at random and kept. The table "networks" has a row for
+    each network and snapshot. The rules compare final test losses below and above d = p, and for small and
+    medium d.
     """
     setting: Frozen = run.setting
     snapshots, count = list(setting.snapshots), setting.networks

@@ -1,4 +1,4 @@
-"""Figures 5 and 14: how many circles survive, by modulus and dimension (Section 3.1, Appendix F)."""
+"""Figures 5 and 14: how many circles survive, by modulus p and embedding dimension d."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Counts:
     Attributes
     ----------
     size : Size
-        Modulus and dimension of the networks that have the default, and the number of steps.
+        Default modulus, default dimension, and number of steps.
     moduli : sequence of int
         Moduli p of networks with the default dimension.
     dims : sequence of int
@@ -36,7 +36,7 @@ class Counts:
     networks : int
         Number of networks of each size.
     audited : int
-        Number of these that are trained to the end, to measure the error of the stopping rule.
+        Number of networks of each size that are trained to the end, to count errors of the stopping rule.
     seed : int
         Seed, to which 1000 p + d is added.
     """
@@ -54,17 +54,10 @@ def _primes(first: int, last: int) -> tuple[int, ...]:
 
 
 def count_circles(run: Run) -> dict[str, NDArray[Any]]:
-    """Train the networks of all sizes of a setting, and count the circles that survive.
+    """Train the networks of a `Counts` setting, and return a table with a row for each of them.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe; its setting is a `Counts`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Table with a row for each network: p, d, whether p is prime, and the columns of `Circles.columns`.
+    Its columns are p, d, the number of the network among those of its size, whether p is prime, and those of
+    `Circles.columns`.
     """
     setting: Counts = run.setting
     size = setting.size
@@ -89,9 +82,9 @@ def _means(x: Any, circles: Any) -> tuple[Array, Array]:
 
 
 def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
-    """Return the networks that share the most frequent value of a column, p or d.
+    """Return the networks that have the most frequent value of a column, "p" or "d".
 
-    Among these the other quantity varies, so that its effect can be seen alone.
+    Only the other quantity varies among these networks.
     """
     rows = tables["networks"]
     values, count = np.unique(rows[name], return_counts=True)
@@ -99,7 +92,10 @@ def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _rises(x: str) -> Measure:
-    """Return a `Measure` of the correlation between x ("p" or "d") and the mean number of circles at x."""
+    """Return a `Measure` of the correlation between x and the mean number of circles at each x.
+
+    x is "p" or "d"; networks count if they have the most frequent value of the other quantity.
+    """
     other = {"p": "d", "d": "p"}[x]
 
     def fisher(values: Any, circles: Any) -> float:
@@ -115,7 +111,7 @@ def _rises(x: str) -> Measure:
 
 
 def _at_default(tables: Tables) -> NDArray[Any]:
-    """Return the number of circles of each network that has the default modulus and dimension."""
+    """Return the number of circles of each network that has the most frequent p and the most frequent d."""
     return where(_usual(tables, "d"), p=_usual(tables, "p")["p"][0])["circles"]
 
 
@@ -179,18 +175,8 @@ def by_size(run: Run) -> Result:
     """Reproduce Figure 5 of Ding et al.: how many circles survive over p at fixed d, and over d at fixed p.
 
     Each network is trained until its survivors are decided. The table "networks" has a row for each of them.
-    The rules ask whether the mean number of circles rises with p and with d, and how many circles there are
-    at p = 59 and d = 128.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "ding-5".
+    The rules ask whether the mean number of circles rises with p and with d, and how many circles survive at
+    the default p and d.
     """
     tables = {"networks": count_circles(run)}
     size = run.setting.size
@@ -206,20 +192,9 @@ def by_size(run: Run) -> Result:
 
 
 def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
-    """Draw the mean number of circles over p or d, with intervals.
+    """Draw the mean number of circles over the column x ("p" or "d") of a table, with 95 % intervals.
 
-    Points are hollow where at least half of the networks were undecided.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    rows : mapping of str to ndarray
-        Table of networks.
-    x : {"p", "d"}
-        Column on the horizontal axis.
-    **look
-        Options of `show_intervals`.
+    A point is hollow if at most half of its networks are decided. `look` holds options of `show_intervals`.
     """
     places = np.unique(rows[x])
     values = [mean(rows["circles"][rows[x] == place], CONFIDENCE) for place in places]
@@ -233,7 +208,7 @@ def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -
 
 
 def _more_variation(tables: Tables, level: float) -> Interval:
-    """Return the scatter of the counts about a line for all moduli, over that for prime moduli."""
+    """Return how much the mean number of circles scatters about a line in p: all p over prime p alone."""
 
     def scatter(x: Any, circles: Any) -> Any:
         p, number = _means(x, circles)
@@ -280,19 +255,9 @@ def _more_variation(tables: Tables, level: float) -> Interval:
 def all_moduli(run: Run) -> Result:
     """Reproduce Figure 14 of Ding et al.: how many circles survive over the modulus p, prime or composite.
 
-    Each network is trained until its survivors are decided. The table has a row for each of them. The rules
-    ask whether the mean number of circles rises with p, and whether it scatters more if composite p are
-    included.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "ding-14".
+    Each network is trained until its survivors are decided. The table "networks" has a row for each of them.
+    The rules ask whether the mean number of circles rises with p, and whether it scatters more if composite p
+    are included.
     """
     rows = count_circles(run)
     with style(6.4):

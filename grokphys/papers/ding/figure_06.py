@@ -1,4 +1,4 @@
-"""Figure 6: the stronger the initial signal of a frequency, the more often it survives (Section 3.2.1)."""
+"""Figure 6: the stronger the initial signal of a frequency, the more often its circle survives."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +23,10 @@ SECTION = "Section 3.2.1"
 
 
 def _rates(tables: Tables) -> tuple[Any, Any, Any]:
-    """Return initial signals and survival rates, with a row for each frequency of each embedding.
+    """Return three columns with a row for each frequency of each embedding.
 
-    Returns
-    -------
-    tuple of ndarray, shape (n,)
-        Initial signal, fraction of the trials in which the frequency survives, and number of the embedding.
+    They are the initial signal, the fraction of the networks on this embedding in which the frequency
+    survives, and the number of the embedding.
     """
     table = tables["circles"]
     own = table["embedding"].astype(int) * 1000 + table["frequency"].astype(int)
@@ -92,18 +90,9 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
 def initial_signals(run: Run) -> Result:
     """Reproduce Figure 6 (left) of Ding et al.: how often each frequency survives, over its initial signal.
 
-    Many networks with new layers and training sets start from each of some embeddings. The table has a row
-    for each frequency of each network. The rules judge the correlation of survival rate and initial signal.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "circles".
+    Several networks with different layers and training sets start from each embedding. The table "circles"
+    has a row for each frequency of each network. The rules judge the correlation of survival rate and initial
+    signal.
     """
     circles = train_trials(run)
     return Result({"circles": circles})
@@ -114,16 +103,16 @@ def initial_signals(run: Run) -> Result:
 
 @dataclass(frozen=True)
 class Scaled:
-    """Setting of Figure 6 (middle): networks start with embeddings of which one frequency is scaled.
+    """Setting of Figure 6 (middle): networks start from embeddings of which one frequency is scaled.
 
     Attributes
     ----------
     size : Size
         Modulus, dimension and number of steps.
     embeddings : int
-        Number of embeddings.
+        Number of embeddings before scaling.
     factors : sequence of float
-        Factors of the frequency.
+        Factors by which the signal of the frequency is multiplied.
     trials : int
         Number of networks for each embedding and factor.
     """
@@ -190,19 +179,9 @@ def _more(tables: Tables, level: float) -> Interval:
 def scaled(run: Run) -> Result:
     """Reproduce Figure 6 (middle) of Ding et al.: survival of a frequency whose signal is multiplied.
 
-    One frequency of an embedding is multiplied by a factor, and many networks with new layers and training
-    sets start from the result. The table has a row for each network. The rules judge how often the frequency
-    survives at the largest and at the smallest factor.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "runs", and the figure "ding-6b".
+    One frequency of an embedding is multiplied by a factor, and networks with different layers and training
+    sets start from the result. The table "runs" has a row for each network. The rules judge how often the
+    frequency survives if it is multiplied by 1.15 and by 0.85.
     """
     setting: Scaled = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
@@ -249,7 +228,7 @@ def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Setting of Figure 6 (right): networks start with two frequencies, of the signals s and r s.
+    """Setting of Figure 6 (right): networks start from two frequencies, with the signals s and r s.
 
     Attributes
     ----------
@@ -258,9 +237,9 @@ class Pairs:
     ratios : sequence of float
         Ratios r of the weaker to the stronger signal.
     pairs : int
-        Number of networks for each ratio; each has its own pair of frequencies.
+        Number of networks for each ratio, each with two random frequencies.
     others : float, default 1e-6
-        Signal of all other frequencies.
+        Signal of all other frequencies, and the least signal of the weaker one.
     """
 
     size: Size
@@ -322,18 +301,8 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
 def pairs(run: Run) -> Result:
     """Reproduce Figure 6 (right) of Ding et al.: survival of the stronger and the weaker of two frequencies.
 
-    Networks start with two random frequencies, and all others at a tiny signal. The table has a row for each
-    network. The rules judge how often the stronger, the weaker and any other frequency survives.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "runs", and the figure "ding-6c".
+    Networks start from two random frequencies, with all others at a tiny signal. The table "runs" has a row
+    for each network. The rules judge how often the stronger one, the weaker one and any other survives.
     """
     setting: Pairs = run.setting
     names = [f"ratio-{n}" for n in range(len(setting.ratios))]

@@ -1,4 +1,4 @@
-"""Figure 7: frequencies that shrink less at first survive more often, like strong ones (Section 3.2.2)."""
+"""Figure 7: frequencies whose signals shrink less in the first steps survive more often."""
 
 from typing import Any
 
@@ -47,7 +47,8 @@ def _accuracy(tables: Tables, level: float) -> Interval:
 def _area_left_out(tables: Tables, level: float) -> Interval:
     """Return the mean area under the ROC curve on embeddings to which the classifier was not fitted.
 
-    Each embedding is left out in turn; the interval is over embeddings.
+    Each embedding is left out in turn, and the interval is over embeddings. An embedding does not count if
+    all of its circles have the same fate, or all circles of the others.
     """
     X, y, groups = _plane(tables)
     areas = []
@@ -71,7 +72,7 @@ def _decrease(tables: Tables, level: float) -> Interval:
 
 
 def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
-    """Draw densities and survival rates over the first changes of the signal, and both predictors."""
+    """Draw survival over the changes of the signal in the steps 1 to 4, and a classifier of survivors."""
     circles = tables["circles"]
     survived = circles["survived"]
     with style(11.4):
@@ -155,29 +156,19 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
 def initial_gradients(run: Run) -> Result:
     """Reproduce Figure 7 of Ding et al.: survival over the change of the signal in each of the steps 1 to 4.
 
-    The networks are those of Figure 6 (left). The table has a row for each frequency of each network. The
-    rules judge how survival depends on the change of the signal in step 4, and how well a linear classifier
-    predicts it from signal and change.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "circles".
+    The networks are those of Figure 6 (left). The table "circles" has a row for each frequency of each
+    network. The rules judge how survival depends on the change of the signal in step 4, and how well a linear
+    classifier predicts it from the initial signal and this change.
     """
     circles = train_trials(run)
     return Result({"circles": circles})
 
 
 def _show_plane(ax: Axes, circles: Any) -> None:
-    """Draw all circles by initial signal and change in step 4, and the boundary of a linear classifier.
+    """Draw circles by initial signal and change in step 4, and the boundary of a linear classifier.
 
-    `circles` has the columns signal, change_4 and survived. Survivors and dead circles have equal total
-    weight in the classifier. There is no boundary if all circles survive or none does.
+    Survivors and dead circles have equal total weight in the classifier. There is no boundary if all circles
+    survive or none does.
     """
     X, y, _ = _plane({"circles": circles})
     for alive, color in ((False, DEAD), (True, SURVIVES)):

@@ -1,4 +1,4 @@
-"""Figure 8: how many circles a network needs in order to add (Section 4.1)."""
+"""Figure 8: how many circles a network needs in order to add."""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -22,17 +22,16 @@ from nets.training import train
 
 SECTION = "Section 4.1"
 PIECE = 5
-"""Number of networks that are trained together, which is small because the layers of all frames are in
-memory."""
+"""Largest number of networks that are trained together, because the layers of all frames are in memory."""
 FEW = 0.2
-"""Accuracy below which a network cannot add."""
+"""Accuracy below which a network counts as unable to add."""
 HIGH, NEAR_ZERO = 1.0, 0.1
-"""Limits of a high and of a low test loss; guessing gives ln 59 = 4.1."""
+"""Test losses, in nats, above which a loss is high, and below which it is near zero; guessing gives ln p."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Setting of Figure 8: networks of which only some circles are kept when they are tested.
+    """Setting of Figure 8: networks that are tested with only some of their circles.
 
     Attributes
     ----------
@@ -53,19 +52,10 @@ class Kept:
 
 
 def _strongest(count: int, holds: Any) -> Measure:
-    """Return a `Measure` of the share of networks that meet a condition with only their strongest circles.
+    """Return a `Measure` of the share of networks that meet a condition with their `count` strongest circles.
 
-    Parameters
-    ----------
-    count : int
-        Number of circles that are kept.
-    holds : callable
-        Function of test losses and accuracies that returns which networks meet the condition.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the share with its interval.
+    `holds` is a function of test losses and accuracies that returns which networks meet the condition. A
+    network with fewer survivors does not count.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -116,19 +106,10 @@ def _strongest(count: int, holds: Any) -> Measure:
 def collaboration(run: Run) -> Result:
     """Reproduce Figure 8 of Ding et al.: the test loss if only one, two or three of the survivors are kept.
 
-    Embedding MLPs are trained on addition modulo 59 to the end, and tested with embeddings that keep only
-    some of their circles. The rules judge test loss and accuracy with one, two and three of the strongest
+    Embedding MLPs are trained to the end on addition modulo p, and tested with embeddings that keep only some
+    of their circles. The table "sets" has all sets of up to three survivors at the end, and "curves" the
+    strongest sets over time. The rules judge test loss and accuracy with the strongest one, two and three
     circles.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "sets" and "curves", and the figure "ding-8".
     """
     setting: Kept = run.setting
     firsts = range(0, setting.networks, PIECE)
@@ -148,7 +129,7 @@ def collaboration(run: Run) -> Result:
         signals = fourier_signals(trained.final)
         rows = []
         for k, own in enumerate(signals):
-            # The survivors, the strongest first, so that the first set of each size is that of the strongest.
+            # The strongest first: the first set of each size then holds the strongest circles.
             alive = [int(f) + 1 for f in np.argsort(-own) if survives(own)[f]]
             for frame, step in enumerate(trained.steps):
                 rows += [
@@ -165,22 +146,11 @@ def collaboration(run: Run) -> Result:
 
 
 def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
-    """Test a network with only some of its surviving circles.
+    """Test a network at one frame with only some of its surviving circles.
 
-    Parameters
-    ----------
-    revived : Networks
-        The network at one frame.
-    alive : list of int
-        Frequencies that survive, the strongest first.
-    all_sets : bool
-        Whether to test all sets of up to three circles, or only those of the strongest.
-
-    Returns
-    -------
-    list of tuple
-        For each set: the number of circles (0 for all frequencies), the rank of the set, the validation loss
-        and the validation accuracy.
+    `alive` lists the surviving frequencies, the strongest first. All sets of up to three of them are tested,
+    or else only the strongest one, two and three. A row is the size of the set (0 for all frequencies), its
+    rank, the validation loss and the validation accuracy.
     """
     E = revived.parameters["embedding"]
     found = [(0, 0, float(revived.loss("validation")[0]), float(revived.accuracy("validation")[0]))]

@@ -1,4 +1,4 @@
-"""Figures 9, 15 and 16: laws fitted to the signals of a network (Section 4.2, Appendix G)."""
+"""Figures 9, 15 and 16: laws fitted to the signals of single networks."""
 
 from typing import Any
 
@@ -42,26 +42,16 @@ LOOK: dict[str, Any] = {
     LASSO: {"color": FIRST, "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
 }
 WILD = 1e3
-"""Relative error that is assigned to a trajectory that overflows."""
+"""Relative error that replaces a larger one, and that of a trajectory that overflows."""
 PIECE = 5
-"""Number of networks that are trained together, which is small because their embeddings of all steps are in
-memory."""
+"""Largest number of networks that are trained together, because embeddings of all steps are in memory."""
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
-    """Train the networks of a setting, and fit each law to each of them alone.
+    """Train the networks of a `Fits` setting, and fit each law to each network alone.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe; its setting is a `Fits`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Table with a row for each network and law.
-    ndarray of float64, shape (networks, steps + 1, K)
-        Signals of all networks.
+    The result is a table with a row for each network and law, and the signals (networks, steps + 1, K) of all
+    networks.
     """
     setting: Fits = run.setting
     pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
@@ -92,7 +82,7 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
-    """Return how well a law describes signals x (frames, K), as a row of the table of fits."""
+    """Return how well a law describes the signals x (frames, K), as a row of the table of fits."""
     law = law_of(name, x)
     path = path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -134,13 +124,16 @@ def _unstable(tables: Tables, level: float) -> Interval:
 
 
 def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return the errors of a law by which nothing moves, in random order, as a model of chance."""
+    """Return tables in which each error is that of signals that never change, as a model of chance.
+
+    The errors of different networks are permuted.
+    """
     rows = tables["fits"]
     return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}
 
 
 CLOSE = 0.1
-"""Largest relative error of a trajectory that counts as well described."""
+"""Largest relative error of a trajectory that a law describes well."""
 SHARE = (
     f"relative error of at most {CLOSE:g}; an earlier rule asked for the mean, which one network "
     "that blows up decided, so this one has fresh seeds"
@@ -227,9 +220,10 @@ SPARSE = Statement(
     ),
 )
 def equations(run: Run) -> Result:
-    """Reproduce Figure 9 (b) to (d) of Ding et al.: two signals, the laws fitted to all, and a Lasso matrix.
+    """Reproduce Figure 9 (b) to (d) of Ding et al.: two signals, the fitted laws, and a matrix by Lasso.
 
-    The rules judge R², rollouts and sparsity of four laws, each fitted to one network.
+    The table "fits" has a row for each network and law. The rules judge R² of the changes, the errors of
+    predicted trajectories, and how many coefficients of Lasso are zero or positive.
     """
     fits, signals = fit_networks(run)
     x = signals[0]
@@ -294,9 +288,10 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     ),
 )
 def fits_by_size(run: Run) -> Result:
-    """Reproduce Figure 9 (a) of Ding et al.: R² of the linear law, on the data of its fit, over d.
+    """Reproduce Figure 9 (a) of Ding et al.: R² of the linear law over the embedding dimension d, in sample.
 
-    The rules judge R² of least squares, and the error of rollouts by Lasso.
+    The table "fits" has a row for each network and law. The rules judge R² of least squares, and the error of
+    trajectories that Lasso predicts.
     """
     setting: Fits = run.setting
     fits, _ = fit_networks(run)
@@ -335,9 +330,10 @@ Bold numbers: survivors."""
     rules=(SPARSE,),
 )
 def three_fits(run: Run) -> Result:
-    """Reproduce Figure 15 of Ding et al.: the matrices of the Lasso fit for three networks.
+    """Reproduce Figure 15 of Ding et al.: the matrices of the linear law by Lasso for three networks.
 
-    The rule judges how many of the coefficients of all networks are zero.
+    The table "fits" has a row for each network and law. The rule judges how few coefficients are not zero, as
+    a mean over all networks.
     """
     fits, signals = fit_networks(run)
     with style(8.4):
@@ -372,9 +368,9 @@ def three_fits(run: Run) -> Result:
     ),
 )
 def all_trajectories(run: Run) -> Result:
-    """Reproduce Figure 16 of Ding et al.: all signals of one network, and those of the fitted laws.
+    """Reproduce Figure 16 of Ding et al.: all signals of one network, and those of the linear laws.
 
-    The rule asks how many signals the law of Lasso follows.
+    The table "fits" has a row for each network and law. The rule asks how many signals Lasso follows.
     """
     fits, signals = fit_networks(run)
     x = signals[0]

@@ -1,4 +1,4 @@
-"""Figure 10: how many circles survive, by the weight decay (Appendix A)."""
+"""Figure 10: how many circles survive, by the weight decay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from nets.training import train
 
 SECTION = "Appendix A"
 THRESHOLD = 10.0
-"""Signal above which a circle counts, as in the paper's study of gradients. By the paper's other limit, twice
-the mean signal, never all circles would count."""
+"""Signal above which a circle survives here, as in the paper's study of gradients. All circles can exceed
+this limit, whereas they cannot all exceed the paper's other limit, twice the mean signal."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Decays:
     decays : sequence of float
         Weight decays.
     networks : int
-        Number of networks of each.
+        Number of networks of each weight decay.
     seed : int
-        Seed, to which the place of the decay is added.
+        Seed, to which the place of the weight decay in `decays` is added.
     """
 
     size: Size
@@ -59,9 +59,10 @@ def _drops(tables: Tables, level: float) -> Interval:
 
 
 def _largest_drop(tables: Tables, level: float) -> Interval:
-    """Return the largest drop of the mean number of circles between neighboring decays, with its interval.
+    """Return the largest drop of the mean number of circles from one weight decay to the next, as a fraction.
 
-    It is given as a fraction of the drop from the smallest decay to the fewest circles.
+    The whole is the drop from the smallest weight decay to the fewest circles. If it is less than one circle,
+    the result is NaN.
     """
 
     def part(decay: Any, circles: Any) -> float:
@@ -82,7 +83,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     quick=Decays(QUICK, (0.0, 0.5, 2.0), 3, 0),
     paper_setting=Decays(
         PAPER,
-        # Three values in each decade: the paper does not list its own, and shows small and large ones apart.
+        # The paper does not list its values, and shows small and large ones apart.
         (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0),
         10,
         100_010,
@@ -130,18 +131,8 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
 def by_decay(run: Run) -> Result:
     """Reproduce Figure 10 of Ding et al.: final numbers of circles and test accuracies over the weight decay.
 
-    Embedding MLPs are trained at many weight decays. The table has a row for each network. The rules judge
-    whether all circles survive without weight decay, and whether their number drops gradually with it.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "ding-10".
+    The table "networks" has a row for each network. The rules judge how many circles survive and how accurate
+    networks are without weight decay, and whether the number of circles drops gradually with it.
     """
     setting: Decays = run.setting
     size, count = setting.size, setting.networks

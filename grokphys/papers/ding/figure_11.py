@@ -1,4 +1,4 @@
-"""Figure 11: random embeddings are more circular in more dimensions (Appendix B)."""
+"""Figure 11: the circularity of random embeddings, by their dimension, and the survival of circles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,19 +77,8 @@ def _rounder(name: str, column: str) -> Statement:
 def initial_circularity(run: Run) -> Result:
     """Reproduce Figure 11 (left) of Ding et al.: the circularity (Eq. 5) of random embeddings over d.
 
-    Normally distributed embeddings of 59 tokens are drawn in several dimensions, and none is trained. The
-    table has a row for each embedding. The rules ask whether the mean and the maximum of circularity over
-    frequencies rise with d.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "embeddings", and the figure "ding-11".
+    Normally distributed embeddings of p tokens are drawn in several dimensions d. The table "embeddings" has
+    a row for each of them. The rules ask whether the mean and the maximum over frequencies rise with d.
     """
     setting: Embeddings = run.setting
     p, generator = setting.tokens, generator_of(setting.seed)
@@ -129,9 +118,9 @@ class Survivors:
     networks : int
         Number of networks.
     audited : int
-        Number of these that are trained to the end, to measure the error of the stopping rule.
+        Number of networks that are trained to the end, to count errors of the stopping rule.
     seed : int
-        Seed, to which the number of the shard is added.
+        Seed, to which the number of a piece of `SHARD` networks is added.
     """
 
     size: Size
@@ -170,18 +159,8 @@ def _tells(tables: Tables, level: float) -> Interval:
 def by_circularity(run: Run) -> Result:
     """Reproduce Figure 11 (right) of Ding et al.: how often circles survive, over their initial circularity.
 
-    Embedding MLPs are trained until their survivors are decided. The table has a row for each frequency of
-    each network. The rule asks whether survival and initial circularity are uncorrelated.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "circles", and the figure "ding-11b".
+    Embedding MLPs are trained until their survivors are decided. The table "circles" has a row for each
+    frequency of each network. The rule asks whether survival and initial circularity are uncorrelated.
     """
     setting: Survivors = run.setting
     model, seed = setting.size.model, setting.seed

@@ -1,4 +1,4 @@
-"""Figure 12: networks that begin with one or two circles (Appendix C)."""
+"""Figure 12: networks that start from one or two circles."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,14 +31,14 @@ ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
 LEARNT = 1e-2
 """Test loss below which a network has learned the task."""
 SHOWN = 60
-"""Number of steps of each loss curve that the table keeps."""
+"""Largest number of steps of a loss curve that the table keeps."""
 
 
 @dataclass(frozen=True)
 class Ablation:
     """Setting of Figure 12: networks trained from all circles and from four other starts.
 
-    Layers and training sets of network k are the same for all starts.
+    Network k has the same layers and the same training set for every start.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Ablation:
     every : int
         Number of steps from one recorded test loss to the next.
     networks : int
-        Number of networks of each start.
+        Number of networks for each start.
     seed : int
         Seed of all ensembles.
     """
@@ -59,7 +59,7 @@ class Ablation:
 
 
 def _of(*starts: str) -> Any:
-    """Return a function of tables that selects the networks with one of some starts."""
+    """Return a function of tables that returns the networks with any of the given starts."""
     return lambda tables: {
         name: values[np.isin(tables["networks"]["start"], starts)]
         for name, values in tables["networks"].items()
@@ -75,19 +75,10 @@ def _share(starts: tuple[str, ...], holds: Any) -> Measure:
 
 
 def _later(starts: tuple[str, ...], sign: int) -> Measure:
-    """Return a `Measure` of the share of networks that learn later, or earlier, than with all circles.
+    """Return a `Measure` of the share of networks with some starts that learn later than with all circles.
 
-    Parameters
-    ----------
-    starts : tuple of str
-        Starts of the networks.
-    sign : {1, -1}
-        1 for later, -1 for earlier.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the share with its interval.
+    Learning means a test loss below `LEARNT`. With the sign -1 it is the share that learns earlier. Networks
+    that learn at the same step, or never, count as neither.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -193,21 +184,12 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     ),
 )
 def ablation(run: Run) -> Result:
-    """Reproduce Figure 12 of Ding et al.: trainings that start with only the winning or random frequencies.
+    """Reproduce Figure 12 of Ding et al.: trainings that start from only the strongest or random frequencies.
 
-    Embedding MLPs start from all circles, or from one or two that won or were drawn at random. The rules
-    judge how many circles survive, which others are revived, the lowest test loss, and whether learning is
-    faster or slower than from all circles.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "networks" and "curves", and the figure "ding-12".
+    Embedding MLPs start from all circles, from the one or two that were strongest at the end of that
+    training, or from one or two random ones. The table "networks" has a row for each network, and "curves"
+    the test loss over time. The rules judge which circles survive, the lowest test loss, and whether learning
+    is faster or slower than from all circles.
     """
     setting: Ablation = run.setting
     options: dict[str, Any] = {
@@ -226,12 +208,12 @@ def ablation(run: Run) -> Result:
 
     def train_from(kept: NDArray[np.int64], starts: Any) -> dict[str, Any]:
         E = np.stack([keep_frequencies(e, k) for e, k in zip(starts, kept.tolist(), strict=True)])
-        # The same seed: layers and training sets are those of the undisturbed networks.
+        # The seed is the same, so layers and training sets are those of the undisturbed networks.
         return _ended(train(setting.size.model, initial={"embedding": E}, **options), kept)
 
     whole = run.keep("all", train_whole)
     order, generator = whole.pop("order"), generator_of(setting.seed)
-    # Random frequencies are drawn from all except the two that won.
+    # Random frequencies are drawn from all except the two that were strongest at the end.
     drawn = np.array([generator.choice(ranked[2:], 2, replace=False) for ranked in order])
     cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
     embeddings = whole.pop("embeddings")
@@ -249,20 +231,10 @@ def ablation(run: Run) -> Result:
 
 
 def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
-    """Summarize trained networks that began with some circles.
+    """Return the results of networks that started from the frequencies `kept` (networks, n).
 
-    Parameters
-    ----------
-    trained : Trajectory
-        Networks with recorded validation losses.
-    kept : ndarray of int64, shape (networks, n)
-        Frequencies of the circles with which each network began.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Numbers of circles that survive, of those kept and of others; lowest test loss; step at which the loss
-        falls below `LEARNT` (infinite if never); steps and losses.
+    They are numbers of survivors (all, those kept, and others), the lowest test loss, the first recorded step
+    with a loss below `LEARNT` (infinite if there is none), and the steps and losses of all frames.
     """
     alive = survives(fourier_signals(trained.final))
     losses, steps = trained.observables["validation_loss"], trained.steps
@@ -281,7 +253,7 @@ def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
-    """Return a table of the median and the range of the test loss over networks, at about `SHOWN` steps.
+    """Return a table of the median and the range of the test loss over networks, at up to `SHOWN` steps.
 
     `found` holds what `_ended` returns, by the name of the start. The steps become sparser with time.
     """
@@ -297,7 +269,7 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
 
 
 def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
-    """Draw the test loss over time, of the first network and as a median, for each start.
+    """Draw the test loss over time for each start: of the first network, and the median of all networks.
 
     `found` holds what `_ended` returns, by the name of the start.
     """

@@ -1,4 +1,4 @@
-"""Figure 13: the gradient of the loss by the embedding vanishes after a thousand steps (Appendix D)."""
+"""Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,8 +19,7 @@ from nets.training import train
 
 SECTION = "Appendix D"
 PIECE = 5
-"""Number of networks that are trained together, which is small because their gradients of all frames are in
-memory."""
+"""Largest number of networks that are trained together, because gradients of all frames are in memory."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +45,16 @@ class Gradients:
 
 
 def _peak(tables: Tables, level: float) -> Interval:
-    """Return the step at which the largest gradient over all frequencies peaks, as a mean of networks."""
+    """Return the step at which the largest gradient over frequencies peaks, as a mean of networks."""
     rows = tables["gradients"]
     one = [where(rows, network=network) for network in np.unique(rows["network"])]
     return mean([own["step"][np.argmax(own["largest"])] for own in one], level)
 
 
 def _late(tables: Tables, level: float) -> Interval:
-    """Return the mean gradient after step 1000 over that of steps 50 to 200, with its interval.
+    """Return the mean gradient after step 1000 over that of the steps 50 to 200, as a mean of networks.
 
-    The gradient of a step is that of the frequency for which it is largest.
+    The gradient of a step is the largest over all frequencies.
     """
     rows = tables["gradients"]
     ratios = []
@@ -100,19 +99,9 @@ def _late(tables: Tables, level: float) -> Interval:
 def gradients(run: Run) -> Result:
     """Reproduce Figure 13 of Ding et al.: the gradient of the embedding, by frequency, over time.
 
-    Embedding MLPs are trained on addition modulo 59, and the Fourier norms of their gradients are recorded.
-    The table has a row for each network and step. The rules judge when the gradient is largest, and how small
-    it is after step 1000.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "gradients", and the figure "ding-13".
+    Embedding MLPs are trained on addition modulo p, and the Fourier norms of the gradient are recorded. The
+    table "gradients" has a row for each network and recorded step. The rules judge when the gradient is
+    largest, and how small it is after step 1000.
     """
     setting: Gradients = run.setting
     size = setting.size
@@ -148,9 +137,9 @@ def gradients(run: Run) -> Result:
 
 
 def _show(rows: dict[str, NDArray[Any]]) -> Figure:
-    """Draw the gradient at all frequencies of one network, at all steps and from step 100 to step 1000.
+    """Draw the gradient of one network at all frequencies, at all steps and from step 100 to step 1000.
 
-    `rows` is a table with a row for each recorded step.
+    `rows` has a row for each recorded step.
     """
     alive = np.flatnonzero(rows["alive"][0])
     with style(10.4):

@@ -1,4 +1,4 @@
-"""Networks for the figures of Ding et al.: sizes, runs that stop early, and laws of their signals."""
+"""Training of the networks of Ding et al. until their survivors are known, and laws of their signals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,18 +23,18 @@ from nets.training import train
 Array = NDArray[np.float64]
 DECAY = 0.5
 LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
-"""Names of the laws that `law_of` fits; SOLVED is the law LASSO with its path in closed form (Eq. 4)."""
+"""Names of the laws that `law_of` fits and `path_of` evaluates; equations are those of Ding et al."""
 RULE = StoppingRule()
 RECORD = "1:5,20:2005,200"
-"""When to record: every step at first, for gradients, and then often enough for the stopping rule, which uses
-the last 200 steps."""
+"""When to record: the first five steps, for early changes of the signals; then often enough for `RULE`, which
+compares the last 200 steps."""
 SHARD = 100
-"""Number of runs whose embeddings are in memory at the same time."""
+"""Largest number of networks that are trained together, because their embeddings are in memory."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """Size of a network of Ding et al. and length of its training.
+    """Size of the networks of a figure, and length of their training.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Size:
     dim : int
         Embedding dimension d.
     steps : int
-        Number of steps of a full run.
+        Number of steps of a full training.
     """
 
     tokens: int
@@ -52,56 +52,43 @@ class Size:
 
     @property
     def model(self) -> EmbeddingMLP:
-        """Network of this size: an embedding and two hidden layers of 100 units, as in the paper."""
+        """Network of this size, with two hidden layers of 100 units, as in the paper."""
         return EmbeddingMLP(tokens=self.tokens, dim=self.dim)
 
 
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
-"""Size of a smoke test, in which circles begin to differ after tenths of a second for each network."""
+"""Size of a smoke test."""
 
 
 def gathered(
     run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]], *, family: str = ""
 ) -> dict[str, NDArray[Any]]:
-    """Compute a long table in pieces, each of which is stored, so that an interrupted run can continue.
+    """Compute a table in pieces, and return its columns with the rows of all pieces.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe, whose method `keep` stores the pieces.
-    names : sequence of str
-        Names of the pieces.
-    make : callable
-        Function of the number of a piece that returns its columns.
-    family : str, default ""
-        Name of a family of recipes that share the pieces; by default only this recipe uses them.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Columns of all pieces, one after the other.
+    `make` returns the columns of a piece from its number, and `Run.keep` stores each piece under its name, so
+    that an interrupted run can continue. Recipes that give the same `family` share the pieces.
     """
     parts = [run.keep(name, partial(make, n), family=family) for n, name in enumerate(names)]
     return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
 
 
 class UntilDecided:
-    """A rule for the argument `stop` of `nets.train`, which ends a run once its survivors are decided.
+    """Rule for the argument `stop` of `nets.train`: a network stops once `RULE` has decided its survivors.
 
-    Most circles die early, and training all networks to the end would take many times as long.
+    Most circles die early, so that trainings to the end would take many times as long.
 
     Parameters
     ----------
     audited : int, default 0
-        Number of runs, from the first, that continue to the end, to measure the error of the rule.
+        Number of networks, from the first, that never stop, so that errors of the rule can be counted.
 
     Attributes
     ----------
     steps : list of int
         Recorded steps.
-    signals : list of ndarray, shape (runs, K)
-        Signals at these steps; zero for a run that has diverged.
+    signals : list of ndarray of float64, shape (runs, K)
+        Norms ‖F_k‖ of the frequencies k = 1 … K at each of these steps. NaN in an embedding counts as zero.
     """
 
     def __init__(self, audited: int = 0) -> None:
@@ -110,22 +97,7 @@ class UntilDecided:
         self.signals: list[Array] = []
 
     def __call__(self, step: int, embeddings: NDArray[Any], observables: Any) -> NDArray[np.bool_]:
-        """Store the signals at a recorded step, and return which runs are decided.
-
-        Parameters
-        ----------
-        step : int
-            Number of the step.
-        embeddings : ndarray, shape (runs, p, d)
-            Embeddings of all runs.
-        observables : mapping
-            Not used.
-
-        Returns
-        -------
-        ndarray of bool, shape (runs,)
-            Which runs `StoppingRule` has decided; never those that are audited.
-        """
+        """Store the signals of embeddings (runs, p, d), and return which networks stop, bool (runs,)."""
         self.steps.append(step)
         self.signals.append(fourier_signals(np.nan_to_num(embeddings)))
         decided = np.array([RULE.decided(self.steps, run) for run in np.stack(self.signals, axis=1)])
@@ -135,16 +107,16 @@ class UntilDecided:
 
 @dataclass(frozen=True)
 class Circles:
-    """Signals of an ensemble from its start to the end of each run.
+    """Signals of networks from the start to the end of training, and the circles that survive.
 
     Attributes
     ----------
     steps : ndarray of int64, shape (frames,)
         Recorded steps.
     signals : ndarray of float64, shape (runs, frames, K)
-        Norms ‖F_k‖ of the frequencies k = 1 … K; those of a stopped run stay constant.
+        Norms ‖F_k‖ of the frequencies k = 1 … K; they are constant once a network has stopped.
     audited : int
-        Number of runs, from the first, that were not stopped.
+        Number of networks, from the first, that were exempt from the stopping rule.
     """
 
     steps: NDArray[np.int64]
@@ -153,22 +125,25 @@ class Circles:
 
     @property
     def survived(self) -> NDArray[np.bool_]:
-        """Which circles (runs, K) are above twice the mean signal at the end."""
+        """Whether the final signal of each circle exceeds twice the mean over frequencies, bool (runs, K)."""
         return survives(self.signals[:, -1])
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Number of circles (runs,) that survive."""
+        """Number of circles that survive in each network, int64 (runs,)."""
         return self.survived.sum(axis=1)
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """Mask (runs,) of the runs whose survivors the rule has decided by the end."""
+        """Whether `RULE` has decided the survivors of each network at some recorded step, bool (runs,)."""
         return np.array([RULE.first(self.steps, run) is not None for run in self.signals])
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Circles (runs, K) that appeared or died after the decision; only audited runs can show them."""
+        """Whether each circle has appeared or died since `RULE` decided the survivors, bool (runs, K).
+
+        Only audited networks can show such errors. A network that was never decided has none.
+        """
         stops = [RULE.first(self.steps, run) for run in self.signals]
         at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
         return survives(self.signals[np.arange(len(at)), at]) != self.survived
@@ -176,12 +151,9 @@ class Circles:
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a table with a row for each network.
 
-        Returns
-        -------
-        dict of str to ndarray, shape (runs,)
-            How many circles survive ("circles"), whether the stopping rule has decided them ("decided"),
-            whether the run was trained to the end ("audited"), and how many circles changed after the
-            decision ("changed").
+        Its columns are the number of circles that survive ("circles"), whether `RULE` has decided them
+        ("decided"), whether the network was trained on regardless ("audited"), and how many circles changed
+        after the decision ("changed").
         """
         return {
             "circles": self.counts,
@@ -194,27 +166,11 @@ class Circles:
 def train_circles(
     model: EmbeddingMLP, *, runs: int, steps: int, audited: int = 0, initial: Any = None, **options: Any
 ) -> Circles:
-    """Train each run until its survivors are decided.
+    """Train networks until their survivors are decided, and return their signals at the recorded steps.
 
-    Parameters
-    ----------
-    model : EmbeddingMLP
-        Network to train.
-    runs : int
-        Number of runs.
-    steps : int
-        Largest number of steps.
-    audited : int, default 0
-        Number of runs, from the first, that are trained to the end.
-    initial : array_like, shape (p, d) or (runs, p, d), optional
-        Embeddings to begin with; by default they are drawn.
-    **options
-        Other arguments of `nets.train`.
-
-    Returns
-    -------
-    Circles
-        Signals of all runs at the recorded steps.
+    Of `runs` networks of a `model`, the first `audited` are trained for all `steps`, and so is a network that
+    is never decided. They start from the embeddings `initial`, (p, d) or (runs, p, d), or from drawn ones.
+    The `options` are further arguments of `nets.train`.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -233,7 +189,7 @@ def train_circles(
 
 @dataclass(frozen=True)
 class Fits:
-    """Setting of fits: laws are fitted to the signals of each network alone.
+    """Setting of a figure for which laws are fitted to the signals of single networks.
 
     Attributes
     ----------
@@ -260,20 +216,10 @@ class Fits:
 
 
 def law_of(name: str, x: Array) -> Law:
-    """Fit a law to the signals of one network.
+    """Fit a law, by its name, to the signals x (frames, K) of one network at consecutive steps.
 
-    Parameters
-    ----------
-    name : {"least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"}
-        Name of the law. The first three are linear and fitted with the settings of the paper; "Eq. 2" is the
-        quadratic law.
-    x : ndarray of float64, shape (frames, K)
-        Signals at consecutive steps.
-
-    Returns
-    -------
-    Law
-        The fitted law.
+    The name QUADRATIC stands for Eq. 2. LINEAR is a linear law by least squares. LASSO and SOLVED are the
+    same linear law by Lasso, which `path_of` evaluates in two ways.
     """
     if name == QUADRATIC:
         return fit_law(lotka_volterra(), x)
@@ -281,22 +227,10 @@ def law_of(name: str, x: Array) -> Law:
 
 
 def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the path of a law from the first of the given signals.
+    """Return the signals (frames, K) that a law predicts from the first frame of signals x (frames, K).
 
-    Parameters
-    ----------
-    name : str
-        Name of the law, as in `law_of`. "Eq. 4 of Lasso" is solved in closed form, and any other law step by
-        step.
-    law : Law
-        The law.
-    x : ndarray of float64, shape (frames, K)
-        Signals, of which only the first frame and the number of frames matter.
-
-    Returns
-    -------
-    ndarray of float64, shape (frames, K)
-        Predicted signals; infinite or NaN where the law overflows.
+    For the name SOLVED the linear law is solved in continuous time (Eq. 4); any other law advances step by
+    step. Predictions that diverge are infinite or NaN.
     """
     times = np.arange(len(x))
     if name == SOLVED:
@@ -306,23 +240,9 @@ def path_of(name: str, law: Law, x: Array) -> Array:
 
 
 def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
-    """Draw estimates as points with error bars.
+    """Draw estimates at positions x (n,) as points with error bars; a bound of NaN gives a bar of length 0.
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-        Axes to draw on.
-    x : array_like, shape (n,)
-        Horizontal positions.
-    values : sequence of Interval
-        Estimates; those without an interval have no bar.
-    **look
-        Options of `Axes.errorbar`.
-
-    Returns
-    -------
-    matplotlib Axes
-        The axes.
+    `look` holds options of `Axes.errorbar`.
     """
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")

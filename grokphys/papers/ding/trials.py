@@ -1,4 +1,4 @@
-"""Networks with new layers and splits on shared embeddings, for Figures 6 (left) and 7."""
+"""Networks with different layers and training sets on shared embeddings, for Figures 6 (left) and 7."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,23 +11,22 @@ from grokphys.papers.recipe import Run
 from nets.training import train
 
 AUDITED = 4
-"""Number of embeddings for which one trial continues to the end, to measure the error of the stopping
-rule."""
+"""Number of embeddings of which one network is trained to the end, to count errors of the stopping rule."""
 FIRST_SEED = 6000
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Setting of Figures 6 (left) and 7: many networks that share an initial embedding.
+    """Setting of Figures 6 (left) and 7: several networks start from each of some embeddings.
 
     Attributes
     ----------
     size : Size
         Modulus, dimension and number of steps.
     embeddings : int
-        Number of embeddings.
+        Number of initial embeddings.
     trials : int
-        Number of networks on each of them, with different layers and training sets.
+        Number of networks that start from each embedding, with different layers and training sets.
     """
 
     size: Size
@@ -40,18 +39,10 @@ PAPER = Trials(training.PAPER, 10, 50)
 
 
 def train_trials(run: Run) -> dict[str, Any]:
-    """Train networks with new layers and training sets on shared embeddings.
+    """Train the networks of a `Trials` setting, and return a table with a row for each frequency of each.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe; its setting is a `Trials`.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Table with a row for each frequency of each trial: embedding, initial signal, its changes in steps 1
-        to 4, the gradient, and whether the circle survives.
+    Its columns include the initial signal, its changes in the steps 1 to 4, and whether the circle survives.
+    The column "gradient" is the rate at which gradient descent would change the signal at step 4.
     """
     setting: Trials = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]

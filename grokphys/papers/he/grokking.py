@@ -23,7 +23,7 @@ FITTED, GENERALISED = 0.999, 0.95
 
 @dataclass(frozen=True)
 class Setting(neurons.Setting):
-    """Setting of Figures 14 and 15: networks that are trained with weight decay until they generalize.
+    """Setting of Figures 14 and 15: networks that are trained with weight decay on part of the pairs.
 
     Attributes
     ----------
@@ -45,18 +45,9 @@ class Setting(neurons.Setting):
 def _course(setting: Setting, seed: int) -> dict[str, Any]:
     """Train networks with weight decay 2 on three quarters of the pairs, and measure them in each frame.
 
-    Parameters
-    ----------
-    setting : Setting
-        Sizes and durations.
-    seed : int
-        Seed of the ensemble.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (runs, frames)
-        Step, losses, accuracies, mean purity and mean |sin D| of the neurons, norm of the parameters, and the
-        accuracy on pairs (a, b) of which neither (a, b) nor (b, a) is in the training set.
+    The arrays (runs, frames) are the step, losses, accuracies, the norm of the weights, and means over living
+    neurons of the purity and of |sin D|, where D is the misalignment. The last, "unseen_accuracy", is the
+    accuracy on pairs (a, b) for which neither (a, b) nor (b, a) is in the training set.
     """
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = neurons.trained(
@@ -95,21 +86,12 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def stages(rows: Any) -> dict[str, NDArray[Any]]:
-    """Find the ends of the stages of grokking in the courses of networks.
+    """Return a table with a row for each network, which describes the ends of the stages of its training.
 
     Stage I ends when the training accuracy reaches `FITTED`, Stage II when the validation accuracy then
-    reaches `GENERALISED`, and Stage III with the last frame.
-
-    Parameters
-    ----------
-    rows : mapping of str to ndarray, shape (n,)
-        Table with a row for each network and frame.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (networks,)
-        Step, validation accuracy, accuracy on unseen pairs, purity and norm at the end of each stage, in
-        columns such as ``norm_II``, and the largest norm. Values are NaN for a stage that does not end.
+    reaches `GENERALISED`, and Stage III with the last frame. Each has the step, accuracies, purity and norm
+    at its end, in columns such as ``norm_II``; they are NaN for a stage that does not end. `rows` has a row
+    for each network and frame.
     """
     networks = np.unique(rows["network"])
     columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
@@ -133,21 +115,9 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
 
 
 def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
-    """Return a `Measure` of the mean over networks of a column of the table of stages.
+    """Return a `Measure` of the mean over networks of the column `name` of the table of stages.
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    other : str, default ""
-        Column that is subtracted, if it is given.
-    ratio : bool, default False
-        Whether to divide by the other column instead.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean with its interval.
+    If another column is given, it is subtracted, or divides the first with `ratio`.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -183,7 +153,7 @@ WHICH = "the stages are read from each network's own course, which no shuffle of
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the course of the first network and the ends of its stages, from the tables."""
+    """Draw the course of the first network and the ends of its first two stages."""
     table, course = tables["stages"], where(tables["frames"], network=0)
     steps = course["step"]
     with style(9.6):
@@ -312,17 +282,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def grokking(run: Run) -> Result:
     """Reproduce Figures 14 and 15 of He et al.: losses, accuracies, alignment, sparsity and norm over time.
 
-    The result has a table of frames and one of the stages, whose ends the figure marks.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "stages" and "frames".
+    The table "frames" has a row for each network and recorded frame, and "stages" one for each network. The
+    rules judge accuracies, sparsity and norm at the ends of the stages, and trends over the whole training.
     """
     setting: Setting = run.setting
     course = run.keep("course", lambda: _course(setting, 43_000))

@@ -1,10 +1,11 @@
 """A test of the lottery: the final frequency of each neuron, compared with predictions from its start.
 
 At small weights and for the quadratic activation every frequency k of a neuron moves independently, ``dθ/dt =
-2c conj(θ) ξ``, ``dξ/dt = c θ²`` (θ and ξ are the Fourier coefficients of the input and the output weights),
-and diverges at a time t* that the start gives in closed form. The winner should be the frequency with the
-smallest t*. Two simpler predictions are compared with it: the frequency with the largest initial magnitude
-|θ|, and the one with the smallest misalignment |2φ - ψ| of their phases φ and ψ.
+2c conj(θ) ξ``, ``dξ/dt = c θ²``. Here θ and ξ are the Fourier coefficients of the input and the output
+weights at k, and c is a constant. They diverge at a time t* that the start gives in closed form. The winner
+should be the frequency with the smallest t*. Two simpler predictions are compared with it: the frequency with
+the largest initial magnitude |θ|, and the one with the smallest misalignment |2φ - ψ|, where φ and ψ are the
+phases of θ and ξ.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,13 +30,13 @@ from physics.neurons.spectrum import neuron_spectrum
 ABSTRACT = "Abstract"
 COROLLARY = "Section 4.5, corollary (authors' page)"
 READERS = ("time", "magnitude", "phase")
-"""Predictors of the winner: smallest t*, largest |θ|, smallest |2φ - ψ|."""
+"""Predictors of the final frequency: smallest t*, largest |θ|, smallest |2φ - ψ|."""
 ROWS = 64
-"""Number of neurons of a network that the table of neurons lists; fractions are of all neurons."""
+"""Largest number of neurons of a network that the table of neurons lists; shares are of all neurons."""
 
 
 class Cell(NamedTuple):
-    """Settings of networks and of their training; the defaults are the paper's, at p = 23 tokens.
+    """Settings of networks and of their training; the default numbers are the paper's.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class Cell(NamedTuple):
 
     @property
     def series(self) -> str:
-        """Name of the settings that the cells of one curve share."""
+        """Name of optimizer, activation, modulus and width, by which the networks of cells are grouped."""
         return f"{self.optimizer}, {self.activation}, p = {self.tokens}, {self.hidden} neurons"
 
 
@@ -74,11 +75,11 @@ class Setting:
 
 
 def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Train the networks of all cells, and predict the final frequency of each neuron from its start.
+    """Train the networks of all cells, and return a table of networks and a table of neurons.
 
-    The first table has a row for each network: its cell, its accuracy, and the share of neurons that each
-    predictor finds. The second has one for each of the first `ROWS` neurons of a network: its final frequency
-    (0 if it is dead) and the predicted ones.
+    A network has the settings of its cell, its accuracy, and the shares that `_shares` returns. Of each
+    network, the first `ROWS` neurons are listed with their final frequency (0 if dead) and the frequencies
+    that the `READERS` predict.
     """
     setting: Setting = run.setting
     networks, neurons = [], []
@@ -101,10 +102,10 @@ def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:
-    """Return, for each network, the share of living neurons that each predictor finds.
+    """Return, for each network, the share of living neurons that end at the frequency of each predictor.
 
     `part` is what `_trained` returns. The shares of neurons with a single frequency ("single") and of dead
-    ones ("dead") are returned as well, each with the shape (runs,).
+    neurons ("dead") are returned as well, each with the shape (runs,).
     """
     alive = part["chosen"] > 0
     counts = alive.sum(axis=1)
@@ -115,8 +116,9 @@ def _shares(part: Columns) -> dict[str, NDArray[Any]]:
 def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
     """Train `runs` networks of a cell, and analyze their neurons at the start and at the end.
 
-    The result has arrays (runs, neurons): the final frequency ("chosen", 0 if the neuron is dead), whether it
-    is the only one ("single"), and the frequency that each predictor finds; and the final "accuracy" (runs,).
+    The arrays (runs, neurons) are the final frequency ("chosen", 0 if the neuron is dead), whether it has at
+    least 90 % of the power ("single"), and the frequency that each predictor names. The final training
+    accuracy (runs,) is "accuracy".
     """
     trained = train(
         TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
@@ -149,13 +151,13 @@ def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
     Parameters
     ----------
     theta, xi : array_like of complex, shape (..., neurons, K)
-        Coefficients of the input and of the output weights at the frequencies k = 1 … K.
+        Coefficients of the input and of the output weights at the frequencies k = 1 … K, for 2 K + 1 tokens.
 
     Returns
     -------
     dict of str to ndarray of int64, shape (..., neurons)
         Frequency by predictor: "time" (smallest blow-up time t*), "magnitude" (largest |θ|) and "phase"
-        (smallest misalignment |2φ - ψ|).
+        (smallest misalignment |2φ - ψ| of the phases φ of θ and ψ of ξ).
     """
     theta, xi = np.asarray(theta, np.complex128), np.asarray(xi, np.complex128)
     misaligned = np.abs(np.angle(theta**2 * xi.conj()))
@@ -173,7 +175,10 @@ def _foretells(reader: str, cell: Cell) -> Measure:
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a `Measure` of the share that t* predicts minus that of magnitude or phase, if larger."""
+    """Return a `Measure` of the share of neurons that t* predicts minus that of the better other predictor.
+
+    The other predictors are the magnitude and the phase.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -211,7 +216,7 @@ BASE = (
     *(Cell(31, activation, 128) for activation in ("quadratic", "relu")),
     *(Cell(59, activation, 64) for activation in ("quadratic", "relu")),
 )
-"""AdamW at the paper's rate; wider networks are trained at p = 23, the paper's own."""
+"""AdamW at the paper's learning rate; networks for more tokens than the paper's 23 have fewer neurons."""
 NARROW = {activation: Cell(activation=activation, hidden=128) for activation in ("quadratic", "relu")}
 FLOWS = tuple(_flow(scale) for scale in (0.03, 0.1, 0.3))
 VARIED = tuple(
@@ -235,7 +240,8 @@ ALL_COUNT = (
 def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
     """Return a model of chance: the neurons of a network exchange the frequencies that `reader` predicts.
 
-    The share of neurons whose final frequency is predicted is then computed again for each network.
+    The share of neurons whose final frequency is predicted is then computed again for each network, from the
+    neurons that the table lists.
     """
     exchange = shuffled("neurons", reader, within="network")
 
@@ -380,7 +386,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def lottery(run: Run) -> Result:
     """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5).
 
-    Tables list networks and neurons, and the rules judge how often t* is right.
+    The table "networks" has the shares of each network, and "neurons" lists some neurons of each. The rules
+    judge how often the smallest blow-up time t* and the smallest misalignment name that frequency.
     """
     networks, neurons = _ran(run, 41_000)
     return Result({"networks": networks, "neurons": neurons})
@@ -392,7 +399,7 @@ def _in_words(name: str) -> str:
 
 
 def _short(cell: Cell) -> str:
-    """Return the label of a cell on an axis: what distinguishes it from the others."""
+    """Return the label of a cell on an axis, which leaves out settings that are usual."""
     plain, words = Cell(), [f"p = {cell.tokens}, {_in_words(cell.activation)}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []

@@ -26,14 +26,13 @@ EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
     "exp x": np.exp,
 }
-"""Activations with an even part, which replace ReLU after training."""
+"""Activations with an even part, which replace ReLU after training; those in `ODD` have none."""
 ODD: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"x": lambda x: x, "x³": lambda x: x**3}
 PURE = 0.9
-"""Least fraction of its power that a neuron has at one frequency to count as a neuron of a single
-frequency."""
+"""Least fraction of its power that a neuron with a single frequency has there."""
 ALIGNED = np.pi / 8
-"""Largest misalignment, in radians, at which the phases of a neuron count as aligned; one in eight neurons is
-by chance."""
+"""Largest misalignment, in radians, at which the phases of a neuron are aligned; by chance it is that of one
+neuron in eight."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +60,8 @@ class Setting:
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
     """Train networks as He et al. do: on all pairs, with AdamW and without weight decay.
 
-    Parameters
-    ----------
-    setting : Setting
-        Sizes and durations.
-    seed : int
-        Seed of the ensemble.
-    **options
-        Options of `nets.train` that replace these, or are added.
-
-    Returns
-    -------
-    Trajectory
-        Positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
-        recorded, with all layers.
+    The positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
+    recorded, with the output weights. `options` of `nets.train` are added, or replace these.
     """
     given: dict[str, Any] = {
         "weight_decay": 0.0,
@@ -101,21 +88,21 @@ def _weights(setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Analyze the neurons of trained networks.
+    """Analyze the neurons of trained networks, and return three tables.
 
     Parameters
     ----------
     W_in : ndarray, shape (runs, 2, p, hidden)
         Input weights at the start and at the end of training.
     W_out : ndarray, shape (runs, 2, hidden, p)
-        Output weights.
+        Output weights at the start and at the end of training.
 
     Returns
     -------
     dict of str to dict of str to ndarray
-        Tables by name: "neurons" (a row for each neuron, with its frequency, phases and magnitudes),
-        "frequencies" (a row for each network and frequency, with its number of neurons and the asymmetry of
-        their phases), and "activations" (accuracy with another activation in place of ReLU after training).
+        "neurons" has a row for each neuron, with its final frequency, phases and magnitudes. "frequencies"
+        has a row for each network and frequency, with the number of its neurons and the asymmetry of their
+        phases. "activations" has the accuracy of each network with each other activation in place of ReLU.
     """
     runs, _, p, hidden = W_in.shape
     start, end = (neuron_spectrum(W_in[:, frame], W_out[:, frame]) for frame in (0, -1))
@@ -171,17 +158,9 @@ def _single(tables: Tables, level: float) -> Interval:
 
 
 def misalignment(rows: Any) -> NDArray[np.float64]:
-    """Return the misalignment |2φ - ψ| of neurons.
+    """Return the misalignment |2φ - ψ| of neurons (n,) in radians, from 0 to π.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray, shape (n,)
-        Table of neurons with the columns ``input_phase`` φ and ``output_phase`` ψ, in radians.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Angle between 2φ and ψ in radians, from 0 to π.
+    `rows` has the columns ``input_phase`` φ and ``output_phase`` ψ, in radians.
     """
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
@@ -213,17 +192,10 @@ def _scatter(tables: Tables, level: float) -> Interval:
 
 
 def _accuracy(*names: str) -> Measure:
-    """Return a `Measure` of the lowest accuracy of a network, in %, with activations in place of ReLU.
+    """Return a `Measure` of the lowest accuracy, in %, with some activations in place of ReLU.
 
-    Parameters
-    ----------
-    *names : str
-        Keys of `EVEN` or `ODD`; the lowest of their accuracies counts.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean over networks with its interval.
+    The `names` are keys of `EVEN` or `ODD`. The lowest accuracy of each network counts, and the result is the
+    mean over networks.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -236,7 +208,7 @@ def _accuracy(*names: str) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return the tables with the neurons' shares as they were before training, as a model of chance."""
+    """Return tables with each neuron's share of power before training, as a model of chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
@@ -326,18 +298,9 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
 def neurons(run: Run) -> Result:
     """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
-    The figure shows the first network: the weights of twenty neurons at each frequency, the phases of both
-    layers, how many neurons have each frequency, and the magnitudes. The tables hold all networks.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "he-neurons".
+    The figure shows the first network: the weights of up to twenty neurons at each frequency, the phases of
+    both layers, the number of neurons of each frequency, and the magnitudes. The tables, which `tables_of`
+    explains, hold all networks. The rules judge the authors' observations.
     """
     setting: Setting = run.setting
     weights = run.keep("weights", lambda: _weights(setting, 42_000))

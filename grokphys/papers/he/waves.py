@@ -26,9 +26,9 @@ class Descent(NamedTuple):
     Attributes
     ----------
     activation : str
-        Activation of the neurons.
+        Activation of the neurons, as in `nets.TwoLayer`.
     scale : float
-        Factor of the initial weights.
+        Magnitude of the initial waves.
     learning_rate : float
         Learning rate.
     steps : int
@@ -69,22 +69,11 @@ PUBLISHED = (Descent("quadratic", 0.02, 0.1, 10_000), Descent("relu", 0.002, 0.0
 def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
     """Train networks whose neurons start with a single frequency, and compare them with the exact flow.
 
-    Parameters
-    ----------
-    descent : Descent
-        Settings of the training.
-    setting : Setting
-        Sizes.
-    seed : int
-        Seed of the ensemble.
-
-    Returns
-    -------
-    dict of str to ndarray
-        For each neuron, (runs, neurons): its initial frequency, the share of power that it keeps there, the
-        ratio of the third harmonic, both final phases, and the deviation of θ from the exact flow at half of
-        the smallest blow-up time. For the first network, (frames, neurons): θ and ξ at the initial frequency.
-        Also the steps and the times of the frames.
+    The arrays (runs, neurons) are the initial frequency, the share of power that stays there, the ratio of
+    the third harmonic, both final phases, and the relative deviation of θ from the flow. The deviation is
+    that of the last frame before half of the smallest blow-up time. For the first network, θ and ξ at the
+    initial frequency have the shape (frames, neurons); θ and ξ are the Fourier coefficients of the input and
+    output weights. The steps and times of the frames are returned as well.
     """
     trained = train(
         TwoLayer(
@@ -248,20 +237,10 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
 def waves(run: Run) -> Result:
     """Reproduce Figures 9, 12 and 13 of He et al.: phases and magnitudes of a neuron that starts as a wave.
 
-    Networks with quadratic and ReLU neurons are trained. The exact flow is drawn next to the magnitudes of
-    the quadratic neuron.
-
-    The last column of the figure shows the final misalignment of all neurons.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "neurons", and the figure "he-waves".
+    Networks with quadratic and with ReLU neurons are trained. The figure shows one neuron of each, with the
+    exact flow next to the magnitudes of the quadratic one, and the final misalignment of all neurons. The
+    table "neurons" has a row for each neuron. The rules judge how far neurons keep their frequency, align
+    their phases, and follow the flow.
     """
     setting: Setting = run.setting
     parts = {

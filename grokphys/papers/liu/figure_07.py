@@ -25,17 +25,10 @@ SECTION = "Section 4.2"
 
 
 def steps_reached(trained: Any) -> tuple[Any, Any]:
-    """Return the steps at which training and validation accuracy reach 90 %.
+    """Return the steps at which training and validation accuracy reach 90 %, each float64 (runs,).
 
-    Parameters
-    ----------
-    trained : Trajectory
-        Networks that were trained with the thresholds `ACCURACIES`.
-
-    Returns
-    -------
-    pair of ndarray of float64, shape (runs,)
-        Steps for training and for validation; infinite for a network that never reaches 90 %.
+    They are infinite for a network that never reaches 90 %. `trained` is a trajectory of networks that were
+    trained with the thresholds `ACCURACIES`.
     """
     found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
     first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
@@ -57,9 +50,9 @@ class Followed:
     steps : int
         Number of steps of training.
     piece : int, default 1
-        Number of networks that are trained together.
+        Largest number of networks that are trained together.
     frames : int, default 100
-        Number of recorded frames after the start.
+        Approximate number of recorded frames after the start.
     learning_rate : float, default 1e-3
         Learning rate of the decoder.
     weight_decay : float, default 1.0
@@ -81,7 +74,8 @@ class Followed:
 def _change(first: str, second: str) -> Any:
     """Return a `Measure` of the mean logarithm of the ratio of the effective dimensions at two moments.
 
-    `first` and `second` are moments: "start", "generalised" or "end".
+    The dimension at the `second` moment is divided by that at the `first`. A moment is "start", "generalised"
+    (the first frame with 90 % validation accuracy) or "end". Networks that never generalize do not count.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -125,8 +119,8 @@ def _change(first: str, second: str) -> Any:
 def dimension(run: Run) -> Result:
     """Reproduce Figure 7 (left) of Liu et al.: the effective dimension of the embeddings over training.
 
-    The figure marks the step at which each network reaches 90 % validation accuracy. The rules ask whether
-    the dimension rises until then, and falls afterward.
+    The figure marks the step at which a network reaches 90 % validation accuracy. The rules ask whether the
+    dimension rises until then, and falls afterward.
     """
     setting: Followed = run.setting
     firsts = range(0, setting.seeds, setting.piece)
@@ -206,7 +200,10 @@ class Dropouts:
 
 
 def _under_a_thousand(tables: Tables, level: float) -> Interval:
-    """Return the share of networks that generalize in fewer than 1000 steps, at the best rate of dropout."""
+    """Return the share of networks that generalize in fewer than 1000 steps, at the best rate of dropout.
+
+    Only rates above 0 count.
+    """
     rows = tables["networks"]
     found = [
         share(rows["validation_steps"][rows["dropout"] == rate] < 1000, level)
@@ -221,9 +218,9 @@ def _speeds_up(tables: Tables, level: float) -> Interval:
 
 
 def _grokking_left(tables: Tables, level: float) -> Interval:
-    """Return the share of networks with dropout of at least 0.2 that still grok.
+    """Return the share of networks with a rate of dropout of at least 0.2 that still grok.
 
-    They generalize at least 1000 steps after they have fitted their training set.
+    Such a network generalizes at least 1000 steps after it has fitted its training set.
     """
     rows = tables["networks"]
     much = rows["dropout"] >= 0.2
@@ -273,15 +270,8 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
 def dropout(run: Run) -> Result:
     """Reproduce Figure 7 (center) of Liu et al.: steps to 90 % accuracy on both sets, over dropout.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "liu-7b".
+    The table "networks" has a row for each network. The rules ask how many networks generalize early, how
+    many still grok, and whether the steps to generalization fall as the rate of dropout rises.
     """
     setting: Dropouts = run.setting
     parts = [
@@ -383,14 +373,7 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
 def phases(run: Run) -> Result:
     """Reproduce Figure 7 (right) of Liu et al.: phases of transformers over learning rate and weight decay.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables of the diagram, and the figure "liu-7c".
+    The table "networks" has a row for each network. The rules ask whether weight decay helps to generalize,
+    and whether grokking is nearer to memorization than comprehension is.
     """
     return diagram(run, "liu-7c")

@@ -28,8 +28,8 @@ Quadruple = tuple[int, int, int, int]
 def _needed(name: str) -> Measure:
     """Return a `Measure` of whether all links of a chain are needed for its last parallelogram.
 
-    It is 1 if the last parallelogram follows from the whole chain but never from a part of it, and otherwise
-    0 or -1. `name` is that of the operation.
+    It is 1 if the last parallelogram follows from the whole chain but not from a part of it, and otherwise 0
+    or -1. `name` is that of the operation.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -80,17 +80,9 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
 def deduction(run: Run) -> Result:
     """Reproduce Figure 16 and Appendix H.1 of Liu et al.: what follows from parallelograms in groups.
 
-    One table has chains of parallelograms without one link, and the other what random training sets imply.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "chains" and "sets".
+    The table "chains" has a row for each chain of parallelograms, whole and without one link. The table
+    "sets" has a row for each group and size of random training sets. The rules ask whether every link is
+    needed.
     """
     chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
     given: list[Row] = []
@@ -112,22 +104,11 @@ def deduction(run: Run) -> Result:
 
 
 def chain(operation: Operation, links: int) -> list[Row]:
-    """Leave out each parallelogram of a chain in turn, and see whether its last one still follows.
+    """Leave out each parallelogram of a chain in turn, and return whether the last one still follows.
 
-    Every link says that two quotients, or differences, are equal. With two links (Eq. 29) the outer ones are
-    compared where the operation commutes; where it does not, three are needed (Eqs. 30, 31).
-
-    Parameters
-    ----------
-    operation : Operation
-        Operation of a group.
-    links : int
-        Number of links of the chain: 2 if the operation commutes, 3 otherwise.
-
-    Returns
-    -------
-    list of dict
-        A row for the whole chain, and one for each chain without one link.
+    Every link says that two quotients, or differences, are equal. Two links imply the last parallelogram if
+    the operation commutes (Eq. 29), and three if it does not (Eqs. 30, 31). There is a row for the whole
+    chain, and one for each chain without one link.
     """
     known, last = (_commuting_chain if operation.commutes else _quotient_chain)(operation)
     assert len(known) == links
@@ -180,14 +161,8 @@ def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
 def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     """Draw which fraction of all parallelograms is given and which is implied, over the training fraction.
 
-    Parameters
-    ----------
-    name : {"C_6", "S_3"}
-        Name of the group.
-    rows : mapping of str to ndarray
-        Table with a row for each size of the training set.
-    ax : matplotlib Axes
-        Axes to draw on.
+    `name` is "C_6" or "S_3", and `rows` has a row for each size of the training set. For S_3 the fraction
+    that follows without transitivity is drawn too.
     """
     fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
     ax.plot(fraction, given, color=REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
@@ -286,17 +261,10 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
 def emergence(run: Run) -> Result:
     """Reproduce Appendix L of Liu et al.: the flow of a linear network and its adiabatic limit.
 
-    In this limit the layers learn infinitely slowly, and the effective loss is the energy of the inputs.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "limits" and "energies".
+    In this limit the layers learn infinitely slowly, so that the inputs move in a constant potential. The
+    table "limits" has the largest distance between the flow and this limit, and "energies" the internal
+    energy next to the effective loss. The rules judge the order of the distance in the ratio of the rates,
+    and how near the energies are.
     """
     theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
     pairs = theory.pairs

@@ -1,4 +1,4 @@
-"""Liu et al., Figures 1, 21, 22 and Appendix K: principal components of the embeddings of transformers."""
+"""Liu et al., Figures 1, 21 and 22: principal components of the embeddings of transformers."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -42,11 +42,11 @@ class Followed:
     steps : int
         Number of steps of training.
     frames : int, default 40
-        Number of recorded frames after the start.
+        Approximate number of recorded frames after the start.
     counts : tuple of int, default (2, 4, 6, 10)
         Numbers of principal components to which embeddings are reduced.
     learning_rate, weight_decay : float, default 1e-3 and 1.0
-        Of the decoder.
+        Learning rate and weight decay of the decoder.
     """
 
     model: TokenTransformer
@@ -65,16 +65,9 @@ PAPER = Followed(TokenTransformer(), 3, 20_000)
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     """Train networks, and measure each of them with its embedding reduced to principal components.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe; its setting is a `Followed`.
-
-    Returns
-    -------
-    list of dict of str to ndarray
-        For each network: its embeddings (frames, p, dim), its steps (frames,), and a table of accuracies with
-        a row for each frame, kind of components ("actual", "final" or "current") and number of them.
+    Each network has its embeddings (frames, p, dim), its steps (frames,), and a table of accuracies. The
+    table has a row for each frame, number of components, and kind: "final" components are those of the last
+    frame, "current" ones those of the same frame, and "actual" stands for the embedding as it is.
     """
     setting: Followed = run.setting
     return [
@@ -132,20 +125,10 @@ def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
 def _accuracies(
     model: TokenTransformer, trained: Trajectory, frame: int, E: NDArray[Any], split: dict[str, Any]
 ) -> dict[str, float]:
-    """Return the accuracies, by the names in `PARTS`, of a network with another embedding.
+    """Return the training and the validation accuracy of a network at one frame with another embedding.
 
-    Parameters
-    ----------
-    model : TokenTransformer
-        The model.
-    trained : Trajectory
-        Its training, with the layers of each frame.
-    frame : int
-        Number of the frame whose layers are taken.
-    E : ndarray, shape (tokens, dim)
-        Embedding that replaces that of the network.
-    split : dict of str to ndarray
-        Examples of the training and of the validation set.
+    `E` (tokens, dim) replaces the embedding, `trained` holds the layers of each frame, and `split` the
+    indices of the examples of both sets. The keys are those of `PARTS`.
     """
     parameters = {
         name.removeprefix("layers."): torch.as_tensor(values[:1, frame])
@@ -160,19 +143,7 @@ def _accuracies(
 
 
 def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
-    """Draw a projection of an embedding, with a line through the tokens in the order of a frequency.
-
-    Parameters
-    ----------
-    E : ndarray, shape (tokens, 2)
-        Projected embedding.
-    frequency : int
-        Frequency of the circle on which the tokens have this order.
-    ax : matplotlib Axes
-        Axes to draw on.
-    title : str, default ""
-        Title of the axes.
-    """
+    """Draw a projection E (tokens, 2), with a closed line through the tokens in the order of a frequency."""
     tokens = len(E)
     order = np.argsort(frequency * np.arange(tokens) % tokens)
     ax.plot(*E[np.append(order, order[0])].T, color=FRAME, linewidth=0.8, zorder=1)
@@ -224,8 +195,9 @@ def _emerges(tables: Tables, level: float) -> Interval:
 def emergence(run: Run) -> Result:
     """Reproduce Figure 1 of Liu et al.: the first two principal components of the embeddings over training.
 
-    Transformers learn addition modulo 53. The table has a row for each network and recorded frame. The rule
-    asks whether one circle holds more of the variance once a network generalizes.
+    Transformers learn addition modulo p. The table "frames" has a row for each network and recorded frame.
+    The rule asks whether one circle holds more of the variance of these components once a network
+    generalizes.
     """
     ones = followed(run)
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
@@ -284,7 +256,7 @@ def tickets(run: Run) -> Result:
     """Reproduce Figure 21 of Liu et al.: the final and the initial embedding on the final components.
 
     The initial embedding is also shown on its own components. The rule asks whether the final circle is
-    stronger in it on the final components than on its own.
+    stronger in the initial embedding on the final components than on its own ones.
     """
     rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
     drawn: list[tuple[Any, int, str]] = []
@@ -358,7 +330,8 @@ def _final_better(tables: Tables, level: float) -> Interval:
 def projections(run: Run) -> Result:
     """Reproduce Figure 22 of Liu et al.: the accuracy with embeddings reduced to a few components.
 
-    The rules compare the accuracy with all components, with final and with current ones.
+    The table "accuracy" holds the tables of all networks. The rules judge the final accuracy with the best
+    number of final components, and whether final components give more accuracy than current ones.
     """
     ones = followed(run)
     names = ("step", "components", "n", *PARTS)
@@ -374,17 +347,10 @@ def projections(run: Run) -> Result:
 
 
 def show_projected(rows: Any, part: str, ax: Axes) -> None:
-    """Draw the accuracy of a network with reduced embeddings over the steps of training.
+    """Draw the accuracy of one network with reduced embeddings over the steps of training.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray
-        Table of accuracies of one network.
-    part : {"train_accuracy", "validation_accuracy"}
-        Which accuracy to draw.
-    ax : matplotlib Axes
-        Axes to draw on. Lines are dashed for all dimensions, solid for final and dotted for current
-        components.
+    `part` is the column of `rows` that is drawn, one of `PARTS`. Lines are dashed for all dimensions, solid
+    for final and dotted for current components.
     """
     lines = {"actual": "--", "final": "-", "current": ":"}
     counts = sorted(set(rows["n"][rows["components"] != "actual"].tolist()))

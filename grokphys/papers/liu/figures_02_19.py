@@ -46,10 +46,10 @@ class ToyModularAddition(ToyAddition):
 
 @dataclass(frozen=True)
 class Planar:
-    """Setting of Figure 2: networks with two-dimensional embeddings on p = 11 tokens.
+    """Setting of Figure 2: networks with two-dimensional embeddings.
 
-    The paper states no more than that. Decoders learn at rates from 1e-4 to 1e-2, so that some networks
-    generalize and others memorize.
+    The paper states only that there are 11 tokens. The networks of a task have different learning rates of
+    the decoder, from 1e-4 to 1e-2, so that some of them may generalize and others memorize.
 
     Attributes
     ----------
@@ -84,19 +84,10 @@ def _linked(operation: str) -> Measure:
 
 
 def structure_of(E: NDArray[np.float64], operation: str) -> float:
-    """Return how structured an embedding in the plane is, as a fraction of its variance.
+    """Return how structured an embedding E (p, 2) is: a fraction of its variance, from 0 to 1.
 
-    Parameters
-    ----------
-    E : ndarray of float64, shape (p, 2)
-        Embedding.
-    operation : {"addition", "modular addition"}
-        For addition the structure is a line with equal steps, for modular addition a circle of one frequency.
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    For the operation "addition" it is the fraction on a line with equal steps, and for "modular addition"
+    that on a circle of one frequency.
     """
     if operation == "modular addition":
         return share_of(E, frequency_of(E - E.mean(axis=0)))
@@ -129,17 +120,9 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
 def planar(run: Run) -> Result:
     """Reproduce Figure 2 of Liu et al.: plane embeddings, and the class of each point by the decoder.
 
-    It shows, for each task, the networks that generalize least and most.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "networks", and the figure "liu-2".
+    For each task, the figure shows the networks that generalize least and most. The table "networks" has a
+    row for each network. The rules ask whether networks generalize better the more structured their
+    embeddings are.
     """
     setting: Planar = run.setting
     parts = {
@@ -206,20 +189,10 @@ def _train_planar(setting: Planar, operation: str) -> dict[str, Any]:
 
 
 def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> None:
-    """Draw the decoder's class of each point of the plane, and the embeddings with their numbers.
+    """Draw the decoder's class of each point of the plane, and the embeddings E (p, 2) with their numbers.
 
-    Parameters
-    ----------
-    E : ndarray, shape (p, 2)
-        Embeddings.
-    classes : ndarray of int, shape (grid, grid)
-        Class of each point. The decoder takes a sum of two embeddings, which is twice their midpoint.
-    frame : sequence of float
-        Limits of the plane: left, right, bottom, top.
-    operation : {"addition", "modular addition"}
-        Task, which determines the colors.
-    ax : matplotlib Axes
-        Axes to draw on.
+    `classes` (grid, grid) are the classes of points within the `frame`: left, right, bottom, top. The decoder
+    takes a sum of two embeddings, and the point drawn is their midpoint. The operation determines the colors.
     """
     modular = operation == "modular addition"
     count = len(E) if modular else 2 * len(E) - 1
@@ -250,7 +223,7 @@ class Collapse:
     steps : int, default 100
         Number of steps of Adam.
     rate : float, default 1e-3
-        Its learning rate.
+        Learning rate of Adam.
     """
 
     encoders: int
@@ -301,17 +274,10 @@ def _log_change(column: str) -> Measure:
     ),
 )
 def collapse(run: Run) -> Result:
-    """Reproduce Figure 19 of Liu et al.: embeddings of images by random encoders, and after 100 steps.
+    """Reproduce Figure 19 of Liu et al.: embeddings of images by random encoders, and after steps of Adam.
 
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "encoders", and the figure "liu-19".
+    The table "encoders" has a row for each encoder. The rules judge the variance about the class means, and
+    that of the class means, at the end relative to the start.
     """
     setting: Collapse = run.setting
     images = load_images(setting.data, 10)
@@ -343,23 +309,10 @@ def collapse(run: Run) -> Result:
 
 
 def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[np.float64]:
-    """Return the path of embeddings under Adam on the effective loss of Eq. 32.
+    """Return the embeddings (steps + 1, images, 2) at the start and after each step of Adam.
 
-    Parameters
-    ----------
-    setting : Collapse
-        Sizes and durations.
-    pixels : Tensor, shape (images, features)
-        The images.
-    labels : ndarray of int, shape (images,)
-        Their classes.
-    seed : int
-        Seed of the encoder.
-
-    Returns
-    -------
-    ndarray of float64, shape (steps + 1, images, 2)
-        Embeddings at the start and after each step.
+    A random encoder maps `pixels` (images, features) to the start. The embeddings themselves, without the
+    encoder, then descend the effective loss of Eq. 32 for the classes `labels` (images,).
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)
@@ -387,7 +340,7 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
 def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float]:
     """Return the variance about the class means, the variance of these means, and Z = Σ |f|².
 
-    `f` (images, 2) are embeddings and `labels` (images,) their classes.
+    `f` (images, 2) are embeddings and `labels` (images,) their classes, from 0 to 9.
     """
     means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
     within = float(np.mean(np.sum((f - means[labels]) ** 2, axis=1)))

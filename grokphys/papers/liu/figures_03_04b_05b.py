@@ -1,7 +1,8 @@
 """Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on addition, p = 10, next to the theory.
 
-The paper leaves the decoder's rate and the numbers of steps and seeds of these figures open; the rate is
-that of the published code, the numbers are at least its own (10 000 steps, 3 seeds).
+The paper does not state the decoder's learning rate and the numbers of steps and networks of these figures.
+At the paper's setting the rate is that of the published code, and the numbers are at least those of the code
+(10 000 steps, 3 networks).
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ from nets.training import train
 from physics import Operation, closures, predicted_accuracy, representation_quality
 
 DECODER_RATE = 1e-4
-"""Learning rate of the decoder, that of the published code (`eta_dec`)."""
+"""Learning rate of the decoder in the published code (`eta_dec`)."""
 TRACK = 20
 PARTS = ("train", "validation")
 Row = dict[str, Any]
@@ -43,7 +44,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fractions:
-    """Setting of Figures 3, 4 (b), 5 (b) and 10: networks on training sets of many sizes.
+    """Setting of Figures 3, 4 (b), 5 (b), 10 and 18: networks on training sets of many sizes.
 
     Attributes
     ----------
@@ -51,10 +52,16 @@ class Fractions:
         Network to train.
     sizes : sequence of int
         Numbers of training examples.
-    seeds, steps, seed : int
-        Number of networks of each size, number of steps, and seed, to which the size is added.
-    rate, delta : float
-        Learning rate of the decoder, and tolerance of the representation quality.
+    seeds : int
+        Number of networks of each size.
+    steps : int
+        Number of steps of training.
+    rate : float, default DECODER_RATE
+        Learning rate of the decoder.
+    delta : float, default DELTA
+        Tolerance δ of the representation quality.
+    seed : int, default 3000
+        Seed, to which the size is added.
     """
 
     model: DenseModel
@@ -71,9 +78,9 @@ PAPER = Fractions(ToyAddition(TOKENS), tuple(range(5, 55)), 25, 10_000)
 
 
 def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
-    """Train the networks of all sizes, and return a table with a row for each network.
+    """Train the networks of a `Fractions` setting, and return a table with a row for each of them.
 
-    The columns are those of `measure`. The setting of the run is a `Fractions`.
+    Its columns are the keys of the rows that `measure` returns.
     """
     setting: Fractions = run.setting
     parts = [
@@ -97,8 +104,10 @@ def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
 def measure(setting: Fractions, size: int) -> list[Row]:
     """Train networks on `size` samples each, and return a row of results for each of them.
 
-    A row has the representation quality (RQI), real and predicted accuracy, the bounds of an ideal model, the
-    steps to RQI > 0.95 (infinite if never), and n_h = 1/(λ_3 η) of the training set.
+    A row has the representation quality index (RQI), the accuracy on all samples, the accuracy that the
+    embedding predicts, and the RQI and accuracy of an ideal model. It also has the first checked step with an
+    RQI of 0.95 (infinite if there is none), and n_h = 1/(λ_3 η) of the training set. Here λ_3 is its grokking
+    rate and η the learning rate of the embedding; n_h is NaN if the operation does not commute.
     """
     model = setting.model
     assert model.theory is not None
@@ -202,8 +211,8 @@ def _distance(tables: Tables, level: float) -> Interval:
 def accuracies(run: Run) -> Result:
     """Reproduce Figure 3 of Liu et al.: the accuracy of networks, and that predicted from their embeddings.
 
-    Toy networks learn addition with p = 10 from training sets of all sizes. The table has a row for each. The
-    rules judge how near and how correlated both accuracies are.
+    Toy networks learn addition with p = 10 from training sets of many sizes. The table "networks" has a row
+    for each network. The rules judge how near the two accuracies are and how they are correlated.
     """
     rows = train_fractions(run)
     with style(10.6):
@@ -214,7 +223,7 @@ def accuracies(run: Run) -> Result:
 
 
 def show_accuracies(rows: Any, axes: Any) -> None:
-    """Draw real and predicted accuracy over the training fraction, and against each other, on three axes."""
+    """Draw real and predicted accuracy over the training fraction, and one over the other, on three axes."""
     fraction, real, predicted = (rows[k] for k in ("fraction", "accuracy", "predicted_accuracy"))
     for ax, values, label in ((axes[0], real, "accuracy Acc"), (axes[1], predicted, r"$\widehat{Acc}$")):
         ax.scatter(fraction, values, s=9, alpha=0.5, linewidths=0)
@@ -231,7 +240,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 
 
 def _quality_transition(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which networks reach RQI > 0.95, with a jackknife interval."""
+    """Return the training fraction, by `half_rise`, from which networks reach an RQI of 0.95."""
     rows = tables["networks"]
     return jackknife(half_rise, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
@@ -270,10 +279,10 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     ),
 )
 def qualities(run: Run) -> Result:
-    """Reproduce Figure 4 (b) of Liu et al.: RQI of networks, and steps to RQI > 0.95, over their data.
+    """Reproduce Figure 4 (b) of Liu et al.: the RQI of networks, and the steps to 0.95, over their data.
 
-    The networks are those of Figure 3. The rules compare the training fraction of the transition with the
-    paper's, and judge its height.
+    RQI is the representation quality index. The networks are those of Figure 3. The rules judge at which
+    training fraction networks begin to pass 0.95, and how sharp the transition is.
     """
     rows = train_fractions(run)
     with style(9.6):
@@ -288,20 +297,9 @@ def qualities(run: Run) -> Result:
 
 
 def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
-    """Draw a quantity of all networks over the training fraction, with a line through one number per size.
+    """Draw the column `name` over the training fraction, and a line through one number per size.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray
-        Table of networks.
-    name : str
-        Column of the quantity.
-    of : callable
-        Function, such as a median, of the values of one size.
-    label : str
-        Label of the line.
-    ax : matplotlib Axes
-        Axes to draw on.
+    The function `of`, such as a median, gives this number from the values of one size.
     """
     places = np.unique(rows["fraction"])
     ax.scatter(rows["fraction"], rows[name], s=9, color=REFERENCE, linewidths=0)
@@ -312,7 +310,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of networks (`rows`) to RQI > 0.95, with triangles at the last of `steps` for never."""
+    """Draw the steps of networks to an RQI of 0.95, with triangles at the last of `steps` for never."""
     passed = np.isfinite(rows["steps_to_rqi"])
     ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
     never = rows["fraction"][~passed]
@@ -371,9 +369,10 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Reproduce Figure 5 (b) of Liu et al.: steps of networks to RQI > 0.95, and n_h = 1/(λ_3 η).
+    """Reproduce Figure 5 (b) of Liu et al.: steps of networks to an RQI of 0.95, and n_h = 1/(λ_3 η).
 
-    The rules ask whether steps fall with the data, and whether they follow n_h.
+    n_h is the number of steps in which a representation forms, by the grokking rate λ_3 of the training set
+    and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.
     """
     rows = train_fractions(run)
     both = _both({"networks": rows})

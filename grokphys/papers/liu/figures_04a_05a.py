@@ -25,7 +25,7 @@ from physics.seeds import generator as generator_of
 
 TOKENS = 10
 LEARNING_RATE = 1e-3
-"""Learning rate η of the embeddings in Figures 4 and 5."""
+"""Learning rate η of the embeddings."""
 GROKKED = 0.95
 DELTA = 0.1
 """Tolerance of a distance. Its square is 0.01, the tolerance in the published code (`threshold_P`)."""
@@ -35,23 +35,9 @@ Masks = NDArray[np.bool_]
 
 
 def training_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dict[int, Masks]:
-    """Draw independent random training sets of every size.
+    """Draw independent random training sets of every size, as masks over all samples, bool (sets, samples).
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation that is learned.
-    sizes : sequence of int
-        Numbers of samples.
-    sets : int
-        Number of training sets of each size.
-    seed : int
-        Seed of the random streams.
-
-    Returns
-    -------
-    dict of int to ndarray of bool, shape (sets, samples)
-        Which of all samples each training set has, by size.
+    `sets` is the number of training sets of each of the `sizes`, which are the keys of the result.
     """
     streams = children(seed, range(len(sizes)))
     return {
@@ -144,19 +130,9 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
 def probability(run: Run) -> Result:
     """Reproduce Figure 4 (a) of Liu et al.: how probably a random training set determines the representation.
 
-    Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
+    Random training sets of each size are drawn, and nothing is trained. The table "sizes" has a row for each
     size. The rules compare the fraction at which the probability is one half with that of the paper, and
     judge the rise of the probability.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "sizes".
     """
     operation, sets = Operation(TOKENS), run.setting
     masks = training_sets(operation, _every_size(operation), sets, seed=141)
@@ -250,19 +226,9 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
 def rates(run: Run) -> Result:
     """Reproduce Figure 5 (a) of Liu et al.: the grokking rate λ_3 of random training sets, for p = 10.
 
-    Ten thousand training sets of each size are drawn, and nothing is trained. The table has a row for each
-    size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises
-    above.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "sizes".
+    Random training sets of each size are drawn, and nothing is trained. The table "sizes" has a row for each
+    size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises above
+    that fraction.
     """
     table = rate_table(Operation(TOKENS), run.setting, seed=151)
     sizes = np.array(list(table))
@@ -279,21 +245,9 @@ def rates(run: Run) -> Result:
 
 
 def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
-    """Return the grokking rates of random training sets of all sizes.
+    """Return the grokking rates λ_3, float64 (sets,) per unit of time, of random training sets by their size.
 
-    Parameters
-    ----------
-    operation : Operation
-        Operation that is learned.
-    sets : int
-        Number of training sets of each size.
-    seed : int
-        Seed of the random streams.
-
-    Returns
-    -------
-    dict of int to ndarray of float64, shape (sets,)
-        Rates λ_3, in units of inverse time, by the number of samples.
+    There are `sets` training sets of each size from 1 to the number of all samples.
     """
     return {
         size: grokking_rates(operation, masks)
@@ -343,19 +297,10 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
     ),
 )
 def conservation(run: Run) -> Result:
-    """Integrate the flow of Appendix F of Liu et al., and follow Z_0 = Σ|E|² and C = ΣE.
+    """Reproduce Appendix F of Liu et al.: whether the flow conserves Z_0 = Σ|E|² and C = ΣE.
 
-    Each training set has a start with a mean and one without.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "flows", and the figure "liu-F".
+    The flow is integrated numerically. Each random training set has one start with a mean and one without.
+    The table "flows" has a row for each start, and the rules judge the largest changes.
     """
     full = EffectiveTheory(TOKENS)
     masks = random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=161)

@@ -25,17 +25,10 @@ from physics.seeds import generator as generator_of
 def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
     """Return the steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss in use.
 
-    Parameters
-    ----------
-    theory : EffectiveTheory
-        Effective theory of the training set.
-
-    Returns
-    -------
-    dict of str to float
-        "mean" is that of Eq. 5, with its 1/|P_0(D)|; "sum" leaves that out, as Appendix F does; "code" is
-        that of the published `toy/train_add.py`: all of P_0 instead of P_0(D), no division, and Z_0 = p - 1
-        from the standard deviation that PyTorch takes.
+    λ_3 is the grokking rate and η the learning rate. "mean" is the convention of Eq. 5, with its factor
+    1/|P_0(D)|, one over the number of parallelograms that the training set permits. "sum" leaves this factor
+    out, as Appendix F does. "code" is that of the published `toy/train_add.py`, with the parallelograms of
+    all samples, no division, and the norm Z_0 = p - 1.
     """
     by_mean = theory.grokking_steps(LEARNING_RATE)
     full = EffectiveTheory(theory.tokens)
@@ -57,7 +50,7 @@ class Flows:
     frames : int, default 401
         Number of times at which the flow is evaluated.
     multiples : float, default 10.0
-        Duration in units of n_h.
+        Duration in units of n_h, the time scale of the theory in steps.
     """
 
     sets: int
@@ -96,18 +89,9 @@ def _in_units(tables: Tables, level: float) -> Interval:
 def trajectories(run: Run) -> Result:
     """Reproduce Figure 4 (c) of Liu et al.: embeddings in the theory, and when they have formed a line.
 
-    Random training sets of 45 samples are drawn, and the flow is solved in closed form for one start each.
-    The table has a row for each set. The rule judges the median time until RQI exceeds 0.95, in units of n_h.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "flows", and the figure "liu-4c".
+    The flow is solved in closed form for random training sets of 45 samples, with one start each. The table
+    "flows" has a row for each set whose embeddings converge to a line. The rule judges the median time until
+    the representation quality index exceeds 0.95, in units of n_h = 1/(λ_3 η), the time scale of the theory.
     """
     setting: Flows = run.setting
     full = EffectiveTheory(TOKENS)
@@ -149,16 +133,9 @@ def trajectories(run: Run) -> Result:
 
 
 def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
-    """Draw one-dimensional embeddings as curves, each with the number of its token at the end.
+    """Draw normalized embeddings E (frames, tokens) in one dimension over times or steps x (frames,).
 
-    Parameters
-    ----------
-    x : array_like, shape (frames,)
-        Times or steps.
-    E : ndarray, shape (frames, tokens)
-        Normalized embeddings.
-    ax : matplotlib Axes
-        Axes to draw on.
+    Each curve has the number of its token at the end.
     """
     for token, color in enumerate(graded_colors(E.shape[1])):
         ax.plot(x, E[:, token], color=color)
@@ -249,18 +226,9 @@ def _linear(tables: Tables, level: float) -> Interval:
 def trained_trajectories(run: Run) -> Result:
     """Reproduce Figure 4 (d) of Liu et al.: embeddings on a line, of networks trained on 45 of 55 samples.
 
-    Toy networks learn addition with p = 10. The rules compare the median number of steps until RQI exceeds
-    0.95 with n_h by three conventions, and judge how linear the final embeddings are.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "networks" and "tokens", and the figure "liu-4d".
+    Toy networks learn addition with p = 10. The rules compare the median number of steps until the
+    representation quality index reaches 0.95 with three conventions of n_h (see `grokking_steps`), and judge
+    how linear the final embeddings are.
     """
     setting: Paths = run.setting
     trained = train(

@@ -48,8 +48,8 @@ def plane_of(
 ) -> dict[str, Any]:
     """Return the arguments of `recipe` for a plane: the setting of the paper, and that of a smoke test.
 
-    `models` are those of its diagrams by title, `y` and `limits` the vertical axis, and `others` may set
-    "least", the lowest learning rate.
+    `models` are those of the diagrams by title, and `y` and `limits` describe the vertical axis. `others` may
+    set "least", the lowest learning rate of the decoder, which is 1e-5 by default.
     """
     fraction = 24 / 36 if any(isinstance(model, GroupDecoder) for model in models.values()) else 45 / 55
     least = others.pop("least", 1e-5)
@@ -71,7 +71,7 @@ def _small(model: Any) -> dict[str, Any]:
 
 
 def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
-    """Return what `plane_of` returns for addition with both losses, at rates from 1e-4 (Appendix G)."""
+    """Return what `plane_of` returns for addition with both losses, at rates of the decoder from 1e-4."""
     models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
     return plane_of(models, y, limits, seed, least=1e-4)
 
@@ -79,7 +79,7 @@ def both(y: str, limits: tuple[float, float], seed: int) -> dict[str, Any]:
 # -- Figure 6 ----------------------------------------------------------------------------------------------
 
 TOO_FAST = 10**1.5
-"""Half of the largest ratio of the two rates, 1000, on a logarithmic scale."""
+"""Square root of 1000, the largest ratio of the learning rates of representation and decoder."""
 
 
 def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
@@ -89,7 +89,10 @@ def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Return the share of networks in the top left corner that generalize later than the median elsewhere."""
+    """Return the share of late networks among those that generalize in the top left corner of the plane.
+
+    Late ones need more steps than the median of the networks that generalize elsewhere.
+    """
     rows = tables["networks"]
     done = np.isfinite(rows["validation_steps"])
     here = inside(rows, LOW, HIGH)
@@ -219,9 +222,10 @@ for _letter, _title, _model, _most in (
         rules=CAPACITY,
     )
     def capacity(run: Run, name: str = f"liu-6{_letter}") -> Result:
-        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay.
+        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay of the decoder.
 
-        The rules judge the corners of the plane, and whether grokking lies between other phases.
+        The rules ask whether all four phases occur, which phases fill two corners of the plane, and whether
+        grokking lies between comprehension and memorization.
         """
         return diagram(run, name)
 
@@ -257,7 +261,10 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Reproduce Figure 13 of Liu et al.: phases over rate and batch size, judged in two corners."""
+    """Reproduce Figure 13 of Liu et al.: the phases over the decoder's learning rate and the batch size.
+
+    The rules judge two corners of the plane of each loss.
+    """
     return diagram(run, "liu-13")
 
 
@@ -282,7 +289,10 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Reproduce Figure 14 of Liu et al.: phases over rate and scale; whether small scales help."""
+    """Reproduce Figure 14 of Liu et al.: the phases over the decoder's learning rate and the initial scale.
+
+    The rules ask whether comprehension is more frequent if the initial embeddings are small.
+    """
     return diagram(run, "liu-14")
 
 
@@ -307,7 +317,10 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Reproduce Figure 15 of Liu et al.: phases over rate and embedding's decay; whether it matters."""
+    """Reproduce Figure 15 of Liu et al.: phases over the decoder's rate and the embedding's weight decay.
+
+    The rules ask whether this weight decay changes the shares of the phases.
+    """
     return diagram(run, "liu-15")
 
 
@@ -315,7 +328,7 @@ def representation_decay(run: Run) -> Result:
 
 
 def _as_printed(tables: Tables, level: float) -> Interval:
-    """Return the share of the outcomes in Table 1 for which `classify_phases` agrees with the table."""
+    """Return the share of the outcomes named in Table 1 to which `classify_phases` gives the same name."""
     rows = tables["outcomes"]
     named = rows["printed"] != "not named"
     return share(rows["printed"][named] == rows["phase"][named], level)

@@ -1,7 +1,7 @@
 """Liu et al., Figures 8 and 20 (§4.3, Appendix J): grokking on images.
 
-The images are those of MNIST if the environment variable GROKPHYS_MNIST names a directory of its files, or an
-npz archive. Otherwise they are the 1797 digits that come with scikit-learn, and the items say so.
+If the environment variable GROKPHYS_MNIST is set, it names a directory of MNIST's files or an npz archive.
+Otherwise the images are the 1797 digits that come with scikit-learn. The items of the recipes say which.
 """
 
 import os
@@ -24,8 +24,8 @@ DATA = os.environ.get("GROKPHYS_MNIST", "digits")
 IMAGES = "scikit-learn's digits" if DATA == "digits" else "MNIST"
 APPENDIX = "Appendix J"
 THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
-"""Accuracies that are to be reached. For images the paper asks for 60 % on the validation set, instead of 90
-% (App. J)."""
+"""Accuracies at which a network has fitted and has generalized. For images the paper asks for 60 % on the
+validation set, instead of 90 % (Appendix J)."""
 DELAY = 1000
 SCALE = 8.0
 """Factor of the initial weights: the paper says "a constant > 1", and the authors' later code has 8."""
@@ -45,7 +45,7 @@ class Setting:
     images : tuple of int
         Numbers of training images.
     seeds : int
-        Number of networks for each of them.
+        Number of networks for each number of images.
     steps : int
         Largest number of steps.
     rate : float, default 1e-3
@@ -66,7 +66,7 @@ class Setting:
 
 
 def options(model: ImageMLP, images: int) -> dict[str, Any]:
-    """Return the arguments of `nets.train` for a model and a number of training images."""
+    """Return split, batch size, initial scale and encoder's rate, as arguments of `nets.train`."""
     return {
         "train_fraction": images / (len(model.task) - len(model.task.held_out)),
         "batch_size": min(BATCH, images),
@@ -76,19 +76,11 @@ def options(model: ImageMLP, images: int) -> dict[str, Any]:
 
 
 def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
-    """Train networks on images.
+    """Train the networks of a `Setting`, and return tables of the steps and the accuracies that they reach.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe; its setting is a `Setting`.
-    curves : bool
-        Whether to train to the end and record accuracies. Otherwise a network stops when it has reached both.
-
-    Returns
-    -------
-    dict of str to dict of str to ndarray
-        Table "networks" with the steps to both accuracies (infinite if never), and with curves also "curves".
+    The table "networks" has the steps to the `THRESHOLDS` (infinite if never). With `curves`, all networks
+    are trained to the end, and the table "curves" has their accuracies over time. Otherwise a network stops
+    when it has reached both thresholds.
     """
     setting: Setting = run.setting
     parts = [
@@ -168,19 +160,9 @@ def _much_later(tables: Tables, level: float) -> Interval:
 def grokking(run: Run) -> Result:
     """Reproduce Figure 8 (a) of Liu et al.: training curves of networks that grok on images.
 
-    Networks with large initial weights are trained on 1000 images. The table "networks" has the steps to both
-    accuracies, and "curves" all accuracies. The rule asks how many networks generalize 1000 steps or more
-    after they have fitted.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "liu-8".
+    Networks start from large initial weights. The table "networks" has the steps to both accuracies, and
+    "curves" the accuracies over time. The rule asks how many networks generalize 1000 steps or more after
+    they have fitted.
     """
     tables = train_images(run, curves=True)
     rows = tables["curves"]
@@ -219,7 +201,7 @@ def _plane(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -
 
 
 def _less_decay(tables: Tables, level: float) -> Interval:
-    """Return the mean row of comprehension minus that of grokking, in rows of cells of weight decay."""
+    """Return the mean row of comprehension minus that of grokking; rows of cells have rising weight decay."""
     rows = tables["networks"]
 
     def gap(row: Any, phase: Any) -> float:
@@ -268,18 +250,8 @@ def _less_decay(tables: Tables, level: float) -> Interval:
 def phases(run: Run) -> Result:
     """Reproduce Figure 8 (b) of Liu et al.: the phases over the rate of the last layer and the weight decay.
 
-    One network is trained in each cell on 1000 images. The rules judge where in the plane confusion and
-    memorization are frequent, and whether grokking has less weight decay than comprehension.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables of the diagram, and the figure "liu-8b".
+    One network is trained in each cell, from large initial weights. The rules judge where in the plane
+    confusion and memorization are frequent, and whether grokking has less weight decay than comprehension.
     """
     return diagram(run, "liu-8b")
 
@@ -317,18 +289,8 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
 def sizes(run: Run) -> Result:
     """Reproduce Figure 20 of Liu et al.: the steps to fit and to generalize over the number of images.
 
-    Networks with large initial weights are trained on each number of images. The table has the steps to both
-    accuracies. The rule judges whether networks need more steps to generalize with fewer images.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "liu-20".
+    Networks start from large initial weights. The table "networks" has the steps to both accuracies. The rule
+    asks whether networks generalize later with fewer training images.
     """
     tables = train_images(run, curves=False)
     rows = tables["networks"]

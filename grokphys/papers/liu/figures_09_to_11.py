@@ -26,27 +26,18 @@ CURRICULUM = [(0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (2, 4), (3, 3)]
 EQUATIONS = {"A1": ((0, 2), (1, 1)), "A2": ((0, 3), (1, 2)), "A3": ((1, 3), (2, 2))}
 """Equations of Eq. 20, each with the two samples from which it follows."""
 GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
-"""Four points without a parallelogram, the initial positions for the representations of p = 4."""
+"""Four points without a parallelogram, from which the representations of p = 4 start."""
 
 
 def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
-    """Return the planar representation (tokens, 2) in which the flow of the theory from `start` ends."""
+    """Return the planar representation (tokens, 2) that the flow of the theory from `start` approaches."""
     return theory.solve(start, [1e6])[0]
 
 
 def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
-    """Draw an embedding in the plane and its parallelograms.
+    """Draw an embedding E (tokens, 2) and its parallelograms E_i + E_j = E_m + E_n.
 
-    Parameters
-    ----------
-    E : ndarray, shape (tokens, 2)
-        Embedding.
-    quadruples : sequence of (i, j, m, n)
-        Parallelograms E_i + E_j = E_m + E_n. One with a repeated symbol is a line.
-    title : str
-        Title of the axes.
-    ax : matplotlib Axes
-        Axes to draw on.
+    `quadruples` lists their tokens (i, j, m, n). A parallelogram with a repeated token is a line.
     """
     for k, (i, j, m, n) in enumerate(quadruples):
         corners = E[[i, m, j, n, i]]
@@ -142,17 +133,9 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
 def curriculum(run: Run) -> Result:
     """Reproduce Figure 9 of Liu et al.: the parallelograms that follow from growing training sets, for p = 6.
 
-    A table has the number of training sets of each size that determine the representation.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "stages", "parallelograms" and "sets", and the figure "liu-9".
+    The table "stages" has a row for each training set of the figure, "parallelograms" one for each
+    parallelogram that such a set implies, and "sets" the number of training sets of each size that determine
+    the representation.
     """
     stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
     implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
@@ -258,18 +241,9 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
 def bounds(run: Run) -> Result:
     """Reproduce Figure 10 of Liu et al.: RQI and predicted accuracy of networks, and bounds by their data.
 
-    Toy networks learn addition with p = 10 from training sets of all sizes; they are those of Figure 3. The
-    rules ask how many networks exceed the bounds, and how far below them they are.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "networks" and "sets", and the figure "liu-10".
+    RQI is the representation quality index. The toy networks, of addition with p = 10, are those of Figure 3.
+    The rules ask how many networks stay within the bounds, how far below they are, and how small a training
+    set can be that has the bound 1.
     """
     rows = train_fractions(run)
     operation = Operation(TOKENS)
@@ -300,7 +274,7 @@ def bounds(run: Run) -> Result:
 
 
 def _descent(tables: Tables, level: float) -> Interval:
-    """Return the share of nested pairs of subsets in which fewer equations leave no less freedom."""
+    """Return the share of nested pairs of sets of equations in which the smaller leaves no less freedom."""
     rows = tables["subsets"]
     names = [set(text.split()) - {"none"} for text in rows["equations"].tolist()]
     freedom = rows["degrees_of_freedom"]
@@ -332,18 +306,8 @@ def _descent(tables: Tables, level: float) -> Interval:
 def hierarchy(run: Run) -> Result:
     """Reproduce Figure 11 of Liu et al.: subsets of the three equations of p = 4, and what they imply.
 
-    Nothing is trained. The rule checks that a representation which satisfies more equations has no more
-    degrees of freedom.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "subsets", and the figure "liu-11".
+    Nothing is trained. The table "subsets" has a row for each subset. The rule asks whether a representation
+    that satisfies more equations has no more degrees of freedom.
     """
     rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
     theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
@@ -364,14 +328,10 @@ def hierarchy(run: Run) -> Result:
 
 
 def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> None:
-    """Draw each representation in a separate frame, with arrows to those that are less determined.
+    """Draw each representation in a separate frame, with arrows to those that satisfy fewer equations.
 
-    Parameters
-    ----------
-    theories : dict of tuple of str to EffectiveTheory or None
-        Theory by the equations that hold; None if there is no equation.
-    figure : Figure
-        Figure to draw on, without a layout engine.
+    `theories` holds the theory by the equations that hold, or None if none does. The figure must not have a
+    layout engine.
     """
     levels: dict[int, list[tuple[str, ...]]] = {}
     for implied, theory in theories.items():

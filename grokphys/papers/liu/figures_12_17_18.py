@@ -33,7 +33,7 @@ from physics import representation_quality
 FOUR = ((0, 2), (1, 1), (0, 3), (1, 2), (1, 3), (2, 2))
 """Training set of Eq. 21."""
 PACES = {"fast decoder": (1e-3, 1e-2), "slow decoder": (1e-2, 1e-3)}
-"""Learning rates of representation and decoder."""
+"""Learning rates of the representation and of the decoder."""
 KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 """The representations of Figure 11: any two equations imply the third."""
 
@@ -102,8 +102,8 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
 def four(run: Run) -> Result:
     """Reproduce Figure 12 of Liu et al.: representations learned for p = 4 with a fast and a slow decoder.
 
-    The table has a row for each network. The rules ask whether a slow decoder gives a higher RQI, and whether
-    all five representations occur.
+    The table "networks" has a row for each network. The rules ask whether a slow decoder gives a higher
+    representation quality (RQI), and whether all five representations occur.
     """
     setting: Four = run.setting
     parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(setting, p)) for pace in PACES]  # type: ignore[misc]
@@ -138,7 +138,10 @@ def _train_four(setting: Four, pace: str) -> dict[str, Any]:
 
 
 def equations(E: NDArray[np.float64]) -> str:
-    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies within δ."""
+    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies within δ.
+
+    The result is "none" if it satisfies none of the three.
+    """
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
@@ -172,7 +175,7 @@ def show_representations(rows: Any, ax: Axes) -> None:
 # -- Figures 17 and 18 -------------------------------------------------------------------------------------
 
 MATRIX_DELTA = 4.5
-"""Tolerance of the squared Frobenius norm; the published code bounds the mean of the 9 squares by 0.5."""
+"""Tolerance of the squared Frobenius norm; the published code bounds the mean of the nine squares by 0.5."""
 MATRIX_DECODER_RATE = 1e-5
 """Learning rate of the decoder, the paper's lowest: faster decoders memorize before a structure forms."""
 PERMUTATIONS = ("e", "(23)", "(12)", "(123)", "(132)", "(13)")
@@ -183,7 +186,10 @@ SPLIT = 24 / 36
 
 @dataclass(frozen=True)
 class Matrices:
-    """Setting of Figure 17: `seeds` networks of a `model` on S_3, with the decoder's learning `rate`."""
+    """Setting of Figure 17: `seeds` networks of a `model` on S_3, trained for `steps`.
+
+    The learning rate of the decoder is `rate`.
+    """
 
     model: GroupDecoder
     seeds: int
@@ -192,7 +198,11 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Return the share of networks, of those with RQI > 0.95, whose elements form a hexagon."""
+    """Return the share of the networks with an RQI above 0.95 whose six matrices form a hexagon.
+
+    The hexagon lies in the plane of the first and the third principal component. RQI is the representation
+    quality index.
+    """
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
@@ -244,7 +254,8 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
 def hexagon(run: Run) -> Result:
     """Reproduce Figure 17 of Liu et al.: principal components of the six matrices learned for S_3.
 
-    The rule asks how often they form a hexagon, among networks with RQI > 0.95.
+    The table "elements" has a row for each network and element of the group. The rule asks how often the
+    elements form a hexagon, among networks with a representation quality index (RQI) above 0.95.
     """
     setting: Matrices = run.setting
     trained = train(
@@ -270,7 +281,10 @@ def hexagon(run: Run) -> Result:
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the six elements of S_3 at `points` (6, 2), their components with the numbers `plane`."""
+    """Draw the six elements of S_3 at `points` (6, 2) in the `plane` of two principal components.
+
+    The two numbers in `plane` are those of the components, from 0.
+    """
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         x, y = points[chosen].T
@@ -377,7 +391,9 @@ def _bounded(tables: Tables, level: float) -> Interval:
 def permutations(run: Run) -> Result:
     """Reproduce Figure 18 of Liu et al.: RQI, steps and accuracies for S_3 over the training fraction.
 
-    The rules judge how each of these depends on the training fraction.
+    RQI is the representation quality index. The table "networks" has a row for each network. The rules judge
+    how these quantities depend on the training fraction, and whether the predicted accuracy is a lower bound
+    of the real one.
     """
     rows = train_fractions(run)
     with style(10.6):

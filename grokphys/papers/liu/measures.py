@@ -13,32 +13,22 @@ from grokphys.papers.recipe import Tables
 
 
 def median(values: Any, level: float) -> Interval:
-    """Return the median of values, which may be infinite, with the interval of its order statistics.
+    """Return the median of independent values (n,), which may be infinite, with a distribution-free interval.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Independent values.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Interval
-        Its bounds are NaN if there are too few values for an interval of this level.
+    The bounds are order statistics. They are NaN if there are too few values for an interval of this level.
     """
     ordered = np.sort(np.asarray(values, np.float64))
     count = len(ordered)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
     rank = int(stats.binom.ppf((1 - level) / 2, count, 0.5))
-    if rank < 1:  # too few values for an interval of this level
+    if rank < 1:
         return Interval(float(np.median(ordered)), np.nan, np.nan, count)
     return Interval(float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[count - rank]), count)
 
 
 def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
-    """Return the place at which a share of trials first reaches one half.
+    """Return the place at which a share of trials first reaches one half, by linear interpolation.
 
     Parameters
     ----------
@@ -47,13 +37,13 @@ def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
     successes, trials : array_like of int, shape (n,)
         Numbers of successes and of trials at each place.
     level : float
-        Confidence level.
+        Confidence level, such as 0.95.
 
     Returns
     -------
     Interval
-        The place by linear interpolation. Its bounds are the places at which Wilson's limits of the share
-        reach one half. NaN stands for a half that is not reached, or already at the first place.
+        The bounds are the places at which Wilson's upper and lower limits of the share reach one half. A
+        value is NaN if its curve never reaches one half, or does so at the first place already.
     """
     at = [
         share(np.arange(n) < k, level)
@@ -66,39 +56,16 @@ def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
 
 
 def contrast(hits: Any, inside: Any, level: float) -> Interval:
-    """Return the share of truth values inside a part of a table, minus their share outside.
+    """Return the share of `hits` inside a part of a table minus their share outside, from -1 to 1.
 
-    Parameters
-    ----------
-    hits : array_like of bool, shape (n,)
-        Truth values.
-    inside : array_like of bool, shape (n,)
-        Rows of the part.
-    level : float
-        Confidence level, such as 0.95.
-
-    Returns
-    -------
-    Interval
-        The difference, from -1 to 1, of two independent shares.
+    Both arguments are truth values (n,). The interval treats the two shares as independent.
     """
     hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
     return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
 def smallest(found: Sequence[Interval]) -> Interval:
-    """Return the smallest of several estimates.
-
-    Parameters
-    ----------
-    found : sequence of Interval
-        Estimates, at least one.
-
-    Returns
-    -------
-    Interval
-        The smallest estimate, with the smallest lower and the smallest upper bound.
-    """
+    """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
     return Interval(
         min(one.estimate for one in found),
         min(one.low for one in found),
@@ -117,55 +84,26 @@ def _passes(x: Any, values: Any, half: float = 0.5) -> float:
 
 
 def frequency_of(E: NDArray[Any]) -> int:
-    """Return the strongest frequency of a projected embedding.
-
-    Parameters
-    ----------
-    E : ndarray, shape (p, axes)
-        Projection of the embedding of p tokens, whose mean over tokens is zero.
-
-    Returns
-    -------
-    int
-        Frequency, from 1 to ⌊p/2⌋, with the largest Fourier power.
-    """
+    """Return the frequency, from 1 to ⌊p/2⌋, with the largest Fourier power in a projection E (p, axes)."""
     power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
     return int(power[1:].argmax()) + 1
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
-    """Return the fraction of the variance of a projected embedding that belongs to one frequency.
+    """Return the fraction of the variance of a projection E (p, axes) that belongs to one frequency.
 
-    Parameters
-    ----------
-    E : ndarray, shape (p, axes)
-        Projection of the embedding of p tokens.
-    frequency : int
-        Frequency, from 1 to ⌊p/2⌋ for odd p.
-
-    Returns
-    -------
-    float
-        Fraction, from 0 to 1.
+    The number p of tokens must be odd, and the frequency from 1 to ⌊p/2⌋. The tokens must not coincide.
     """
     power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(2 * power[frequency] / power.sum())
 
 
 def half_rise(fraction: Any, passed: Any) -> float:
-    """Return the place of a step from 0 to 1 that has the same area above it as a measured share.
+    """Return the training fraction of a jump from 0 to 1 that stands for a gradual rise.
 
-    Parameters
-    ----------
-    fraction : ndarray of float64, shape (n,)
-        Training fraction of each network.
-    passed : ndarray of bool, shape (n,)
-        Whether each network passes.
-
-    Returns
-    -------
-    float
-        Training fraction at the step; NaN if all networks pass or none does.
+    The rise is the share of networks that have `passed` (n,), over their training `fraction` (n,). The area
+    between the curve and 1 is the same for the jump and for the rise. The result is NaN if all networks pass
+    or none does.
     """
     places = np.unique(fraction)
     if not 0 < passed.sum() < len(passed):
@@ -175,19 +113,10 @@ def half_rise(fraction: Any, passed: Any) -> float:
 
 
 def best_passes(tables: Tables, level: float) -> Interval:
-    """Return the training fraction from which the best network of its size reaches RQI > 0.95.
+    """Return the training fraction from which the best network of each size reaches an RQI of 0.95.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        Tables with "networks", whose columns are "fraction" and "steps_to_rqi".
-    level : float
-        Confidence level, such as 0.95.
-
-    Returns
-    -------
-    Interval
-        The fraction, with a jackknife interval over networks.
+    It is that of a jump as in `half_rise`, with a jackknife interval over networks. RQI is the representation
+    quality index. The table "networks" needs the columns "fraction" and "steps_to_rqi" (infinite if never).
     """
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])
@@ -201,9 +130,10 @@ def best_passes(tables: Tables, level: float) -> Interval:
 
 
 def _distance(column: Any, row: Any, phase: Any) -> float:
-    """Return the mean distance from memorization of comprehension minus that of grokking, in cells.
+    """Return how much farther from memorization networks of comprehension are than those of grokking.
 
-    The arguments (n,) are the column and the row of each network, and the name of its phase.
+    The arguments (n,) are the column and the row of each network, and the name of its phase. Distances in
+    cells are means over pairs of networks. The result is NaN if one of the three phases is absent.
     """
     places = np.stack([column, row], axis=1).astype(float)
     goal = places[phase == "memorization"]
@@ -215,19 +145,10 @@ def _distance(column: Any, row: Any, phase: Any) -> float:
 
 
 def closer_to_memorization(tables: Tables, level: float) -> Interval:
-    """Return how much closer grokking is to memorization than comprehension is.
+    """Return how much farther from memorization comprehension is than grokking, in cells of the plane.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping of str to ndarray
-        Tables with "networks", whose columns are "column", "row" and "phase".
-    level : float
-        Confidence level, such as 0.95.
-
-    Returns
-    -------
-    Interval
-        Difference of mean distances in cells, with a jackknife interval over cells.
+    The difference of mean distances has a jackknife interval over cells. The table "networks" needs the
+    columns "column", "row" and "phase".
     """
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)

@@ -1,7 +1,7 @@
 """Liu et al.: networks over a plane of two hyperparameters, rules for their phases, and figures of them.
 
-Two networks of one cell that differ only in their seed often have different phases. Several networks are
-therefore trained in each cell, and the figures show the share of each phase in every cell.
+Two networks of one cell that differ only in their seed can have different phases. Some recipes therefore
+train several networks in each cell, and the figures show the share of each phase.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from grokphys.phases import ACCURACIES, Training, axis
 LOW: Span = (0.0, 1 / 3)
 HIGH: Span = (2 / 3, 1.0)
 ALL: Span = (0.0, 1.0)
-"""Parts of an axis, which define the corners of the plane."""
+"""Parts of an axis as fractions of its length; `LOW` and `HIGH` define the corners of the plane."""
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -50,14 +50,13 @@ class Plane:
     each : int
         Number of networks in a cell.
     steps : int
-        Number of steps of training.
+        Largest number of steps of a training.
     options : mapping
         Other arguments of `nets.train`.
     seed : int
-        Seed of the ensemble.
+        Seed, to which the place of the diagram is added.
     delay : float, default DELAY
-        Number of steps between the training and the validation threshold that separates grokking from
-        comprehension.
+        Number of steps between fitting and generalizing from which a network counts as grokking.
     thresholds : mapping of str to float, default ACCURACIES
         Training and validation accuracies at which a network has fitted its training set, or has generalized.
     labels : pair of str, default ("", "")
@@ -86,20 +85,10 @@ class Plane:
 
 
 def train_plane(run: Run, plane: Plane) -> dict[str, NDArray[Any]]:
-    """Train the networks of all cells of a plane.
+    """Train the networks of all cells of a plane, and return a table with a row for each of them.
 
-    Parameters
-    ----------
-    run : Run
-        Argument of the recipe, whose method `keep` stores each row of cells.
-    plane : Plane
-        The setting.
-
-    Returns
-    -------
-    dict of str to ndarray
-        Table with a row for each network: its diagram and cell, the steps to both accuracies (infinite if
-        never), and its phase.
+    Its columns include the title of the diagram, the cell ("column" and "row"), the steps to both accuracies
+    (infinite if never), and the phase. `Run.keep` stores each row of cells.
     """
     parts = [
         run.keep(
@@ -147,19 +136,9 @@ def _train_row(plane: Plane, title: str, row: int) -> dict[str, Any]:
 
 
 def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
-    """Return which networks are in a part of the plane.
+    """Return which networks are in a part of the plane, bool (n,).
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray, shape (n,)
-        Table of networks.
-    x, y : pair of float, default ALL
-        Part of each axis, as fractions from 0 to 1.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        Whether the middle of each network's cell lies in the part.
+    A network is inside if the middle of its cell lies in the spans x and y, as fractions of the axes.
     """
     found = np.ones(len(rows["row"]), bool)
     for name, (low, high) in (("column", x), ("row", y)):
@@ -171,19 +150,7 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
 def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, float], Interval]:
     """Return a `Measure` of the share of a phase in a part of the plane, minus its share elsewhere.
 
-    Parameters
-    ----------
-    phase : str
-        Name of the phase.
-    x, y : pair of float
-        Part of each axis, as fractions from 0 to 1.
-    title : str, default ""
-        Title of the diagram; by default all diagrams count.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the difference with its interval.
+    x and y are spans of the axes as fractions. Without a title, the networks of all diagrams count.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -196,21 +163,8 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
 def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "") -> Statement:
     """Return the rule that a phase is far more frequent in a corner of the plane than elsewhere.
 
-    Parameters
-    ----------
-    name, quote, source : str
-        Name, words and place of the statement, as in `Statement`.
-    phase : str
-        Name of the phase.
-    x, y : pair of float
-        Part of each axis, as fractions from 0 to 1.
-    title : str, default ""
-        Title of the diagram; by default all diagrams count.
-
-    Returns
-    -------
-    Statement
-        Rule that `excess` measures.
+    x and y are spans of the axes as fractions. Without a title, the networks of all diagrams count. The other
+    arguments are those of `Statement`, and `excess` measures the difference.
     """
     return Statement(
         name,
@@ -232,9 +186,9 @@ def _of(tables: Tables, title: str) -> Columns:
 
 
 def rarest_phase(tables: Tables, level: float) -> Interval:
-    """Return the share of networks in the rarest of the four phases, by the column "phase" of "networks".
+    """Return the share of networks in the rarest of the four phases.
 
-    Its interval, at the confidence level `level`, has the smallest bounds of the four shares.
+    Its interval has the smallest lower and the smallest upper bound of the four shares.
     """
     return smallest([share(tables["networks"]["phase"] == phase, level) for phase in PHASES])
 
@@ -252,10 +206,10 @@ FOUR = Statement(
 
 
 def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
-    """Return the share of each phase in each cell, as an array (phases, rows, columns).
+    """Return the share of each of the `PHASES` in each cell, float64 (phases, rows, columns).
 
-    The arguments (n,) are the column and the row of each network and its phase. The share is zero in cells
-    without networks.
+    The arguments (n,) are the column, the row and the phase of each network. The shares of a cell without
+    networks are zero.
     """
     shape = (len(PHASES), int(np.max(row)) + 1, int(np.max(column)) + 1)
     counts = np.zeros(shape)
@@ -272,9 +226,11 @@ BORDERS = (
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
-    """Return by how much grokking borders on both other phases, more than these border on each other.
+    """Return by how much grokking borders on comprehension and memorization more than these on each other.
 
-    The arguments (n,) are as in `_densities`. Borders are counted in excess of chance.
+    The arguments (n,) are as in `_densities`. Each of the three borders is a share of all borders, in excess
+    of chance, and grokking has that of its lesser border. The result is NaN if one of the three phases is
+    absent or no two of them touch.
     """
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
@@ -292,7 +248,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return how much more grokking borders on the two other phases than these border on each other.
+    """Return by how much grokking borders on comprehension and memorization more than these on each other.
 
     The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
     """
@@ -339,19 +295,8 @@ def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
 def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
     """Draw the most frequent phase of each cell, and next to it the share of each phase.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray
-        Table that `train_plane` has made.
-    plane : Plane
-        Its setting.
-    downwards : bool, default True
-        Whether the vertical axis points downwards, as in most figures of the paper.
-
-    Returns
-    -------
-    Figure
-        A row of panels for each diagram.
+    `rows` is the table that `train_plane` has made of the `plane`. Each diagram has a row of panels. The
+    vertical axis points downwards by default, as in most figures of the paper.
     """
     titles = list(plane.models)
     with style(13.6):
@@ -385,7 +330,7 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
     """Train the networks of the plane of a `run`, and draw their phases in a figure called `name`.
 
-    The `Result` has the table "networks". By default the vertical axis points downwards, as in the paper.
+    The `Result` has the table "networks". By default the vertical axis points downwards.
     """
     rows = train_plane(run, run.setting)
     return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})
