@@ -57,8 +57,8 @@ def explore(
 
     Args:
         files: Trajectory files to open, or quoted patterns such as 'runs/*.h5'.
-        port: Port to listen on, from 1 to 65535; 0 chooses a free one.
-        host: IPv4 address or name to listen on. Only programs on this machine can reach the default address.
+        port: Number of the port to listen on; 0 chooses a free one.
+        host: Address to bind to. Only programs on this machine can reach the default address.
         browser: Open the page in the default browser.
     """
     whole_number("port", port, 0)

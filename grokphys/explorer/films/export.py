@@ -242,7 +242,7 @@ def evenly(frames: int, longest: int) -> list[int]:
 
 def _chosen(film: Film, fps: float, longest: int) -> list[int]:
     if number("fps", fps, above=0.0) > 50:
-        raise InputError(f"fps must be at most 50, got {str(fps).removesuffix('.0')}")
+        raise InputError(f"fps must be at most 50, got {fps:g}")
     return evenly(film.frames, whole_number("longest", longest, 1))
 
 

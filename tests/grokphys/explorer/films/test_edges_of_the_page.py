@@ -64,8 +64,7 @@ BOUNDS = [
      "size must be at most 15, the number of samples, got 16"),
     (lambda n: TrainingSet.drawn(5, seed=n), 0, -1,
      "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
-    (lambda x: export._chosen(Film(), x, 3), 50, 50.00000000000001,
-     "fps must be at most 50, got 50.00000000000001"),
+    (lambda x: export._chosen(Film(), x, 3), 50, 50.1, "fps must be at most 50, got 50.1"),
     (lambda x: export._chosen(Film(), x, 3), 1e-9, 0, "fps must be a finite number greater than 0, got 0"),
     (lambda n: export._chosen(Film(), 9, n), 1, 0, "longest must be at least 1, got 0"),
 ]  # fmt: skip
