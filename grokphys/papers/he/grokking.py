@@ -1,4 +1,4 @@
-"""Figures 14 and 15: the three stages of grokking, with three quarters of the pairs and weight decay."""
+"""Figures 14 and 15 of He et al.: the three stages of grokking, with weight decay and 3/4 of the pairs."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +34,7 @@ class Setting(neurons.Setting):
     runs : int
         Number of networks.
     learning_rate : float, default 1e-4
-        Learning rate of AdamW.
+        Learning rate of the optimizer AdamW.
     every : int, default 200
         Number of steps from one recorded frame to the next.
     """
@@ -45,18 +45,12 @@ class Setting(neurons.Setting):
 def _course(setting: Setting, seed: int) -> dict[str, Any]:
     """Train networks with weight decay 2 on three quarters of the pairs, and measure them in each frame.
 
-    Parameters
-    ----------
-    setting : Setting
-        Sizes and durations.
-    seed : int
-        Seed of the ensemble.
-
     Returns
     -------
     dict of str to ndarray, shape (runs, frames)
-        Step, losses, accuracies, mean purity and mean |sin D| of the neurons, norm of the parameters, and the
-        accuracy on pairs (a, b) of which neither (a, b) nor (b, a) is in the training set.
+        Step, losses, accuracies, purity of the neurons (mean), |sin D| of their phase misalignment D (mean),
+        norm of all weights, and the accuracy on pairs (a, b) of which neither (a, b) nor (b, a) is in the
+        training set.
     """
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = neurons.trained(
@@ -97,8 +91,9 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
 def stages(rows: Any) -> dict[str, NDArray[Any]]:
     """Find the ends of the stages of grokking in the courses of networks.
 
-    Stage I ends when the training accuracy reaches `FITTED`, Stage II when the validation accuracy then
-    reaches `GENERALISED`, and Stage III with the last frame.
+    Stage I ends with the first frame in which the training accuracy is at least `FITTED`. Stage II ends with
+    the first frame from then on in which the validation accuracy is at least `GENERALISED`, and Stage III
+    with the last frame.
 
     Parameters
     ----------
@@ -108,8 +103,9 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
     Returns
     -------
     dict of str to ndarray, shape (networks,)
-        Step, validation accuracy, accuracy on unseen pairs, purity and norm at the end of each stage, in
-        columns such as ``norm_II``, and the largest norm. Values are NaN for a stage that does not end.
+        Number of the network; step, validation accuracy, accuracy on unseen pairs, purity and norm at the end
+        of each stage, in columns such as "norm_II"; and the largest norm. Values are NaN for a stage that
+        does not end.
     """
     networks = np.unique(rows["network"])
     columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
@@ -133,21 +129,9 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
 
 
 def _of(name: str, other: str = "", *, ratio: bool = False) -> Measure:
-    """Return a `Measure` of the mean over networks of a column of the table of stages.
+    """Return a `Measure` of the mean over networks of a column of the table "stages".
 
-    Parameters
-    ----------
-    name : str
-        Name of the column.
-    other : str, default ""
-        Column that is subtracted, if it is given.
-    ratio : bool, default False
-        Whether to divide by the other column instead.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean with its interval.
+    If an `other` column is given, it is subtracted or, if `ratio` is True, divides the column.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -183,7 +167,7 @@ WHICH = "the stages are read from each network's own course, which no shuffle of
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the course of the first network and the ends of its stages, from the tables."""
+    """Draw the course of the first network, and the ends of its first two stages."""
     table, course = tables["stages"], where(tables["frames"], network=0)
     steps = course["step"]
     with style(9.6):
@@ -312,17 +296,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def grokking(run: Run) -> Result:
     """Reproduce Figures 14 and 15 of He et al.: losses, accuracies, alignment, sparsity and norm over time.
 
-    The result has a table of frames and one of the stages, whose ends the figure marks.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables "stages" and "frames".
+    The table "frames" has a row for each network and frame, and "stages" a row for each network, with the
+    measures at the ends of the stages. The rules judge these ends, and trends over the frames.
     """
     setting: Setting = run.setting
     course = run.keep("course", lambda: _course(setting, 43_000))

@@ -1,10 +1,10 @@
-"""A test of the lottery: the final frequency of each neuron, compared with predictions from its start.
+"""A test of the lottery of He et al.: the final frequency of each neuron, and predictions from its start.
 
-At small weights and for the quadratic activation every frequency k of a neuron moves independently, ``dθ/dt =
-2c conj(θ) ξ``, ``dξ/dt = c θ²`` (θ and ξ are the Fourier coefficients of the input and the output weights),
-and diverges at a time t* that the start gives in closed form. The winner should be the frequency with the
-smallest t*. Two simpler predictions are compared with it: the frequency with the largest initial magnitude
-|θ|, and the one with the smallest misalignment |2φ - ψ| of their phases φ and ψ.
+At small weights and for the quadratic activation, every frequency of a neuron moves independently by
+``dθ/dt = 2c conj(θ) ξ`` and ``dξ/dt = c θ²``, where θ and ξ are the Fourier coefficients of the input and the
+output weights, and c is a constant. The frequency diverges at a time t* that the start gives in closed form,
+and the one with the smallest t* should win. Two simpler predictions are the frequency with the largest
+initial |θ|, and that with the smallest misalignment |2φ - ψ| of the phases φ of θ and ψ of ξ.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,12 +35,12 @@ ROWS = 64
 
 
 class Cell(NamedTuple):
-    """Settings of networks and of their training; the defaults are the paper's, at p = 23 tokens.
+    """Settings of networks and of their training; the defaults are the paper's, for its quadratic neurons.
 
     Attributes
     ----------
     tokens, hidden, steps : int
-        Number of tokens p, of neurons, and of steps of training.
+        Numbers of tokens p, of neurons, and of steps of training.
     optimizer : {"adamw", "sgd"}
         Optimizer; "sgd" is gradient descent.
     scale : float
@@ -61,7 +61,7 @@ class Cell(NamedTuple):
 
     @property
     def series(self) -> str:
-        """Name of the settings that the cells of one curve share."""
+        """Words for optimizer, activation, and numbers of tokens and neurons, which one curve shares."""
         return f"{self.optimizer}, {self.activation}, p = {self.tokens}, {self.hidden} neurons"
 
 
@@ -76,9 +76,9 @@ class Setting:
 def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Train the networks of all cells, and predict the final frequency of each neuron from its start.
 
-    The first table has a row for each network: its cell, its accuracy, and the share of neurons that each
-    predictor finds. The second has one for each of the first `ROWS` neurons of a network: its final frequency
-    (0 if it is dead) and the predicted ones.
+    The first table has a row for each network: its cell, its accuracy, and the share of living neurons for
+    which each predictor is right. The second has a row for each of the first `ROWS` neurons of a network: its
+    final frequency (0 if it is dead) and the predicted ones.
     """
     setting: Setting = run.setting
     networks, neurons = [], []
@@ -101,10 +101,10 @@ def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:
-    """Return, for each network, the share of living neurons that each predictor finds.
+    """Return the shares of living neurons whose final frequency each predictor names, (runs,) each.
 
     `part` is what `_trained` returns. The shares of neurons with a single frequency ("single") and of dead
-    ones ("dead") are returned as well, each with the shape (runs,).
+    neurons ("dead") among all neurons are returned as well.
     """
     alive = part["chosen"] > 0
     counts = alive.sum(axis=1)
@@ -116,7 +116,7 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
     """Train `runs` networks of a cell, and analyze their neurons at the start and at the end.
 
     The result has arrays (runs, neurons): the final frequency ("chosen", 0 if the neuron is dead), whether it
-    is the only one ("single"), and the frequency that each predictor finds; and the final "accuracy" (runs,).
+    is the only one ("single"), and the one that each predictor names; and the training accuracy (runs,).
     """
     trained = train(
         TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
@@ -173,7 +173,7 @@ def _foretells(reader: str, cell: Cell) -> Measure:
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a `Measure` of the share that t* predicts minus that of magnitude or phase, if larger."""
+    """Return a `Measure` of the share that t* predicts, minus the larger of those of magnitude and phase."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -184,9 +184,9 @@ def _lead(cell: Cell) -> Measure:
 
 
 def _series(column: str, cell: Cell, by: str) -> Measure:
-    """Return a `Measure` of Kendall's τ between the setting `by` and a share, the `column` of each network.
+    """Return a `Measure` of Kendall's τ between a setting `by` and a `column` of the table of networks.
 
-    The networks have all settings of `cell` in common except `by` and the number of steps.
+    Only networks count that have all settings of `cell` except `by` and the number of steps.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -200,7 +200,7 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 def _flow(scale: float) -> Cell:
     """Return a cell trained by gradient descent, as in the theory, from initial weights of some scale.
 
-    Its number of steps is proportional to 1 / scale, because a smaller start takes longer to diverge.
+    The number of steps is proportional to 1 / scale, because smaller weights take longer to diverge.
     """
     return Cell(hidden=128, optimizer="sgd", scale=scale, learning_rate=0.5, steps=int(np.ceil(400 / scale)))
 
@@ -211,7 +211,7 @@ BASE = (
     *(Cell(31, activation, 128) for activation in ("quadratic", "relu")),
     *(Cell(59, activation, 64) for activation in ("quadratic", "relu")),
 )
-"""AdamW at the paper's rate; wider networks are trained at p = 23, the paper's own."""
+"""Cells of AdamW at the paper's learning rate, the widest networks at the paper's p = 23."""
 NARROW = {activation: Cell(activation=activation, hidden=128) for activation in ("quadratic", "relu")}
 FLOWS = tuple(_flow(scale) for scale in (0.03, 0.1, 0.3))
 VARIED = tuple(
@@ -320,7 +320,7 @@ RULES = (
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the share of neurons that each predictor names, for each cell and over the initial scale."""
+    """Draw how often each predictor is right, by cell, and two shares of neurons by initial scale."""
     networks = tables["networks"]
     cells: Sequence[Cell] = setting.cells
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}
@@ -380,7 +380,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 def lottery(run: Run) -> Result:
     """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5).
 
-    Tables list networks and neurons, and the rules judge how often t* is right.
+    `_ran` describes the tables. The rules judge how often t* and the best phase are right.
     """
     networks, neurons = _ran(run, 41_000)
     return Result({"networks": networks, "neurons": neurons})
@@ -392,7 +392,7 @@ def _in_words(name: str) -> str:
 
 
 def _short(cell: Cell) -> str:
-    """Return the label of a cell on an axis: what distinguishes it from the others."""
+    """Return the label of a cell on an axis, which names settings other than the usual ones."""
     plain, words = Cell(), [f"p = {cell.tokens}, {_in_words(cell.activation)}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []

@@ -1,4 +1,4 @@
-"""Figures 3 to 7 and the table of activations: the neurons of a network that was trained on all pairs."""
+"""Figures 3 to 7 and the table of activations of He et al.: neurons of networks trained on all pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,14 +26,12 @@ EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
     "exp x": np.exp,
 }
-"""Activations with an even part, which replace ReLU after training."""
+"""Activations with an even part, which replace ReLU after training, by name."""
 ODD: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"x": lambda x: x, "x³": lambda x: x**3}
 PURE = 0.9
-"""Least fraction of its power that a neuron has at one frequency to count as a neuron of a single
-frequency."""
+"""Smallest fraction of its power at one frequency with which a neuron counts as having a single frequency."""
 ALIGNED = np.pi / 8
-"""Largest misalignment, in radians, at which the phases of a neuron count as aligned; one in eight neurons is
-by chance."""
+"""Largest misalignment in radians at which phases count as aligned; by chance it holds for 1 neuron in 8."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +57,10 @@ class Setting:
 
 
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as He et al. do: on all pairs, with AdamW and without weight decay.
+    """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
 
-    Parameters
-    ----------
-    setting : Setting
-        Sizes and durations.
-    seed : int
-        Seed of the ensemble.
-    **options
-        Options of `nets.train` that replace these, or are added.
-
-    Returns
-    -------
-    Trajectory
-        Positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
-        recorded, with all layers.
+    The positions of the result are the input weights (runs, frames, tokens, hidden). The first and the last
+    frame are recorded, with all layers. `options` of `nets.train` are added, or change this.
     """
     given: dict[str, Any] = {
         "weight_decay": 0.0,
@@ -105,17 +91,18 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
 
     Parameters
     ----------
-    W_in : ndarray, shape (runs, 2, p, hidden)
+    W_in : ndarray, shape (runs, 2, tokens, hidden)
         Input weights at the start and at the end of training.
-    W_out : ndarray, shape (runs, 2, hidden, p)
-        Output weights.
+    W_out : ndarray, shape (runs, 2, hidden, tokens)
+        Output weights at the start and at the end.
 
     Returns
     -------
     dict of str to dict of str to ndarray
         Tables by name: "neurons" (a row for each neuron, with its frequency, phases and magnitudes),
         "frequencies" (a row for each network and frequency, with its number of neurons and the asymmetry of
-        their phases), and "activations" (accuracy with another activation in place of ReLU after training).
+        their phases), and "activations" (a row for each network and activation that replaces ReLU after the
+        training, with the accuracy on all pairs).
     """
     runs, _, p, hidden = W_in.shape
     start, end = (neuron_spectrum(W_in[:, frame], W_out[:, frame]) for frame in (0, -1))
@@ -171,17 +158,9 @@ def _single(tables: Tables, level: float) -> Interval:
 
 
 def misalignment(rows: Any) -> NDArray[np.float64]:
-    """Return the misalignment |2φ - ψ| of neurons.
+    """Return the misalignment |2φ - ψ| of neurons in radians, from 0 to π.
 
-    Parameters
-    ----------
-    rows : mapping of str to ndarray, shape (n,)
-        Table of neurons with the columns ``input_phase`` φ and ``output_phase`` ψ, in radians.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Angle between 2φ and ψ in radians, from 0 to π.
+    `rows` is a table of neurons with the columns "input_phase" φ and "output_phase" ψ, in radians.
     """
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
@@ -213,17 +192,9 @@ def _scatter(tables: Tables, level: float) -> Interval:
 
 
 def _accuracy(*names: str) -> Measure:
-    """Return a `Measure` of the lowest accuracy of a network, in %, with activations in place of ReLU.
+    """Return a `Measure` of the accuracy, in %, with another activation in place of ReLU.
 
-    Parameters
-    ----------
-    *names : str
-        Keys of `EVEN` or `ODD`; the lowest of their accuracies counts.
-
-    Returns
-    -------
-    Measure
-        Function of tables and a confidence level that returns the mean over networks with its interval.
+    `names` are keys of `EVEN` or `ODD`; of several, the lowest accuracy of each network counts.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -236,7 +207,7 @@ def _accuracy(*names: str) -> Measure:
 
 
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return the tables with the neurons' shares as they were before training, as a model of chance."""
+    """Return tables in which neurons have the shares of power that they had before training, as by chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
@@ -326,18 +297,9 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
 def neurons(run: Run) -> Result:
     """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
-    The figure shows the first network: the weights of twenty neurons at each frequency, the phases of both
-    layers, how many neurons have each frequency, and the magnitudes. The tables hold all networks.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The tables, and the figure "he-neurons".
+    The figure "he-neurons" shows the first network: the weights of twenty neurons at each frequency, the
+    phases of both layers, how many neurons have each frequency, and the magnitudes. The tables of `tables_of`
+    hold all networks, and the rules judge the paper's four observations.
     """
     setting: Setting = run.setting
     weights = run.keep("weights", lambda: _weights(setting, 42_000))

@@ -1,4 +1,4 @@
-"""Figures 9, 12 and 13: neurons that start as waves of one frequency, under gradient descent."""
+"""Figures 9, 12 and 13 of He et al.: neurons that start as waves of one frequency, under gradient descent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,19 +21,7 @@ from physics.neurons.spectrum import neuron_spectrum
 
 
 class Descent(NamedTuple):
-    """Settings of gradient descent for one activation.
-
-    Attributes
-    ----------
-    activation : str
-        Activation of the neurons.
-    scale : float
-        Factor of the initial weights.
-    learning_rate : float
-        Learning rate.
-    steps : int
-        Number of steps.
-    """
+    """Settings of gradient descent: activation, factor of the initial weights, learning rate and steps."""
 
     activation: Any
     scale: float
@@ -69,22 +57,16 @@ PUBLISHED = (Descent("quadratic", 0.02, 0.1, 10_000), Descent("relu", 0.002, 0.0
 def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
     """Train networks whose neurons start with a single frequency, and compare them with the exact flow.
 
-    Parameters
-    ----------
-    descent : Descent
-        Settings of the training.
-    setting : Setting
-        Sizes.
-    seed : int
-        Seed of the ensemble.
+    θ and ξ are the Fourier coefficients of the input and the output weights.
 
     Returns
     -------
     dict of str to ndarray
-        For each neuron, (runs, neurons): its initial frequency, the share of power that it keeps there, the
-        ratio of the third harmonic, both final phases, and the deviation of θ from the exact flow at half of
-        the smallest blow-up time. For the first network, (frames, neurons): θ and ξ at the initial frequency.
-        Also the steps and the times of the frames.
+        For each neuron, (runs, neurons): its initial frequency; at the end the share of power at this
+        frequency, |θ| of the third harmonic over |θ| of the first, and the phases of θ and ξ; and the
+        relative deviation of θ from the exact flow at half of the smallest blow-up time. For the first
+        network, (frames, neurons): θ and ξ at the initial frequency. Also the steps and the times of the
+        frames.
     """
     trained = train(
         TwoLayer(
@@ -141,7 +123,7 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def _all(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array (..., 11) that gives each neuron (...) the same coefficient at all frequencies."""
+    """Return an array (..., 11) with the coefficients (...) repeated for each of 11 frequencies."""
     return np.repeat(values[..., None], 11, axis=-1)
 
 
@@ -248,20 +230,10 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
 def waves(run: Run) -> Result:
     """Reproduce Figures 9, 12 and 13 of He et al.: phases and magnitudes of a neuron that starts as a wave.
 
-    Networks with quadratic and ReLU neurons are trained. The exact flow is drawn next to the magnitudes of
-    the quadratic neuron.
-
-    The last column of the figure shows the final misalignment of all neurons.
-
-    Parameters
-    ----------
-    run : Run
-        Setting, and the store that keeps the parts of slow computations.
-
-    Returns
-    -------
-    Result
-        The table "neurons", and the figure "he-waves".
+    Networks with quadratic and ReLU neurons are trained. The table "neurons" has a row for each neuron. The
+    figure "he-waves" shows phases and magnitudes of one neuron of each activation, with the exact flow of the
+    quadratic neuron, and the final misalignment of all neurons. The rules judge whether neurons keep their
+    frequency, align and follow the flow.
     """
     setting: Setting = run.setting
     parts = {
