@@ -138,12 +138,15 @@ def _parsed(text: str) -> tuple[str, tuple[str, ...]]:
     tree = ast.parse(text)
     imported = tuple(_imported(tree))
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and ast.get_docstring(node) is not None
-        ):
-            node.body = node.body[1:]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [one for one in node.body if not _is_text(one)]
     return ast.dump(tree), imported
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is only a text: a docstring, or words about the constant before it."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:

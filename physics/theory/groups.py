@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import short_text, whole_number
+from physics.checks import whole_number
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -298,10 +298,7 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
-    arrays = [
-        tuple(whole_number(f"generators[{k}]", point, 0) for point in generator)
-        for k, generator in enumerate(generators)
-    ]
+    arrays = [tuple(whole_number("a point of generators", x, 0) for x in one) for one in generators]
     if not arrays:
         raise InputError("generators must hold at least one permutation, got none")
     for k, array in enumerate(arrays):
@@ -384,12 +381,7 @@ def _at_most(name: str, value: Any, largest: int) -> int:
 
 def _check_order(name: str, order: int) -> None:
     if order > LARGEST_ORDER:
-        raise InputError(f"group must have at most {LARGEST_ORDER} elements, got {short_text(order)}")
-    return order
-
-
-def _factorial(degree: int) -> int:
-    return int(np.prod(np.arange(1, degree + 1), dtype=object))
+        raise InputError(f"{name} must give a group of at most {LARGEST_ORDER} elements, got one of {order}")
 
 
 def as_group(group: Any) -> FiniteGroup:

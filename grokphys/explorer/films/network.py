@@ -30,7 +30,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
     frames, task, held_out, count = run.history.frames(), run.model.task, run.held_out, run.classes
     pairs, labels = np.asarray(task.inputs), np.asarray(task.labels)
     steps = np.array([step for step, _ in frames])
-    kept = [values for _, values in frames]
+    kept = [dict(values) for _, values in frames]  # the run may map its last frame again during the drawing
     axes = {name: plane_axes(kept[-1][name], plane) for name in ("embedding", "particles")}
     paths = {name: np.array([values[name] @ axes[name].T for values in kept]) for name in axes}
     # A map was made for the plane of its time; if axes have rotated since, as components do, none is drawn.

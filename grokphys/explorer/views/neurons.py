@@ -219,7 +219,7 @@ class NeuronsView(View):
         self._renew()
 
     def _tap(self, event: Any) -> None:
-        """Choose the neuron that was clicked."""
+        """Choose the neuron whose point is nearest to the click."""
         if event.x is not None and event.y is not None:
             away = np.hypot(*(self._points() - [event.x, event.y]).T)
             self._neuron.value = int(away.argmin())

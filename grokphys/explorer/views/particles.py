@@ -230,7 +230,7 @@ class ParticlesView(View):
         )
 
     def python(self) -> str:
-        """Return Python source that repeats the run by `physics.simulate`, and a second start as `second`."""
+        """Return Python source that repeats the run as `E`, after a second start (if shown) as `second`."""
         return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
 
     def state(self) -> dict[str, Any]:

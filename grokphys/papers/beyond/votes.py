@@ -208,10 +208,7 @@ def _beyond_survival(tokens: int) -> Measure:
 
 
 def _lead(tokens: int) -> Measure:
-    """Return a `Measure` of the share of neurons that t* predicts, minus that of the better other predictor.
-
-    The other predictors are magnitude and phase.
-    """
+    """Return a `Measure` of the share that t* predicts, minus the larger of those of magnitude and phase."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)

@@ -1,4 +1,4 @@
-"""Figures 14 and 15: the three stages of grokking, with three quarters of the pairs and weight decay."""
+"""Figures 14 and 15 of He et al.: the three stages of grokking, with weight decay and 3/4 of the pairs."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +34,7 @@ class Setting(neurons.Setting):
     runs : int
         Number of networks.
     learning_rate : float, default 1e-4
-        Learning rate of AdamW.
+        Learning rate of the optimizer AdamW.
     every : int, default 200
         Number of steps from one recorded frame to the next.
     """

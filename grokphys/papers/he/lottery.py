@@ -1,4 +1,4 @@
-"""A test of the lottery: the final frequency of each neuron, compared with predictions from its start.
+"""A test of the lottery of He et al.: the final frequency of each neuron, and predictions from its start.
 
 At small weights and for the quadratic activation every frequency k of a neuron moves independently, ``dθ/dt =
 2c conj(θ) ξ``, ``dξ/dt = c θ²``. Here θ and ξ are the Fourier coefficients of the input and the output
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
     Attributes
     ----------
     tokens, hidden, steps : int
-        Number of tokens p, of neurons, and of steps of training.
+        Numbers of tokens p, of neurons, and of steps of training.
     optimizer : {"adamw", "sgd"}
         Optimizer; "sgd" is gradient descent.
     scale : float
@@ -189,9 +189,9 @@ def _lead(cell: Cell) -> Measure:
 
 
 def _series(column: str, cell: Cell, by: str) -> Measure:
-    """Return a `Measure` of Kendall's τ between the setting `by` and a share, the `column` of each network.
+    """Return a `Measure` of Kendall's τ between a setting `by` and a `column` of the table of networks.
 
-    The networks have all settings of `cell` in common except `by` and the number of steps.
+    Only networks count that have all settings of `cell` except `by` and the number of steps.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -205,7 +205,7 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 def _flow(scale: float) -> Cell:
     """Return a cell trained by gradient descent, as in the theory, from initial weights of some scale.
 
-    Its number of steps is proportional to 1 / scale, because a smaller start takes longer to diverge.
+    The number of steps is proportional to 1 / scale, because smaller weights take longer to diverge.
     """
     return Cell(hidden=128, optimizer="sgd", scale=scale, learning_rate=0.5, steps=int(np.ceil(400 / scale)))
 
@@ -326,7 +326,7 @@ RULES = (
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the share of neurons that each predictor names, for each cell and over the initial scale."""
+    """Draw how often each predictor is right, by cell, and two shares of neurons by initial scale."""
     networks = tables["networks"]
     cells: Sequence[Cell] = setting.cells
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}

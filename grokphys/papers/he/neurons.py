@@ -1,4 +1,4 @@
-"""Figures 3 to 7 and the table of activations: the neurons of a network that was trained on all pairs."""
+"""Figures 3 to 7 and the table of activations of He et al.: neurons of networks trained on all pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Setting:
 
 
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
-    """Train networks as He et al. do: on all pairs, with AdamW and without weight decay.
+    """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
 
     The positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
     recorded, with the output weights. `options` of `nets.train` are added, or replace these.
@@ -92,7 +92,7 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
 
     Parameters
     ----------
-    W_in : ndarray, shape (runs, 2, p, hidden)
+    W_in : ndarray, shape (runs, 2, tokens, hidden)
         Input weights at the start and at the end of training.
     W_out : ndarray, shape (runs, 2, hidden, p)
         Output weights at the start and at the end of training.

@@ -1,4 +1,4 @@
-"""Figures 9, 12 and 13: neurons that start as waves of one frequency, under gradient descent."""
+"""Figures 9, 12 and 13 of He et al.: neurons that start as waves of one frequency, under gradient descent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
 
 
 def _all(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array (..., 11) that gives each neuron (...) the same coefficient at all frequencies."""
+    """Return an array (..., 11) with the coefficients (...) repeated for each of 11 frequencies."""
     return np.repeat(values[..., None], 11, axis=-1)
 
 

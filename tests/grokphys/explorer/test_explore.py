@@ -339,9 +339,13 @@ def test_films_are_drawn_frame_by_frame():
 def test_a_network_is_drawn_with_its_map():
     run = NetworkRun(nets.ConstantAttention(5, 2, 4), 0, 0.02, 0.1, ParticleSystem(5), 2)
     run.advance(4, (-3.0, 3.0, -2.0, 2.0))
-    picture = Image.open(io.BytesIO(export.png(network_film(run), dpi=40)))
+    film = network_film(run)
+    drawn = export.png(film, dpi=40)
+    picture = Image.open(io.BytesIO(drawn))
     assert picture.size == (420, 256)
     assert colours(picture) > 100
+    run.look_again((-30.0, 30.0, -20.0, 20.0))
+    assert export.png(film, dpi=40) == drawn, "a film owns its map"
 
 
 def test_long_films_are_thinned_evenly():

@@ -85,14 +85,6 @@ def test_generated_by_permutations():
         ([[0, 1], [1, 2]], r"closure fails: 1·1 = 2 is not among 0 … 1"),
         ([[0, 0], [1, 1]], r"no element is an identity"),
         (
-            [[0, 1, 2], [2, 0, 1], [1, 2, 0]],
-            r"no element is an identity: the closest is 0, where 0·1 = 1 and 1·0 = 2$",
-        ),
-        (
-            [[1, 1, 2], [0, 1, 0], [1, 2, 0]],  # two agree in the row of 0, and in row and column of 1
-            r"no element is an identity: the closest is 1, where 1·0 = 0 and 0·1 = 1$",
-        ),
-        (
             [[0, 1, 2], [1, 0, 0], [2, 0, 0]],
             r"associativity fails for \(1, 1, 2\): \(1·1\)·2 = 2 and 1·\(1·2\) = 1",
         ),
@@ -144,8 +136,15 @@ def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
     table = np.add.outer(np.arange(7), np.arange(7)) % 7
     with pytest.raises(InputError, match="table must have between 1 and 6 elements, got 7"):
         FiniteGroup(table)
-    for make in (lambda: cyclic(7), lambda: direct_product(cyclic(4), cyclic(2)), lambda: dihedral(4)):
-        with pytest.raises(InputError, match="group must have at most 6 elements, got [78]"):
+    for make, sentence in (
+        (lambda: cyclic(7), "order must be at most 6, got 7"),
+        (lambda: dihedral(4), "sides must be at most 3, got 4"),
+        (
+            lambda: direct_product(cyclic(4), cyclic(2)),
+            "groups must give a group of at most 6 elements, got one of 8",
+        ),
+    ):
+        with pytest.raises(InputError, match=sentence):
             make()
 
 
@@ -153,7 +152,9 @@ def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
     ("call", "sentence"),
     [
         (lambda: cyclic(0), "order must be at least 1, got 0"),
-        (lambda: symmetric(8), "group must have at most 2000 elements, got 40320"),
+        (lambda: symmetric(7), "degree must be at most 6, got 7"),
+        (lambda: alternating(2**40), "degree must be at most 6, got 1099511627776"),
+        (lambda: from_permutations([["a"]]), "a point of generators must be a whole number"),
         (lambda: dihedral(1.5), "sides must be a whole number of at least 1, got 1.5"),
         (lambda: direct_product(), "groups must be at least one FiniteGroup"),
         (lambda: from_permutations([]), "generators must hold at least one permutation, got none"),
