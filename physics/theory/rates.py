@@ -122,7 +122,7 @@ def require_sums(operation: Operation, parallelograms: int | None) -> None:
     """Refuse an operation that does not commute, and a training set without `parallelograms` if given."""
     if not operation.commutes:
         name = operation.name
-        raise InputError(f"group must commute for embeddings that add up, and {name} does not")
+        raise InputError(f"group must commute, because embeddings of a pair are added, got {name}")
     if parallelograms == 0:
         raise InputError(
             "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "

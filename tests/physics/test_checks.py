@@ -46,7 +46,7 @@ def test_what_came_is_told_in_few_characters():
     what = "x must be an array of real numbers, got "
     assert said(lambda: finite_array("x", np.array(["a"]))) == what + "an array of <U1"
     long = ["a" * 100]
-    assert said(lambda: finite_array("x", long)) == what + f"list {long!r}"[:80]
+    assert said(lambda: finite_array("x", long)) == what + f"list {long!r:.79}…"
     assert said(lambda: finite_array("x", "ab")) == what + "str 'ab'"
 
 

@@ -142,7 +142,10 @@ def test_starts_for_each_run_or_one_for_all():
         ),
         ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
         ({"observables": 3}, "observables must be a name or a sequence of names, got 3"),
-        ({"step_size": 10**400}, "step_size must be a finite number greater than 0, got inf"),
+        (
+            {"step_size": 10**400},
+            "step_size must be a finite number greater than 0, got a number of 401 digits",
+        ),
         ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
         ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
     ],

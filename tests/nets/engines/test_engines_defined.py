@@ -96,7 +96,8 @@ def test_a_device_computes_as_many_members_as_fit_into_half_of_its_free_memory(m
     monkeypatch.setattr("nets.engines.torch._free_bytes", lambda device: 2 * 924 - 1)
     machine._ensemble.model.activation_numbers = 21
     with pytest.raises(
-        InputError, match=r"runs need 0\.0 GiB of activations each, and the device has 0\.0 GiB"
+        InputError,
+        match=r"runs must need at most half of the device.s free 0\.0 GiB for",
     ):
         BatchedEngine._affordable(machine)
     machine.device = torch.device("cpu")  # which can swap

@@ -75,9 +75,7 @@ def test_a_state_diverges_at_its_time_and_not_before():
     ahead = RACE.blowup_times(theta, xi).min()
     behind = -RACE.blowup_times(theta, -xi).min()  # backward in time, the sign of ξ is that of time
     for end, inside in ((ahead, np.nextafter(ahead, 0)), (behind, np.nextafter(behind, 0))):
-        sentence = (
-            f"times must be before every state diverges, got {end:g}: the neuron diverges at t* = {end:.6g}"
-        )
+        sentence = f"times must be between the divergences of every state, got {end:g}: the neuron diverges at t* = {end:.6g}"
         taken_and_refused(lambda t: RACE.solve(theta, xi, [0, t]), inside, end, f"{sentence} in frequency 1")
 
 

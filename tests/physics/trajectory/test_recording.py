@@ -827,7 +827,7 @@ def test_a_run_killed_before_its_first_frame(tmp_path):
     recorder._log.close()
     found = physics.load(tmp_path / "t.h5.partial")
     assert (found.runs, found.frames, found.tokens) == (2, 0, 3)
-    with pytest.raises(InputError, match="the trajectory holds no frame yet"):
+    with pytest.raises(InputError, match="but the trajectory holds none yet"):
         _ = found.final
     recorder._target.close()
 
