@@ -75,8 +75,9 @@ def test_a_state_diverges_at_its_time_and_not_before():
     ahead = RACE.blowup_times(theta, xi).min()
     behind = -RACE.blowup_times(theta, -xi).min()  # backward in time, the sign of ξ is that of time
     for end, inside in ((ahead, np.nextafter(ahead, 0)), (behind, np.nextafter(behind, 0))):
-        sentence = f"times must be between the divergences of every state, got {end:g}: the neuron diverges at t* = {end:.6g}"
-        taken_and_refused(lambda t: RACE.solve(theta, xi, [0, t]), inside, end, f"{sentence} in frequency 1")
+        sentence = f"times must be between the divergences of every state, got {end:g}: the neuron diverges"
+        named = f"{sentence} at t* = {end:.6g} in frequency 1"
+        taken_and_refused(lambda t: RACE.solve(theta, xi, [0, t]), inside, end, named)
 
 
 def test_at_time_zero_nothing_has_moved():
