@@ -1,3 +1,5 @@
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -196,6 +198,49 @@ def test_a_run_of_an_ensemble_says_what_is_its_own():
         assert part["weight_decay"] == 0.5
         for name, values in own.items():
             assert part[name] == [values[run]]
+
+
+def test_a_trajectory_says_how_it_was_trained_with_all_that_was_left_out():
+    def never(step, embeddings, observables):
+        return np.zeros(len(embeddings), bool)
+
+    class Never:
+        def __call__(self, *given):
+            return never(*given)
+
+    start = np.arange(14, dtype=np.float32).reshape(7, 2)
+    model = MODELS["fused"]
+    found = nets.train(
+        model, runs=2, steps=3, run_numbers=(np.int64(4), 1), learning_rate=np.array([0.1, 0.2]),
+        batch_size=22, initial={"embedding": start}, record=(0, np.int64(3)), observables="quality",
+        stop=never, thresholds={"train_accuracy": np.float64(0.5)}, dtype="float64",
+        seed=np.random.SeedSequence(3), shared=("split",), device="cpu",
+    )  # fmt: skip
+    train = [set(model.task.labels[part]) for part in found.start["train_examples"]]
+    assert found.parameters == {
+        "program": "nets.train",
+        "model": {
+            "type": "ConstantAttention", "tokens": 7, "dim": 2, "hidden": 32, "initialisation": "pytorch",
+        },
+        "runs": 2, "steps": 3, "seed": {"entropy": 3, "spawn_key": []}, "first_run": 0, "run_numbers": [4, 1],
+        "learning_rate": [0.1, 0.2], "weight_decay": 1.0,
+        "embedding_learning_rate": None, "embedding_weight_decay": None, "freeze_embedding": False,
+        "betas": [0.9, 0.999], "epsilon": 1e-8, "optimizer": "adamw", "batch_size": 22,
+        "train_fraction": 0.8, "train_examples": None, "validation_examples": None, "shared": ["split"],
+        "initial": {"embedding": f"sha256:{hashlib.sha256(start.astype(float).tobytes()).hexdigest()}"},
+        "layer_scale": 1.0, "embedding_scale": 1.0, "record": [0, 3], "observables": ["quality"],
+        "thresholds": {"train_accuracy": 0.5}, "track": None, "delta": 0.01, "stop": "never",
+        "not_stored": ["stop"], "dtype": "float64", "engine": "fused", "device": "cpu", "chunk": None,
+        "unseen_classes": [7 - len(seen) for seen in train],
+        "per_run": ["run_numbers", "learning_rate", "unseen_classes"],
+    }  # fmt: skip
+    options = {"steps": 1, "record": "0,1", "engine": "torch", "chunk": 3, "thresholds": {"quality": 1.0}}
+    found = nets.train(model, **options, stop=Never()).parameters
+    assert (found["stop"], found["not_stored"]) == ("callable", ["stop"])
+    assert (found["engine"], found["device"], found["chunk"]) == ("torch", "cpu", 3)
+    assert (found["record"], found["run_numbers"], found["batch_size"]) == ("0,1", None, None)
+    found = nets.train(model, **options, stop="thresholds").parameters
+    assert (found["stop"], found["not_stored"], found["seed"]) == ("thresholds", [], 0)
 
 
 def test_how_a_run_is_stored_and_shown_is_no_part_of_what_it_is(tmp_path):

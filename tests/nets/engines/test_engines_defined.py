@@ -9,7 +9,7 @@ import torch
 import nets
 from nets.engines import activations
 from nets.engines.choice import choose_engine, optimiser
-from nets.engines.ensemble import draw
+from nets.engines.ensemble import batches, draw
 from nets.engines.torch import BatchedEngine
 from physics import InputError
 from physics.jit import address_of
@@ -65,6 +65,36 @@ def test_gradient_descent_shrinks_by_rate_times_decay_and_follows_the_gradient(e
     moments = [value for name, value in machine.state().items() if not name.startswith("parameters")]
     assert moments
     assert not any(value.any() for value in moments)
+
+
+TOGETHER = {
+    "batches": MODELS["targets"],
+    "dropout": nets.TokenTransformer(5, 4, width=3, dropout=0.3),
+    "data": nets.ImageMLP(hidden=(4,)),
+}
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_whoever_is_computed_together_each_has_its_own_batches_and_dropout(kind):
+    """Two at a time, or beside one that has ended, a member trains as it does among all five."""
+    ensemble = draw(TOGETHER[kind], runs=5, seed=1, train_fraction=0.6 if kind != "data" else 0.01)
+    settings = optimiser(5, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    chosen = None if kind == "dropout" else batches(ensemble, 3, 0, 2)
+    whole, in_chunks, without = (
+        choose_engine("torch", ensemble, settings, "float64", "cpu", chunk) for chunk in (5, 2, 2)
+    )
+    without.stop(np.arange(5) == 1)
+    for machine in (whole, in_chunks, without):
+        machine.advance(0, 2, chosen)
+    others = [0, 2, 3, 4]
+    for name, values in whole.parameters().items():
+        np.testing.assert_allclose(in_chunks.parameters()[name], values, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(without.parameters()[name][others], values[others], rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(without.parameters()[name][1], ensemble.parameters[name][1])
+    np.testing.assert_allclose(in_chunks.point_sets(), whole.point_sets(), rtol=0, atol=1e-12)
+    for part in ("train", "validation"):
+        for found, values in zip(in_chunks.losses(part), whole.losses(part), strict=True):
+            np.testing.assert_allclose(found, values, rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
