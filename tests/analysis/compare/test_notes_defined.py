@@ -85,3 +85,21 @@ def test_quality_is_nan_where_nothing_varies():
     assert np.isnan(_quality(flat, class_rule(5), 0.01)).all()
     some = np.stack([np.ones((5, 2)), ring(5, 1), np.c_[np.arange(5.0), np.ones(5)]])
     assert np.isnan(_quality(some, class_rule(5), 0.01)).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(("states", "searched"), [(False, 20), (True, 1)])
+def test_motion_searches_the_relabelings_of_the_problem_unless_states_are_compared(
+    states, searched, monkeypatch
+):
+    """Addition modulo 5 is kept by i → u i + s with 4 factors and 5 shifts."""
+
+    class Stop(Exception):  # noqa: N818 - it ends the test
+        pass
+
+    def stop(first, second, pairs, symmetry, **how):
+        assert len(symmetry.permutations) == searched
+        raise Stop
+
+    monkeypatch.setattr(parts, "compare_motion", stop)
+    with pytest.raises(Stop):
+        compare(walks(2, 2, 0), walks(2, 2, 1), states=states)

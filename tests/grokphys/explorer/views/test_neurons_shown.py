@@ -26,6 +26,8 @@ def page():
 
 @pytest.fixture
 def view(page):
+    with page.view.filling():
+        page.view._neuron.value = 0  # which no state holds
     page.view.restore(SMALL)
     return page.view
 
