@@ -207,14 +207,14 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
     if orders is None:
         rows = random_orders(operation, sets=sets, seed=seed)
     else:
-        rows = np.ascontiguousarray(np.asarray(orders), np.int32)
-        count = len(operation.samples)
-        if rows.ndim != 2 or not np.array_equal(
-            np.sort(rows, axis=1), np.tile(np.arange(count), (len(rows), 1))
-        ):
-            raise InputError(
-                f"orders must hold rearrangements of 0 … {count - 1}, got the shape {rows.shape}"
-            )
+        given, count = np.asarray(orders), len(operation.samples)
+        what = f"orders must hold rearrangements of 0 … {count - 1}"
+        if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != count:
+            raise InputError(f"{what}, got {given.dtype} of shape {given.shape}")
+        wrong = (np.sort(given, axis=1) != np.arange(count)).any(axis=1)
+        if wrong.any():
+            raise InputError(f"{what}, got other numbers in row {np.argmax(wrong)}")
+        rows = np.ascontiguousarray(given, np.int32)
     size = np.empty(len(rows), np.int64)
     members, starts = operation.by_class
     if operation.commutes:

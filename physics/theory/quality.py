@@ -317,7 +317,7 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
         side = math.isqrt(E.dim)
         if side * side != E.dim:
             raise InputError(
-                f"each row of E must hold a square matrix, so its length must be a square number; got {E.dim}"
+                f"E must hold d² numbers for each token, the rows of a square matrix, got {E.dim}"
             )
         raw = raw.reshape(*raw.shape[:-1], side, side)
     array = finite_array("E", raw) if matrices else point_sets("E", raw, minimum_tokens=2)

@@ -376,7 +376,9 @@ def test_bad_input(tmp_path):
         with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
             recorder.step(loss=1.0)
             recorder.step(gap=1.0)
-    with pytest.raises(InputError, match="parameters must be mappings if named model"):
+    with pytest.raises(
+        InputError, match="parameters must be mappings if named model.* got {'model': 'mine'}"
+    ):
         with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
             recorder.step()
     with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:

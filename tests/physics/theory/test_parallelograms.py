@@ -548,7 +548,7 @@ LINE = np.arange(5.0)[:, None]
             lambda: physics.representation_quality(
                 Trajectory(np.ones((1, 1, 6, 8)), [0]), EffectiveTheory(group=MATRICES[0])
             ),
-            "each row of E must hold a square matrix, so its length must be a square number; got 8",
+            "E must hold d² numbers for each token, the rows of a square matrix, got 8",
         ),
         (
             lambda: physics.ideal_quality(EffectiveTheory(2)),
@@ -577,8 +577,13 @@ LINE = np.arange(5.0)[:, None]
         ),
         (
             lambda: physics.critical_sizes(ADDITION, orders=[[0, 0]]),
-            "orders must hold rearrangements of 0 … 14",
+            r"orders must hold rearrangements of 0 … 14, got int64 of shape \(1, 2\)",
         ),
+        (
+            lambda: physics.critical_sizes(ADDITION, orders=[range(15), [0, *range(14)]]),
+            "orders must hold rearrangements of 0 … 14, got other numbers in row 1",
+        ),
+        (lambda: physics.critical_sizes(ADDITION, orders=np.arange(15.0)[None]), "got float64 of shape"),
     ],
 )
 def test_bad_input(call, sentence):
