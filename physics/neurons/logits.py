@@ -138,7 +138,7 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
     Raises
     ------
     InputError
-        If `logits` are not finite or of another shape, or a frequency is out of its range.
+        If `logits` are not finite, a shape is another one, or a frequency is out of its range.
 
     References
     ----------
@@ -176,7 +176,7 @@ def exclude_logits(logits: Any, frequencies: Any) -> Array:
     Raises
     ------
     InputError
-        If `logits` are not finite or of another shape, or a frequency is out of its range.
+        If `logits` are not finite, a shape is another one, or a frequency is out of its range.
 
     References
     ----------

@@ -95,7 +95,7 @@ class FourierLottery:
 
     @property
     def frequencies(self) -> int:
-        """Number of frequencies K = ⌊p/2⌋."""
+        """Number K = ⌊p/2⌋ of frequencies of the modulus p."""
         return self.tokens // 2
 
     @property

@@ -68,7 +68,7 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def magnitude(self) -> Array:
-        """Magnitudes α ≥ 0 of the input weights, (..., hidden, K).
+        """Magnitudes α ≥ 0 of the input weights at the frequencies 1 … K, (..., hidden, K).
 
         If the tokens are read by different weights, this is the root mean square over both.
         """
@@ -116,21 +116,21 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def frequency(self) -> NDArray[np.int64]:
-        """Frequency of each neuron's largest magnitude, from 1 to K, or 0 if it is dead, (..., hidden)."""
+        """Frequency of each neuron's largest magnitude, from 1, (..., hidden); 0 for a dead neuron."""
         return np.where(self.dead, 0, self._strongest + 1)
 
     @cached_property
     def purity(self) -> Array:
-        """How much of the power of each neuron is in one frequency, from 1/K to 1, (..., hidden).
+        """How much of the power of each neuron is in one of its K frequencies, from 1/K to 1, (..., hidden).
 
-        It is the inverse participation ratio ``Σ_k α_k⁴ / (Σ_k α_k²)²``: 1 for a single frequency, and 1/n
-        for n frequencies of equal power. It is NaN for a dead neuron.
+        It is the inverse participation ratio ``Σ_k α_k⁴ / (Σ_k α_k²)²`` of the magnitudes α_k: 1 for a single
+        frequency, and 1/n for n frequencies of equal power. It is NaN for a dead neuron.
         """
         return np.where(self.dead, np.nan, np.einsum("...k,...k->...", self._shares, self._shares))
 
     @cached_property
     def gini(self) -> Array:
-        """Gini coefficient of the magnitudes of each neuron, (..., hidden); NaN for a dead neuron.
+        """Gini coefficient of the K magnitudes of each neuron, (..., hidden); NaN for a dead neuron.
 
         It is 0 if all magnitudes are equal, and 1 - 1/K for a single frequency (Hurley and Rickard 2009).
         """
@@ -349,7 +349,7 @@ class _Power(NamedTuple):
 
 
 def _power_of(*values: Complex) -> _Power:
-    """Return the mean of ``|values|²`` over several arrays of shape (..., hidden, K).
+    """Return the power of each frequency: the mean of ``|values|²`` over arrays of shape (..., hidden, K).
 
     The scale is 1 unless a square overflows or loses digits. It is then a power of two near the largest
     number of each neuron.

@@ -49,7 +49,7 @@ class ParticleSystem(Value):
     Each particle stands for the embedding of a token in a network that learns addition modulo N, and a pair
     sum x_i + x_j for one of its inputs. The class of the pair is the correct answer, (i + j) mod N. Pair sums
     of one class attract each other and turn into one direction; those of different classes repel each other
-    and turn apart. After each step, every axis is shifted to zero mean and scaled to unit variance.
+    and turn apart. By default every axis is shifted to zero mean and scaled to unit variance after each step.
 
     Parameters
     ----------

@@ -118,6 +118,16 @@ def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ..
     return states, array.shape
 
 
+def checked_times(times: Any) -> Array:
+    """Return finite times of at least 0 as float64 (n,)."""
+    clock = finite_array("times", times)
+    if clock.ndim != 1:
+        raise InputError(f"times must have the shape (n,), got {clock.shape}")
+    if (clock < 0).any():
+        raise InputError(f"times must be at least 0, got {clock.min():g}")
+    return clock
+
+
 def require_sums(operation: Operation, parallelograms: int | None) -> None:
     """Refuse an operation that does not commute, and a training set without `parallelograms` if given."""
     if not operation.commutes:

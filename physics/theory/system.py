@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, whole_number
+from physics.checks import number, whole_number
 from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
-from physics.theory.rates import checked_states, quadratic_form, require_sums, sorted_samples
+from physics.theory.rates import checked_states, checked_times, quadratic_form, require_sums, sorted_samples
 from physics.values import Value, read_only
 
 if TYPE_CHECKING:
@@ -105,12 +105,12 @@ class EffectiveTheory(Value):
 
     @cached_property
     def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms that the training set permits: rows (i, j, m, n), int32 of shape (n, 4)."""
+        """Rows (i, j, m, n) of training samples (i, j) and (m, n) of the same result, int32 (n, 4)."""
         return list_parallelograms(self)
 
     @cached_property
     def implied_parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms that follow from the training set, int32 (n, 4); see `physics.closures`."""
+        """Rows (i, j, m, n) as of `parallelograms`, for all that follow from them (`physics.closures`)."""
         return list_implied(self)
 
     @cached_property
@@ -272,6 +272,12 @@ class EffectiveTheory(Value):
         Returns
         -------
         ndarray of float64, shape (tokens, dim)
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> physics.EffectiveTheory(4).start(np.random.default_rng(0)).std().round(9).item()
+        1.0
         """
         E = generator.standard_normal((self.tokens, self.dim))
         E -= E.mean(axis=0)
@@ -287,7 +293,6 @@ class EffectiveTheory(Value):
         step_size : float
             Length of a step, in units of time.
         steps : int
-            Number of steps.
 
         Raises
         ------
@@ -311,7 +316,6 @@ class EffectiveTheory(Value):
         Returns
         -------
         ndarray of float64, shape (..., n, tokens, dim)
-            Embeddings at each time.
 
         Raises
         ------
@@ -327,11 +331,7 @@ class EffectiveTheory(Value):
         [0.1, 0.0]
         """
         states, shape = checked_states("initial", initial, self.tokens)
-        clock = finite_array("times", times)
-        if clock.ndim != 1:
-            raise InputError(f"times must have the shape (n,), got {clock.shape}")
-        if (clock < 0).any():
-            raise InputError(f"times must be at least 0, got {clock.min():g}")
+        clock = checked_times(times)
         return self._flow(states, clock).reshape(*shape[:-2], len(clock), *shape[-2:])
 
     def observables(self, positions: Array) -> dict[str, Array]:

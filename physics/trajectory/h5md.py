@@ -1,8 +1,8 @@
 """Writing the trajectory file: H5MD 1.1, in a form that xarray, pyh5md and MDAnalysis open too.
 
-The file is written in one go, under a temporary name, when all frames are known, and renamed when it is
-complete; it never has to survive a crash. Every dataset has chunks of 0.25 to 1 MB (or is smaller as a whole)
-and HDF5's own filters: shuffle, deflate, and the checksum fletcher32.
+The file is written in one go, under a temporary name, when all frames are known, so it never has to survive a
+crash. Every dataset has chunks of at most a megabyte and HDF5's own filters: shuffle, deflate, and the
+checksum fletcher32.
 """
 
 import json
@@ -106,17 +106,7 @@ def write_file(
 
 
 def _describe(file: h5py.File, header: Header, complete: bool) -> None:
-    """Write the groups that describe a file, and how its content was made.
-
-    Parameters
-    ----------
-    file : h5py.File
-        New file.
-    header : Header
-        Parameters of the run, sizes, and versions of libraries.
-    complete : bool
-        Whether the run has reached its end.
-    """
+    """Write the groups that describe a file, and how its content was made."""
     made_with = header.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
@@ -153,24 +143,8 @@ def _dataset(
 ) -> h5py.Dataset:
     """Create a dataset with the chunks and filters of trajectories, whose first axis can grow.
 
-    Parameters
-    ----------
-    group : h5py.Group
-        Group that holds it.
-    name : str
-        Its name.
-    shape : tuple of int
-        Its shape at first.
-    dtype : numpy.dtype or str
-        Number type; bool is stored as int8 with an attribute, as xarray expects.
-    data : ndarray, optional
-        Values to write.
-    rows : int, default 0
-        Expected length of the first axis if there are no `data`; 0 if it is unknown.
-
-    Returns
-    -------
-    h5py.Dataset
+    `rows` is the expected length of the first axis if there are no `data`; 0 if it is unknown. The type bool
+    is stored as int8 with an attribute, as xarray expects.
     """
     dtype = np.dtype(dtype)
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
@@ -189,22 +163,12 @@ def _dataset(
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the shape of the chunks in which HDF5 stores a dataset, each of about half a megabyte.
+    """Return the shape of the chunks in which HDF5 stores a dataset, each of at most a megabyte.
 
-    A chunk holds as many whole entries of the first axis, such as frames, as fit. If one entry is larger than
-    a megabyte, the chunk is a part of it, and its axes are halved from the second one on.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape of the dataset; a first axis of length 0 means that its length is unknown.
-    itemsize : int
-        Size of a number in bytes.
-
-    Returns
-    -------
-    tuple of int
-        Length of a chunk along each axis of `shape`, at least 1.
+    A chunk holds as many whole entries of the first axis, such as frames, as fit into half a megabyte. If one
+    entry is larger than a megabyte, the chunk is a part of it, and its axes are halved from the second one
+    on. A first axis of length 0 in `shape` means that its length is unknown. `itemsize` is the size of a
+    number in bytes.
     """
     chunk = [max(n, 1) for n in shape]
     frame = itemsize * math.prod(chunk[1:])
@@ -218,22 +182,7 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
-    """Create a dimension scale, which is a dataset that labels an axis of other datasets.
-
-    Parameters
-    ----------
-    group : h5py.Group
-        Group that holds it.
-    name : str
-        Name of the scale.
-    values : ndarray, shape (n,)
-        Labels of the axis.
-
-    Returns
-    -------
-    h5py.Dataset
-        The new scale.
-    """
+    """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
     dataset = group.create_dataset(
         name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
     )
@@ -242,33 +191,15 @@ def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
 
 
 def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
-    """Attach dimension scales to the leading axes of a dataset, so that xarray labels them.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Dataset to label.
-    *scales : h5py.Dataset
-        One scale for each of its leading axes.
-    """
+    """Attach dimension scales to the leading axes of a dataset, in order, so that xarray labels them."""
     for axis, one in enumerate(scales):
         dataset.dims[axis].attach_scale(one)
 
 
 def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
-    """Create the empty datasets of steps and times of a group.
+    """Create the empty datasets of steps (int64) and times (float64) of a group, and return their columns.
 
-    Parameters
-    ----------
-    group : h5py.Group
-        Group of positions or of an observable.
-    frames : int
-        Expected number of frames; 0 if it is unknown.
-
-    Returns
-    -------
-    list of _Column
-        Columns that append steps (int64) and times (float64).
+    `frames` is the expected number of frames; 0 if it is unknown.
     """
     step, time = (_dataset(group, *one, rows=frames) for one in (("step", (0,), "i8"), ("time", (0,), "f8")))
     step.make_scale("step")
@@ -279,24 +210,9 @@ def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
 def _observable(
     file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...], frames: int
 ) -> h5py.Group:
-    """Create an empty observable, without steps and times.
+    """Create an empty observable of the shape `frame`, (runs, ...), in one frame, without steps and times.
 
-    Parameters
-    ----------
-    file : h5py.File
-        File to write.
-    name : str
-        Name of the observable.
-    dtype : numpy.dtype
-        Its number type.
-    frame : tuple of int
-        Its shape (runs, ...) in one frame.
-    frames : int
-        Expected number of frames; 0 if it is unknown.
-
-    Returns
-    -------
-    h5py.Group
+    `frames` is the expected number of frames; 0 if it is unknown.
     """
     group = file["observables"].create_group(name)
     value = _dataset(group, "value", (0, *frame), dtype, rows=frames)

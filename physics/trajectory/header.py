@@ -86,13 +86,10 @@ class Header:
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def check(self) -> None:
-        """Check that a file can hold this header.
+        """Raise an `InputError` if a file cannot hold this header.
 
-        Raises
-        ------
-        InputError
-            If a parameter has the wrong form or cannot be stored as JSON, or the positions or an observable
-            are empty.
+        This is so if a parameter has the wrong form or cannot be stored as JSON, or the positions or an
+        observable are empty in a frame.
         """
         check_parameters(self.parameters, self.layout.runs)
         for name, _, shape in self.layout.columns[2:]:
@@ -121,25 +118,10 @@ class Header:
 
     @classmethod
     def from_json(cls, path: FilePath, values: Any) -> "Header":
-        """Return the header that `to_json` has written.
+        """Return the header that `to_json` has written, from `values` that are not trusted.
 
-        Parameters
-        ----------
-        path : Path
-            File that the values come from, for messages.
-        values : object
-            Content of the file, which is not trusted.
-
-        Returns
-        -------
-        Header
-
-        Raises
-        ------
-        FileFormatError
-            If the file was written by a newer version, or its layout is not valid.
-        KeyError, TypeError, ValueError
-            If the content is of another form.
+        A newer version or an invalid layout is a `FileFormatError`, which names `path`. Content of another
+        form is a `KeyError`, a `TypeError` or a `ValueError`.
         """
         check_version(path, values["schema"], values["schema_version"])
         observables = {
@@ -156,44 +138,17 @@ class Header:
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the types and shapes of observables in a file.
+    """Return NumPy's string of the type of each observable, and its shape in one frame of one run, by name.
 
-    Parameters
-    ----------
-    measured : mapping of str to array_like
-        Values of each observable in one frame, (runs, ...).
-
-    Returns
-    -------
-    dict of str to tuple
-        For each observable, NumPy's string of its type, and its shape in one frame of one run.
-
-    Raises
-    ------
-    InputError
-        If a file cannot hold a name or a type.
+    `measured` maps names to values of one frame, (runs, ...) each. A name or type that a file cannot hold is
+    an `InputError`.
     """
     arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse a file with another schema, or with a later version of it than this code reads.
-
-    Parameters
-    ----------
-    path : Path or str
-        Name of the file, for the message.
-    schema : str
-        Name of the schema in the file.
-    version : int
-        Version of the schema in the file.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is not a trajectory of GrokPhys, or is newer than this code.
-    """
+    """Refuse a file with another schema, or a later version of it, with a `FileFormatError`."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
@@ -204,24 +159,10 @@ def check_version(path: FilePath, schema: Any, version: Any) -> None:
 
 
 def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
-    """Return the parameters of a trajectory, after checking the entries that the package itself reads.
+    """Return a copy of the parameters of a trajectory, after checking the entries that the package reads.
 
-    Parameters
-    ----------
-    parameters : object
-        Parameters as given or read from a file, which should be a dict.
-    runs : int
-        Number of runs, which lists of one entry for each run must have.
-
-    Returns
-    -------
-    dict
-        A shallow copy.
-
-    Raises
-    ------
-    InputError, UnicodeEncodeError
-        If an entry has the wrong form, or text contains half of a surrogate pair.
+    `runs` is the number of runs, which lists of one entry for each run must have. An entry of the wrong form
+    is an `InputError`, and half of a surrogate pair a `UnicodeEncodeError`.
     """
     # This refuses unpaired surrogates, which cannot be shown or stored.
     json.dumps(parameters, ensure_ascii=False, default=str).encode()
@@ -246,23 +187,18 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
     return dict(parameters)
 
 
+def _shown(parameters: Any) -> str:
+    """Return the entries of `parameters` that the package itself reads, as a short text."""
+    read = ("model", "system", "first_run", "run_numbers", "per_run")
+    entries = parameters.items() if isinstance(parameters, dict) else ()
+    return repr({name: value for name, value in entries if name in read} or parameters)[:200]
+
+
 def observable_name(name: Any) -> str:
     """Return a name of an observable or of an initial array, after checking that a file can hold it.
 
-    Parameters
-    ----------
-    name : object
-        Proposed name.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    InputError
-        If `name` is not a string, is empty, "." or "..", or contains "/", a zero byte or half of a surrogate
-        pair.
+    An `InputError` refuses what is not a string, the strings "", "." and "..", and those with "/", a zero
+    byte or half of a surrogate pair.
     """
     sound = (
         isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
@@ -276,23 +212,9 @@ def observable_name(name: Any) -> str:
 
 
 def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays with which runs begin, such as the initial layers of networks.
+    """Return the arrays with which runs begin, (runs, ...) each, such as the initial layers of networks.
 
-    Parameters
-    ----------
-    start : mapping of str to array_like, optional
-        Arrays by name, each (runs, ...).
-    runs : int
-        Number of runs.
-
-    Returns
-    -------
-    dict of str to ndarray
-
-    Raises
-    ------
-    InputError
-        If a file cannot hold a name, a type or a shape.
+    An `InputError` refuses a name, a type or a shape that a file cannot hold.
     """
     arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
     for name, values in arrays.items():
@@ -353,10 +275,7 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
 def checked_index(index: int, length: int, what: str) -> slice:
     """Return the slice that holds one of `length` items named `what`; negative indices count from the end.
 
-    Raises
-    ------
-    InputError
-        If there is no item of this `index`, or it is not a whole number.
+    An `InputError` refuses an `index` of no item, or that is not a whole number.
     """
     if not length:
         raise InputError(f"{what} must be the number of a stored {what}, but the trajectory holds none yet")
@@ -370,21 +289,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
 def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") -> np.dtype[Any]:
     """Return the number type of an observable, after checking that a file can hold it.
 
-    Parameters
-    ----------
-    name : str
-        Name of the observable, for the message.
-    dtype : numpy.dtype
-        Proposed number type.
-
-    Returns
-    -------
-    numpy.dtype
-
-    Raises
-    ------
-    InputError
-        If it is not bool, or an integer, real or complex number with parts of at most 64 bits.
+    An `InputError` refuses all but bool, integers, and real or complex numbers with parts of at most 64 bits.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise InputError(

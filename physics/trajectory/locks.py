@@ -13,7 +13,7 @@ from physics.errors import OutputError
 
 
 def claimed(path: Path) -> bool:
-    """Return whether a process holds the lock of a file: whether it is being written."""
+    """Return whether a process holds the lock of the file `path`, because it is writing the file."""
     from filelock import FileLock, Timeout
 
     lock = path.with_name(path.name + ".lock")
@@ -30,26 +30,12 @@ def claimed(path: Path) -> bool:
 def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold the lock of a file while the context is open, so that no other process writes the file.
 
-    The lock is the file ``path.lock``. It ends with the process that holds it, however the process ends. The
-    lock file is removed before the lock is released; another process that waits for it notices this and tries
-    again.
+    The lock is the file ``path.lock``; it ends with the process that holds it, however the process ends. The
+    context yields whether the lock is held: False if another process holds it, unless `wait` is True. If the
+    directory does not exist or cannot be written, an `OutputError` is raised.
 
-    Parameters
-    ----------
-    path : Path
-        File to be written.
-    wait : bool, default False
-        Whether to wait while another process holds the lock.
-
-    Yields
-    ------
-    bool
-        Whether the lock is held; False if another process holds it.
-
-    Raises
-    ------
-    OutputError
-        If the directory does not exist or cannot be written.
+    The lock file is removed before the lock is released; another process that waits for it notices this and
+    tries again.
     """
     from filelock import FileLock, Timeout
 
@@ -77,12 +63,7 @@ def signals_deferred() -> Iterator[list[Any]]:
 
     Python's own locks and threads do not survive an exception from a signal handler at every moment: for
     example, `threading.Thread.start` can leave a thread that never runs. The signals are handled at the end
-    of the section.
-
-    Yields
-    ------
-    list
-        The signals that have been deferred so far.
+    of the section. The context yields the list of those that have been deferred so far.
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
@@ -102,16 +83,8 @@ def signals_deferred() -> Iterator[list[Any]]:
 def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
     """Wait until a thread has ended; a signal in the meantime sets `cancelled`, and is handled afterwards.
 
-    Only the main thread receives signals; in another thread this function just waits.
-
-    Parameters
-    ----------
-    thread : threading.Thread
-        Thread to wait for.
-    cancelled : threading.Event
-        Event that asks the thread to stop.
-    start : bool, default False
-        Whether to start the thread first.
+    With `start` the thread is started first. Only the main thread receives signals; in another thread this
+    function just waits.
     """
     with signals_deferred() as waiting:
         if start:
@@ -123,21 +96,10 @@ def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: boo
 
 
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file `path`; the old file stays until the new one is complete and on disk.
+    """Replace or create the file `path`; an old file stays until the new one is complete and on disk.
 
-    The new content is written to ``path.partial`` first, which is removed if writing fails.
-
-    Parameters
-    ----------
-    path : Path
-        File to replace or create.
-    write : callable
-        Function that receives an open binary file and writes the content to it.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
+    The function `write` receives an open binary file ``path.partial``, which is removed if writing fails. An
+    `OutputError` then says why.
     """
     partial = path.with_name(path.name + ".partial")
     try:

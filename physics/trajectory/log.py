@@ -31,18 +31,7 @@ LARGEST_COPY = 2**24
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a file begins with the bytes of a log.
-
-    Parameters
-    ----------
-    path : Path
-        Name of an existing file.
-
-    Returns
-    -------
-    bool
-        False for a trajectory file, and for a log of fewer than four bytes.
-    """
+    """Return whether an existing file begins with the bytes of a log, of which it must have at least four."""
     with path.open("rb") as file:
         return file.read(len(HEAD)) == HEAD
 
@@ -50,18 +39,8 @@ def is_log(path: Path) -> bool:
 def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
     """Return the bytes in front of a payload: its kind, checksum and length, and a checksum of these.
 
-    The second checksum distinguishes a damaged length from a truncated record.
-
-    Parameters
-    ----------
-    kind : bytes
-        Kind of the record, one of `HEAD`, `ARRAY`, `FRAMES` and `END`.
-    parts : sequence of buffers
-        Parts of the payload, one after the other.
-
-    Returns
-    -------
-    bytes
+    `parts` are the buffers of the payload, one after the other. The second checksum distinguishes a damaged
+    length from a truncated record.
     """
     checksum = 0
     for part in parts:
@@ -73,18 +52,8 @@ def _head(kind: bytes, parts: Sequence[Any]) -> bytes:
 class LogWriter:
     """Appends records to a log; a record that cannot be written completely is removed again.
 
-    Parameters
-    ----------
-    path : Path
-        Name of the log.
-    end : int, optional
-        Position in bytes at which the last whole record ends, to continue a log; by default a new log is
-        created.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened, or `end` is not given and the file exists.
+    Without `end` a new log is created at `path`, which must not exist. A log is continued at `end`, the
+    position in bytes at which its last whole record ends; what follows is cut off.
     """
 
     def __init__(self, path: Path, end: int | None = None) -> None:
@@ -94,19 +63,9 @@ class LogWriter:
         self._file.seek(self._end)
 
     def append(self, kind: bytes, *parts: NDArray[Any] | bytes) -> None:
-        """Append one record, or nothing if it cannot be written completely.
+        """Append a record with the `parts` of its payload, or raise an `OSError` and append nothing.
 
-        Parameters
-        ----------
-        kind : bytes
-            Kind of the record, one of `HEAD`, `ARRAY`, `FRAMES` and `END`.
-        *parts : ndarray or bytes
-            Parts of the payload, one after the other.
-
-        Raises
-        ------
-        OSError
-            If the operating system cannot write it.
+        `kind` is one of `HEAD`, `ARRAY`, `FRAMES` and `END`.
         """
         views = [part if isinstance(part, bytes) else part.reshape(-1).view(np.uint8).data for part in parts]
         length = sum(len(view) for view in views)
@@ -124,14 +83,9 @@ class LogWriter:
         self._end += RECORD.size + length
 
     def begin(self, header: Header, start: Mapping[str, NDArray[Any]]) -> None:
-        """Write the records that precede the first frame.
+        """Write the records that precede the first frame: `header`, and each array of `start`, (runs, ...).
 
-        Parameters
-        ----------
-        header : Header
-            Description of the run.
-        start : mapping of str to ndarray
-            Arrays with which the runs begin, (runs, ...) each, in the order of ``header.start``.
+        The arrays must be in the order of ``header.start``.
         """
         self.append(HEAD, json.dumps(header.to_json(), allow_nan=False).encode())
         for values in start.values():
@@ -196,17 +150,10 @@ class Log:
         return len(self.steps)
 
     def refresh(self) -> int:
-        """Read the records that were added since the last call.
+        """Read the records that were added since the last call, and return the number of new frames.
 
-        Returns
-        -------
-        int
-            Number of new frames.
-
-        Raises
-        ------
-        FileFormatError
-            If a record other than the last one is damaged or out of place.
+        A record that is damaged or out of place is a `FileFormatError`, unless it is the last one and may
+        still be being written.
         """
         new: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         with self.path.open("rb") as file:
@@ -235,19 +182,10 @@ class Log:
         return found
 
     def read(self, column: int, frames: range) -> NDArray[Any]:
-        """Return some frames of one column of the layout.
+        """Return some frames of one column of the layout, (len(frames), ...), in the order of `frames`.
 
-        Parameters
-        ----------
-        column : int
-            Index in ``layout.columns``: 0 for steps, 1 for times, 2 for positions, then the observables.
-        frames : range
-            Indices of the frames.
-
-        Returns
-        -------
-        ndarray, shape (len(frames), ...)
-            The frames in the order of `frames`, in the type and shape of the column.
+        `column` is the index in ``layout.columns``: 0 for steps, 1 for times, 2 for positions, then the
+        observables.
         """
         _, dtype, shape = self.layout.columns[column]
         found = np.empty((len(frames), *shape), dtype)
@@ -302,26 +240,10 @@ class Log:
         return sum(np.dtype(d).itemsize * math.prod(s) for _, d, s in self.layout.columns[:column])
 
     def _next(self, file: io.BufferedReader, size: int, new: list[Any]) -> bool:
-        """Read the next record, which begins at ``self.end``.
+        """Read the next record, which begins at ``self.end``, and return whether it was whole.
 
-        Parameters
-        ----------
-        file : BufferedReader
-            Open log.
-        size : int
-            Its length in bytes.
-        new : list of tuple
-            The steps and times of a block of frames are appended to it.
-
-        Returns
-        -------
-        bool
-            Whether the record was whole; the last one may still be being written.
-
-        Raises
-        ------
-        FileFormatError
-            If the record is damaged.
+        `size` is the length of the `file` in bytes. The steps and times of a block of frames are appended to
+        `new`. A damaged record is a `FileFormatError`; the last one may still be being written.
         """
         file.seek(self.end)
         head = file.read(RECORD.size)

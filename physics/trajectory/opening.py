@@ -33,7 +33,7 @@ def load(path: Path) -> Trajectory:
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If it is not a readable trajectory.
+        If it is not a readable trajectory, or larger than the memory.
 
     Examples
     --------

@@ -21,10 +21,9 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
-    """Return the fields of a dataclass by name, in a form for JSON.
+    """Return the fields of an instance of a dataclass by name, in a form for JSON.
 
-    Arrays become lists, dataclasses dicts, and functions their names and source code. `made_by` is an
-    instance of a dataclass, such as a system or a model.
+    Arrays become lists, dataclasses dicts, and functions their names and source code.
     """
     values = {field.name: getattr(made_by, field.name) for field in dataclasses.fields(made_by)}
     return {name: _named(one) if callable(one) else plain(one) for name, one in values.items()}
@@ -59,7 +58,7 @@ def _named(function: Any) -> dict[str, str | None]:
 def code_version() -> str:
     """Return the version of the package, such as "0.1.0+g1a2b3c4" with the commit of a checkout.
 
-    Outside a repository, or without git, it is the version alone. A checkout with changes ends in "-dirty".
+    A checkout with changes ends in "-dirty". Outside a repository, or without git, it is the version alone.
     """
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -77,18 +76,7 @@ def code_version() -> str:
 
 @cache
 def source_digest(*packages: str) -> str:
-    """Return a fingerprint of the source code of packages; equal fingerprints imply equal code.
-
-    Parameters
-    ----------
-    *packages : str
-        Names of packages, such as "physics".
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
-    """
+    """Return sixteen hexadecimal digits that identify the source code of the named packages."""
     digest = hashlib.sha256()
     for package in packages:
         spec = util.find_spec(package)
@@ -101,17 +89,10 @@ def source_digest(*packages: str) -> str:
 
 @cache
 def made_with(*packages: str) -> dict[str, str]:
-    """Return what the numbers of these packages depend on: the code, the libraries, and the processor.
+    """Return what the numbers of the named packages depend on: the code, the libraries, and the processor.
 
-    Parameters
-    ----------
-    *packages : str
-        Names of packages, such as "physics" and "nets".
-
-    Returns
-    -------
-    dict of str to str
-        Versions and names, which a trajectory stores as `made_with`.
+    A trajectory stores these versions and names as `made_with`. The version of torch is included if "nets" is
+    among the packages.
     """
     from llvmlite import binding
 

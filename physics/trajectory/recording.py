@@ -17,8 +17,8 @@ from physics.trajectory.trajectory import Trajectory
 class Recorder(Protocol):
     """Interface of an object that receives frames in order and keeps a copy of each.
 
-    It is used as a context manager. `frames` is the number of frames that are kept. `where` is the end of a
-    sentence that says where they are, such as " in run.h5.partial".
+    It is used as a context manager. `frames` is the number of frames that are kept, and `where` is the end of
+    a sentence that says where they are, such as " in run.h5.partial".
     """
 
     frames: int
@@ -27,28 +27,13 @@ class Recorder(Protocol):
     """Whether there is nothing left to record."""
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep a copy of one frame.
-
-        Parameters
-        ----------
-        step : int
-            Number of the step.
-        time : float
-            Time of the frame.
-        positions : ndarray, shape (runs, tokens, dim)
-            Positions.
-        **observables : ndarray
-            Observables by name, (runs, ...) each.
-        """
+        """Keep a copy of a frame: `positions` (runs, tokens, dim), and observables (runs, ...) by name."""
 
     def flush(self) -> None:
         """Return as soon as every frame is stored where it survives the end of the process."""
 
     def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of a frame that a resumed run had kept.
-
-        `index` is the index of the frame, from 0; negative indices count from the end.
-        """
+        """Return a copy of the positions (runs, tokens, dim) of a frame that was kept; -1 is the last."""
 
     @property
     def last_step(self) -> int:
@@ -70,19 +55,9 @@ class Recorder(Protocol):
 class MemoryRecorder:
     """Keeps frames in arrays in memory, which have the size of the whole run from the start.
 
-    Parameters
-    ----------
-    layout : Layout
-        Sizes and types of the frames, and their number.
-    parameters : mapping
-        How the run is made, in values that JSON can hold.
-    start : mapping of str to ndarray (runs, ...), optional
-        Other arrays with which the run begins.
-
-    Raises
-    ------
-    InputError
-        If the frames do not fit into the memory of the machine.
+    `layout` gives the sizes, types and number of the frames, `parameters` say how the run is made, and
+    `start` holds arrays with which the run begins, (runs, ...) each. If the positions of all frames need more
+    memory than the machine has, an `InputError` is raised.
     """
 
     where = " in memory (attribute `recorded` of this error)"
@@ -104,19 +79,7 @@ class MemoryRecorder:
         self._parameters, self._start = parameters, start
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame to the next place of the arrays.
-
-        Parameters
-        ----------
-        step : int
-            Number of the step.
-        time : float
-            Time of the frame.
-        positions : ndarray, shape (runs, tokens, dim)
-            Positions, which are converted to the type of the layout.
-        **observables : ndarray, shape (runs, ...)
-            All observables of the layout, by name.
-        """
+        """Copy a frame to the next place of the arrays; all observables of the layout must be given."""
         values = (positions, *(observables[name] for name in self._names))
         self._columns[0][self.frames], self._columns[1][self.frames] = step, time
         for column, value in zip(self._columns[2:], values, strict=True):
@@ -186,7 +149,7 @@ def recorder(
     resume : bool, optional
         Whether to continue an unfinished run; None if the caller cannot resume one.
     **to_file
-        Further arguments of `FileRecorder`.
+        Further arguments of `FileRecorder`; they have no effect without a file.
 
     Yields
     ------
@@ -214,21 +177,10 @@ def recorder(
 
 
 def require_memory(what: str, needed: float, advice: str) -> None:
-    """Refuse a run that does not fit into memory, before the operating system ends the process.
+    """Refuse a run that needs more bytes than the machine has memory, with an `InputError`.
 
-    Parameters
-    ----------
-    what : str
-        What needs the memory, for the message.
-    needed : float
-        Number of bytes.
-    advice : str
-        What to do instead, for the message.
-
-    Raises
-    ------
-    InputError
-        If the machine has less memory in total.
+    The message says `what` needs the memory, and gives the `advice`. Otherwise the operating system might end
+    the process. If the system does not report its memory, nothing is refused.
     """
     try:
         memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -19,24 +19,7 @@ if TYPE_CHECKING:
 
 
 def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
-    """Write `trajectory` to the file `path`, as `Trajectory.save` does after loading this module.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Trajectory in memory or in another file; it is read block by block.
-    path : path
-        Name of the file.
-    overwrite : bool, default False
-        Whether to replace a file that exists.
-
-    Raises
-    ------
-    InputError
-        If a file cannot hold the parameters, or the trajectory is empty.
-    OutputError
-        If the file exists and `overwrite` is False, or it cannot be written. No half file is left.
-    """
+    """Write `trajectory` to the file `path`: `Trajectory.save` describes arguments and errors."""
     shared = [name for name in trajectory.observables if name not in trajectory._clocks]
     layout = Layout(
         trajectory.runs,

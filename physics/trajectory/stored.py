@@ -41,17 +41,8 @@ READ = ("schema", "schema_version", "code_version", "config", "libraries", "iden
 class StoredTrajectory(Trajectory):
     """A trajectory in a file that is read when needed; the file is opened for each read and closed again.
 
-    Parameters
-    ----------
-    path : path
-        A trajectory file, or the log ``NAME.partial`` of an unfinished run.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    FileFormatError
-        If it is not a readable trajectory.
+    `path` is a trajectory file, or the log ``NAME.partial`` of an unfinished run. A missing file is a
+    `FileNotFoundError`, and one that is not a readable trajectory a `FileFormatError`.
     """
 
     def __init__(self, path: Path) -> None:

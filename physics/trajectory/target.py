@@ -20,7 +20,7 @@ class Target:
     path : path
         Name of the finished file.
     overwrite : bool
-        Whether an existing file may be replaced.
+        Whether an existing file, and an unfinished run, may be replaced.
     resume : bool, optional
         Whether an unfinished run may be continued; None if the caller cannot resume one.
 
@@ -36,7 +36,8 @@ class Target:
     Raises
     ------
     OutputError
-        If the file may not be written, or another process writes it. Nothing has been changed then.
+        If the file may not be written, or another process writes it. Neither `path` nor `partial` has been
+        changed then.
     """
 
     def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
@@ -71,12 +72,9 @@ class Target:
             undo.pop_all()
 
     def publish(self) -> None:
-        """Give the complete file its name, unless another file has been created there in the meantime.
+        """Give the complete file its name; without `overwrite`, a file that was created there stays.
 
-        Raises
-        ------
-        OutputError
-            If there is such a file and `overwrite` is False.
+        An `OutputError` says so. If the file system has no hard links, such a file is replaced nevertheless.
         """
         if self._overwrite:
             self.merging.replace(self.path)
@@ -99,15 +97,7 @@ class Target:
     def sentences(self, kept: str = "") -> Iterator[None]:
         """Turn errors of the operating system or of HDF5 into an `OutputError` that names this file.
 
-        Parameters
-        ----------
-        kept : str, default ""
-            End of the message, which says which frames are kept.
-
-        Raises
-        ------
-        OutputError
-            If the statements of the context raise an `OSError` or a `RuntimeError`.
+        `kept` is the end of the message, which says which frames are kept.
         """
         try:
             yield

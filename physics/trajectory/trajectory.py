@@ -1,6 +1,5 @@
 """The class `Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -25,21 +24,22 @@ from physics.trajectory.header import (
 class Trajectory:
     """Point sets of an ensemble of runs, frame by frame, with all that is needed to reproduce them.
 
-    `physics.simulate` and `nets.train` return trajectories, and every analysis takes them.
+    `physics.simulate` and `nets.train` return trajectories, and the functions of `analysis` take them.
 
     Parameters
     ----------
     positions : ndarray, shape (runs, frames, tokens, dim)
         Embeddings, particles, or any other point sets, as float32 or float64.
     steps : array_like of int, shape (frames,)
-        Step of each frame, increasing.
+        Step of each frame, strictly increasing.
     times : array_like of float, shape (frames,), optional
         Physical time of each frame; equal to `steps` by default.
     observables : mapping of str to ndarray (runs, n, ...), optional
         Quantities that were measured in addition to the positions, at the frames (n = frames) or at the n
         steps that `clocks` gives.
     clocks : mapping of str to (steps, times), optional
-        Steps (n,) and times (n,) of those observables that were measured at other steps than the frames.
+        Steps (n,) and times (n,), or None for times equal to the steps, of those observables that were
+        measured at other steps than the frames.
     parameters : mapping, optional
         How the trajectory was made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
@@ -52,7 +52,8 @@ class Trajectory:
     Raises
     ------
     InputError
-        If shapes or lengths do not agree, steps do not increase, or a file could not hold a value.
+        If shapes or lengths do not agree, steps do not increase, or a file could not hold the name or type of
+        an array. Whether JSON can hold the parameters is checked only by `save`.
 
     Examples
     --------
@@ -129,6 +130,14 @@ class Trajectory:
             If there is no such file.
         FileFormatError
             If it is not a readable trajectory.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, physics
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.h5")
+        >>> _ = physics.simulate(steps=5, out=path)
+        >>> physics.Trajectory.open(path).frames
+        6
         """
         return cls._opened(path)
 
@@ -179,7 +188,7 @@ class Trajectory:
 
     @property
     def run_numbers(self) -> NDArray[np.int64]:
-        """Number k of each run, int64 (runs,): the run was drawn from the k-th child of the seed."""
+        """Number of each run, int64 (runs,): run k was drawn from the k-th child of the seed."""
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
@@ -196,6 +205,13 @@ class Trajectory:
         -------
         tuple of ndarray of int64 and ndarray of float64, shape (n,) each
             Steps, which increase, and their times.
+
+        Examples
+        --------
+        >>> import physics
+        >>> steps, times = physics.simulate(steps=4, record_every=2).clock("positions")
+        >>> steps.tolist(), times.tolist()
+        ([0, 2, 4], [0.0, 0.04, 0.08])
         """
         return self._clocks.get(name, (self.steps, self.times))
 
@@ -216,6 +232,12 @@ class Trajectory:
         ------
         InputError
             If there is no such frame.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.simulate(steps=4, runs=3).frame(-2).shape
+        (3, 17, 2)
         """
         return self._read(slice(None), checked_index(index, self.frames, "frame"))[:, 0]
 
@@ -239,6 +261,12 @@ class Trajectory:
         ------
         InputError
             If there is no such run, or `every` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.simulate(steps=5, runs=3).run(2, every=2).steps.tolist()
+        [0, 2, 4, 5]
         """
         one = checked_index(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
@@ -246,12 +274,7 @@ class Trajectory:
     def __getitem__(self, runs: Any) -> "Trajectory":
         """Return some of the runs as a trajectory, chosen by an index, a slice, a list of indices, or a mask.
 
-        Raises
-        ------
-        IndexError
-            If there is no such run.
-        InputError
-            If no run is chosen.
+        A run that does not exist is an `IndexError`, and a choice of no runs an `InputError`.
         """
         chosen = np.atleast_1d(np.arange(self.runs)[runs])
         if chosen.ndim != 1 or not chosen.size:
@@ -269,12 +292,25 @@ class Trajectory:
         """Read new frames of a run that another process records.
 
         Only a trajectory that `Trajectory.open` has opened from an unfinished file can have new frames. When
-        the run is complete, it becomes the finished one. Another file in its place is a `FileFormatError`.
+        the run is complete, this trajectory becomes the finished one.
 
         Returns
         -------
         int
             Number of new frames.
+
+        Raises
+        ------
+        FileFormatError
+            If another file has taken the place of the one that was opened, or the file is damaged.
+        FileNotFoundError
+            If the file was removed.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.simulate(steps=5).refresh()  # in memory: nothing new
+        0
         """
         return 0
 
@@ -290,6 +326,12 @@ class Trajectory:
         ------
         tuple of slice and ndarray, shape (runs, n, tokens, dim)
             The frames of the block, and their positions.
+
+        Examples
+        --------
+        >>> import physics
+        >>> [block for block, positions in physics.simulate(steps=4).blocks(megabytes=0.001)]
+        [slice(0, 3, None), slice(3, 5, None)]
         """
         frame_bytes = max(self.runs * self.tokens * self.dim * self._dtype.itemsize, 1)
         size = max(int(megabytes * 2**20 // frame_bytes), 1)
@@ -305,78 +347,33 @@ class Trajectory:
         path : path
             Name of the file, such as ``run.h5``.
         overwrite : bool, default False
-            Whether to replace a file that exists.
+            Whether to replace `path` and an unfinished ``path.partial`` if they exist.
 
         Raises
         ------
         InputError
             If JSON cannot hold the parameters, the trajectory has no runs, tokens or dimensions, or an
-            observable is empty.
+            observable has no components.
         OutputError
-            If `path` exists and `overwrite` is False, its directory does not exist or cannot be written, or
-            the disk is full. Nothing new is then left at `path`.
+            If one of these files exists and `overwrite` is False, the directory does not exist or cannot be
+            written, another process writes the file, or the disk is full. Nothing new is then left at `path`.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, physics
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.h5")
+        >>> trajectory = physics.simulate(steps=5)
+        >>> trajectory.save(path)
+        >>> physics.load(path) == trajectory
+        True
         """
         from physics.trajectory.saving import save
 
         save(self, path, overwrite=overwrite)
 
-    def to_xarray(self) -> Any:
-        """Return the trajectory as a labeled dataset; this needs xarray.
-
-        Returns
-        -------
-        xarray.Dataset
-            Positions and observables by name, with the axes run, step, token and axis.
-
-        Raises
-        ------
-        ImportError
-            If xarray is not installed.
-        """
-        return views.to_xarray(self)
-
-    def to_dataframe(self, *observables: str) -> Any:
-        """Return positions or observables as a table; this needs pandas.
-
-        Parameters
-        ----------
-        *observables : str
-            Names of observables that were measured at the same steps. Without names, positions are returned.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1,
-            …. With names, rows are (run, step), and columns are the time and the observables: ``name``, or
-            ``name_0``, ``name_1``, … if they have components.
-
-        Raises
-        ------
-        InputError
-            If there is no such observable, or they were measured at different steps.
-        ImportError
-            If pandas is not installed.
-        """
-        return views.to_dataframe(self, observables)
-
-    def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
-        """Draw one figure of the trajectory; see `analysis.plots.trajectory.show_trajectory`.
-
-        Parameters
-        ----------
-        what : str, default "positions"
-            "positions", "signals" (Fourier signals of the positions), or the name of an observable.
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; new axes by default.
-        **options
-            ``run`` (int, default 0), ``frame`` (int, default -1, the last) and ``title`` (str, default "").
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
-        return drawing.show_trajectory(self, what, ax, **options)
+    to_xarray = views.to_xarray
+    to_dataframe = views.to_dataframe
+    plot = views.plot
 
     def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Return the type of each observable, and its shape in one frame of one run."""
@@ -387,7 +384,7 @@ class Trajectory:
         return self.positions[runs, frames]
 
     def __eq__(self, other: object) -> bool:
-        """Return whether frames, observables, initial arrays and parameters are equal; NaN equals NaN."""
+        """Return whether all but the versions of the code is equal, including types; NaN equals NaN."""
         return views.same(self, other) if isinstance(other, Trajectory) else NotImplemented
 
     def __hash__(self) -> int:

@@ -1,5 +1,6 @@
-"""Parts of a trajectory, conversions to tables, datasets, text and HTML, and the comparison of two."""
+"""Parts of a trajectory, its conversions to tables, datasets, text and HTML, and the comparison of two."""
 
+import importlib
 from html import escape
 from typing import Any
 
@@ -10,22 +11,10 @@ from physics.errors import InputError
 
 
 def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, Any]:
-    """Return the arguments of a `Trajectory` that holds some of the runs of a given trajectory.
+    """Return the arguments of a `Trajectory` that holds the runs with the indices `runs` (n,) of another.
 
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Trajectory to take them from.
-    runs : ndarray of int64, shape (n,)
-        Indices of the runs.
-    every : int
-        Keep every n-th frame for this n, and the last one.
-
-    Returns
-    -------
-    dict
-        Keyword arguments of `Trajectory`. Parameters that have one value for each run are reduced to these
-        runs.
+    Every `every`-th frame and the last one are kept. Parameters that have one value for each run are reduced
+    to these runs.
     """
     kept = _every(trajectory.frames, every)
     span = slice(int(runs.min()), int(runs.max()) + 1)
@@ -60,49 +49,63 @@ def _every(length: int, every: int) -> list[slice]:
     return [slice(None, None, every), left]
 
 
-def to_xarray(trajectory: Any) -> Any:
-    """Return a trajectory as an `xarray.Dataset`, as `Trajectory.to_xarray` does.
+def to_xarray(self: Any) -> Any:
+    """Return the trajectory as a labeled dataset; this needs xarray.
 
-    Positions have the axes run, step, token and axis. An observable with its own steps has an axis
-    ``NAME_step`` instead of step, and further axes ``NAME_0``, ``NAME_1``, …. An `ImportError` says how to
-    install xarray if it is missing.
+    Returns
+    -------
+    xarray.Dataset
+        "positions" with the axes run, step, token and axis, and each observable with the axes run and step,
+        or ``NAME_step`` if it has its own steps, and NAME_0, NAME_1, … for further axes. Runs are labeled by
+        `run_numbers`, and the frames also by their "time".
+
+    Raises
+    ------
+    ImportError
+        If xarray is not installed.
+
+    Examples
+    --------
+    >>> import physics
+    >>> physics.simulate(steps=2, runs=3).to_xarray()["positions"].sizes
+    Frozen({'run': 3, 'step': 3, 'token': 17, 'axis': 2})
     """
     try:
         import xarray
     except ImportError:
         raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
     data = xarray.Dataset(
-        {"positions": (("run", "step", "token", "axis"), trajectory.positions)},
+        {"positions": (("run", "step", "token", "axis"), self.positions)},
         coords={
-            "run": trajectory.run_numbers,
-            "step": trajectory.steps,
-            "time": ("step", trajectory.times),
-            "token": np.arange(trajectory.tokens),
+            "run": self.run_numbers,
+            "step": self.steps,
+            "time": ("step", self.times),
+            "token": np.arange(self.tokens),
         },
     )
-    for name, values in trajectory.observables.items():
-        own = name in trajectory._clocks
+    for name, values in self.observables.items():
+        own = name in self._clocks
         axis = f"{name}_step" if own else "step"
         data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
         if own:
-            data = data.assign_coords({axis: trajectory.clock(name)[0]})
+            data = data.assign_coords({axis: self.clock(name)[0]})
     return data
 
 
-def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
-    """Return positions or observables as a `pandas.DataFrame`, as `Trajectory.to_dataframe` does.
+def to_dataframe(self: Any, *observables: str) -> Any:
+    """Return positions or observables as a table; this needs pandas.
 
     Parameters
     ----------
-    trajectory : Trajectory
-        Trajectory to read.
-    names : tuple of str
-        Names of observables that were measured at the same steps; if there are none, positions are returned.
+    *observables : str
+        Names of observables that were measured at the same steps. Without names, positions are returned.
 
     Returns
     -------
     pandas.DataFrame
-        One row for each run and step, and for positions also for each token.
+        Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1, ….
+        With names, rows are (run, step), and columns are the time and the observables: ``name``, or
+        ``name_0``, ``name_1``, … if they have components.
 
     Raises
     ------
@@ -110,40 +113,78 @@ def to_dataframe(trajectory: Any, names: tuple[str, ...]) -> Any:
         If there is no such observable, or they were measured at different steps.
     ImportError
         If pandas is not installed.
+
+    Examples
+    --------
+    >>> import physics
+    >>> trajectory = physics.simulate(steps=2, runs=3, observables=["circle_ratio"])
+    >>> trajectory.to_dataframe("circle_ratio").shape, list(trajectory.to_dataframe())
+    ((9, 2), ['time', 'x0', 'x1'])
     """
     try:
         import pandas
     except ImportError:
         raise ImportError("to_dataframe needs pandas: pip install pandas") from None
-    steps, times = trajectory.clock(names[0]) if names else (trajectory.steps, trajectory.times)
-    axes = {"run": trajectory.run_numbers, "step": steps}
+    steps, times = self.clock(observables[0]) if observables else (self.steps, self.times)
+    axes = {"run": self.run_numbers, "step": steps}
     columns: dict[str, NDArray[Any]] = {}
-    for name in names:
-        if name not in trajectory.observables:
-            has = ", ".join(map(repr, trajectory.observables)) or "none"
+    for name in observables:
+        if name not in self.observables:
+            has = ", ".join(map(repr, self.observables)) or "none"
             raise InputError(
                 f"observables of a table must be recorded in the trajectory ({has}), got {name!r}"
             )
-        if not np.array_equal(trajectory.clock(name)[0], steps):
+        if not np.array_equal(self.clock(name)[0], steps):
             raise InputError(
                 f"observables of one table must be measured at the same steps, got {name!r} at other steps"
             )
-        values = trajectory.observables[name]
+        values = self.observables[name]
         for index in np.ndindex(values.shape[2:]):
             columns["_".join([name, *map(str, index)])] = values[:, :, *index].ravel()
-    if not names:
-        axes["token"] = np.arange(trajectory.tokens)
-        columns = {f"x{k}": trajectory.positions[..., k].ravel() for k in range(trajectory.dim)}
+    if not observables:
+        axes["token"] = np.arange(self.tokens)
+        columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}
     rows = pandas.MultiIndex.from_product(axes.values(), names=axes.keys())
-    of_rows = np.tile(np.repeat(times, 1 if names else trajectory.tokens), trajectory.runs)
+    of_rows = np.tile(np.repeat(times, 1 if observables else self.tokens), self.runs)
     return pandas.DataFrame({"time": of_rows, **columns}, index=rows)
 
 
-def same(first: Any, second: Any) -> bool:
-    """Return whether the trajectories `first` and `second` have equal frames, observables and parameters.
+def plot(self: Any, what: str = "positions", ax: Any = None, **options: Any) -> Any:
+    """Draw one figure of the trajectory; see `analysis.plots.trajectory.show_trajectory`.
 
-    Their initial arrays (`Trajectory.start`) must be equal too. Types must agree too, and NaN equals NaN.
-    Versions of the code that made them do not count.
+    Parameters
+    ----------
+    what : str, default "positions"
+        "positions", "signals" (Fourier signals of the positions), or the name of an observable.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+    **options
+        ``run`` (int, default 0), ``frame`` (int, default -1, the last) and ``title`` (str, default "").
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the figure.
+
+    Raises
+    ------
+    InputError
+        If there is no such run, frame or observable, or the points to draw are not finite.
+
+    Examples
+    --------
+    >>> import physics
+    >>> type(physics.simulate(steps=50).plot(title="17 particles")).__name__
+    'Axes'
+    """
+    drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
+    return drawing.show_trajectory(self, what, ax, **options)
+
+
+def same(first: Any, second: Any) -> bool:
+    """Return whether two trajectories have equal frames, observables, parameters and initial arrays.
+
+    Types must agree too, and NaN equals NaN. Versions of the code that made the trajectories do not count.
     """
     return (
         first._shape == second._shape
@@ -196,7 +237,7 @@ def headline(trajectory: Any) -> str:
 def observables(trajectory: Any) -> list[tuple[str, str]]:
     """Return (name, text) for each observable of a trajectory.
 
-    The text is its shape and type, and the range of its steps if these differ from those of the frames.
+    The text is its shape and type, and the range of its steps if it has its own steps.
     """
     found = []
     for name, (dtype, shape) in trajectory._kinds().items():

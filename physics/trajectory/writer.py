@@ -41,7 +41,7 @@ class FileRecorder:
     """Keeps frames in the log ``path.partial``, and turns it into the file ``path`` when the run is complete.
 
     It is used as a context manager. If an exception ends the run, the log stays, with every frame that was
-    appended so far; a log without frames is removed.
+    appended so far, unless the disk is full; a log without frames is removed.
 
     Parameters
     ----------
@@ -65,10 +65,10 @@ class FileRecorder:
     Raises
     ------
     OutputError
-        If the file or an unfinished one exists, another process writes it, or the directory cannot be
-        written. Nothing has been changed then.
+        If the file or an unfinished one exists and is neither to be replaced nor resumed, another process
+        writes it, or the directory cannot be written. Nothing has been changed then.
     InputError
-        If the unfinished run has another configuration, or was made with versions that would give other bits.
+        If the unfinished run has another configuration, or was made with versions that may give other bits.
     """
 
     def __init__(
@@ -157,23 +157,10 @@ class FileRecorder:
     # -- called by the caller's thread ---------------------------------------------------------------------
 
     def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Copy one frame, which is handed to the thread that writes and is in the log within two seconds.
+        """Hand a copy of a frame to the thread that writes; it is in the log within about two seconds.
 
-        Parameters
-        ----------
-        step : int
-            Step of the frame.
-        time : float
-            Its time.
-        positions : ndarray, shape (runs, tokens, dim)
-            Its positions.
-        **observables : ndarray, shape (runs, ...)
-            All observables of the layout.
-
-        Raises
-        ------
-        OutputError
-            If an earlier frame could not be written.
+        `positions` are (runs, tokens, dim), and all observables of the layout must be given by name, (runs,
+        ...) each. If an earlier frame could not be written, an `OutputError` is raised.
         """
         self._raise_failure()
         given = (step, time, positions, *(observables[name] for name in self._names))
@@ -361,21 +348,10 @@ class FileRecorder:
 def _require_same(
     path: FilePath, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: Header
 ) -> None:
-    """Refuse to resume a run of another configuration, or one whose further bits would differ.
+    """Refuse, by an `InputError`, to resume a run of another configuration, or whose further bits may differ.
 
-    Parameters
-    ----------
-    path : Path
-        Name of the file, for the message.
-    parameters, versions : mapping
-        Parameters and versions of libraries of the program that resumes.
-    header : Header
-        Description of the unfinished run.
-
-    Raises
-    ------
-    InputError
-        If parameters differ, or versions on which the bits depend.
+    `parameters` and `versions` are those of the unfinished run at `path`, and `header` is that of the program
+    that resumes it.
     """
     wanted = json.loads(json.dumps(dict(header.parameters)))
     different = [
