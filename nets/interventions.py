@@ -165,13 +165,13 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
 
 
 def _transformed(E: Any) -> tuple[NDArray[np.complex128], int]:
-    """Return the Fourier coefficients F_k (..., ⌊p/2⌋ + 1, d) over the tokens, and p."""
+    """Return the Fourier coefficients (..., ⌊tokens/2⌋ + 1, dim) of embeddings, and the number of tokens."""
     embedding = point_sets("E", E)
     return np.fft.rfft(embedding, axis=-2), embedding.shape[-2]
 
 
 def _restored(coefficients: NDArray[np.complex128], tokens: int) -> Array:
-    """Return the embeddings (..., tokens, d) with these Fourier coefficients."""
+    """Return the embeddings (..., tokens, dim) with these Fourier coefficients."""
     return np.fft.irfft(coefficients, tokens, axis=-2)
 
 

@@ -13,10 +13,10 @@ from physics.errors import InputError
 
 
 def has_neurons(model: Model) -> bool:
-    """Return whether the model learns modular addition and its first neurons read a sum of two embeddings.
+    """Return whether the model learns modular addition and its first neurons read two embeddings.
 
-    The embeddings may also be concatenated. `neuron_weights` needs such a model. A model without an
-    `architecture` has no such neurons, although a transformer also learns the addition.
+    They may read the sum or the concatenation of these. `neuron_weights` needs such a model, which a
+    transformer is not.
     """
     layers = model.architecture
     return adds(model) and layers is not None and layers.combine in ("sum", "concatenate", "neurons")

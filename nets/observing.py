@@ -225,7 +225,7 @@ def _inside(
 def _finite(
     arrays: Mapping[str, NDArray[Any]],
 ) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
-    """Replace members (runs,) that are not finite by zeros, and return a mask of those that are finite."""
+    """Replace members with NaN or infinity in some array by zeros; return a mask (runs,) of the others."""
     sound = np.all([np.isfinite(value).all(tuple(range(1, value.ndim))) for value in arrays.values()], axis=0)
     return {
         name: np.where(sound.reshape(-1, *[1] * (value.ndim - 1)), value, 0) for name, value in arrays.items()

@@ -35,7 +35,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     ------
     InputError
         If `steps` is not a whole number of at least 1, or `record` has none of these forms, lists a step
-        beyond the last, or has parts whose ends are not in increasing order.
+        beyond the last, or has parts of which one ends before the previous one.
 
     Examples
     --------

@@ -26,9 +26,9 @@ class Task:
     classes : int
         Number of classes.
     held_out : ndarray of int64, optional
-        Indices of examples that are never used for training, such as a test set that comes with the data. If
+        Indices of examples that are never drawn for training, such as a test set that comes with the data. If
         there are any, they are the validation set, and other examples that are not used for training are left
-        out.
+        out. `given_split` may choose otherwise.
     whole : bool, default False
         Whether all examples may be used for training. If they are, the validation set is empty, and its
         losses and accuracies are NaN.

@@ -97,7 +97,7 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
     """Project an embedding on the plane of one of its circles, to draw this circle.
 
     The plane of frequency k is spanned by the real and the imaginary part of the Fourier coefficient
-    ``F_k = Σ_n exp(-2πi k n / p) E_n``.
+    ``F_k = Σ_n exp(-2πi k n / p) E_n``, where E_n is the embedding of token n.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def effective_dimension(E: Any) -> Array:
 
 
 def _embedding(E: Any) -> Array:
-    """Return one checked embedding (p, d)."""
+    """Return one checked embedding (tokens, dim)."""
     if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (p, d), got the shape {np.shape(E)}")
+        raise InputError(f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}")
     return point_sets("E", E)

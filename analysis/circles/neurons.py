@@ -159,7 +159,10 @@ def neuron_ablation(
         )
     right = np.asarray(labels)
     if right.dtype.kind not in "iu" or right.shape != states.shape[-2:-1]:
-        raise InputError(f"labels must be whole numbers of shape ({states.shape[-2]},), got {right.shape}")
+        raise InputError(
+            f"labels must be whole numbers of shape ({states.shape[-2]},), got {right.dtype} of shape "
+            f"{right.shape}"
+        )
     if not 0 <= right.min() <= right.max() < out.shape[-1]:
         raise InputError(f"labels must be from 0 to {out.shape[-1] - 1}, got {right.min()} to {right.max()}")
     hidden = states.shape[-1]

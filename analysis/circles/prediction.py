@@ -314,7 +314,7 @@ class DecisionError:
     Attributes
     ----------
     wrong : Interval
-        Fraction of the decided runs whose set of survivors differs from the final one.
+        Fraction of the decided runs whose set of survivors at the decision differs from the final one.
     circles : Interval
         Fraction of the circles of decided runs for which the rule predicts the wrong outcome.
     undecided : Interval

@@ -88,7 +88,7 @@ def surviving_frequencies(
     """
     if np.ndim(E) != 2:
         raise InputError(
-            f"E must be one embedding (p, d), got the shape {np.shape(E)}; `survives` takes several"
+            f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}; `survives` takes several"
         )
     return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
 
@@ -98,8 +98,8 @@ def agreement(first: Any, second: Any) -> float:
 
     Parameters
     ----------
-    first, second : array_like of bool, shape (K,)
-        Which of the frequencies 1 to K survive.
+    first, second : array_like of bool, shape (frequencies,)
+        Which frequencies survive, in the same order in both.
 
     Returns
     -------
@@ -229,7 +229,7 @@ class StoppingRule:
         return None
 
     def _alive(self, x: Array) -> Booleans:
-        """Return which signals (frames, K) survive."""
+        """Return which signals (frames, frequencies) survive."""
         return survives(x, factor=self.factor)
 
     def _clear(self, x: Array) -> Booleans:

@@ -117,7 +117,7 @@ class EnsembleOf:
 
     @property
     def runs(self) -> int:
-        """Number of runs that count, because their first and last frames are finite."""
+        """Number of runs whose first and last frames are finite."""
         return int(self.sound.sum())
 
     @property
@@ -132,12 +132,12 @@ class EnsembleOf:
 
     @cached_property
     def initial(self) -> Array:
-        """First frame of each run that counts, as float64 (runs, tokens, dim)."""
+        """First frame of each run with finite ends, as float64 (runs, tokens, dim)."""
         return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def final(self) -> Array:
-        """Last frame of each run that counts, as float64 (runs, tokens, dim)."""
+        """Last frame of each run with finite ends, as float64 (runs, tokens, dim)."""
         return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
@@ -151,7 +151,7 @@ class EnsembleOf:
         return first - first[0] if same and len(first) > 1 else None
 
     def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all frames of some of the runs that count, (n, frames, tokens, dim).
+        """Return all frames of some of the runs with finite ends, (n, frames, tokens, dim).
 
         `runs` (n,) are their indices among these runs. The number type is that of the trajectories.
         """
@@ -165,7 +165,7 @@ class EnsembleOf:
         return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
 
     def last(self, name: str) -> Array:
-        """Return the final value of a quantity in each run that counts, as float64 (runs,).
+        """Return the final value of a quantity in each run with finite ends, as float64 (runs,).
 
         `name` is one of `MEASURES`, or a scalar observable that all parts hold.
         """
@@ -175,10 +175,10 @@ class EnsembleOf:
         return values[self.sound].astype(np.float64)
 
     def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Return a measure or an observable of some runs that count, with its times since the first frame.
+        """Return a measure or an observable of some runs, with its times since the first frame.
 
-        `runs` (n,) are their indices. The values are (n, frames) and the times (frames,), both float64. The
-        result is None if the parts measured the quantity at different times, or only once.
+        `runs` (n,) are indices among the runs with finite ends. The values are (n, frames) and the times
+        (frames,), both float64. None if the parts measured the quantity at different times, or only once.
         """
         clock = [self._clock(one, name) for one in self.parts]
         if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
@@ -191,7 +191,7 @@ class EnsembleOf:
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
     ) -> Onsets | None:
-        """Return when a quantity is first at or above a limit in each run that counts.
+        """Return when a quantity is first at or above a limit in each run with finite ends.
 
         If `falling`, it must be at or below the limit, and if `lasting`, it must stay there in all later
         frames. Times begin at the first frame of each part. A run that does not reach the limit is censored
@@ -216,7 +216,7 @@ class EnsembleOf:
         """Return onsets that were recorded as steps, as times since the first frame of each part.
 
         `name` is the observable that holds the step at which each run reached a threshold, NaN for never. A
-        run that never reached it is censored at its end.
+        run that never reached it is censored at its end, or at the time at which it was stopped.
         """
         found = []
         for one in self.parts:
@@ -227,7 +227,7 @@ class EnsembleOf:
         return self._counted(found)
 
     def _counted(self, parts: Sequence[Onsets]) -> Onsets:
-        """Return the onsets of the runs that count, from those of the parts."""
+        """Return the onsets of the runs with finite ends, from those of the parts."""
         joined = Onsets.joined(parts)
         return Onsets(joined.times[self.sound], joined.reached[self.sound])
 
@@ -284,7 +284,7 @@ class EnsembleOf:
         return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
 
     def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows of the runs that count, reading only those from the parts."""
+        """Return the rows of some runs with finite ends, reading only these from the arrays of the parts."""
         wanted = np.flatnonzero(self.sound)[runs]
         starts = np.cumsum([0, *(one.runs for one in self.parts)])
         part = np.searchsorted(starts, wanted, side="right") - 1

@@ -147,16 +147,17 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The choice of partners whose ends are nearest, and the same choice within the first ensemble.
+    """Partners whose final positions are nearest, and the same choice of partners within the first ensemble.
 
     Attributes
     ----------
     candidates : int
         Number of runs of the first ensemble among which the partners were chosen.
     next_best : Paths
-        For each pair, the run of the first ensemble whose end is second nearest.
+        For each pair, the run of the first ensemble whose final positions are second nearest to those of the
+        run of the second ensemble.
     runs, partners : Paths
-        Runs of the first ensemble, and for each of them the other run of the first whose end is nearest.
+        Runs of the first ensemble, and for each of them the nearest other run of the first.
     """
 
     candidates: int
@@ -261,7 +262,7 @@ class _Beside:
         return _Beside(rolled, self.second, self.symmetry, self.states)
 
     def frames(self, matched: Array, times: Array) -> tuple[Array, Array]:
-        """Return frames (n, frames, tokens, dim) of both: standard shapes, or states as they are."""
+        """Return frames (n, frames, tokens, dim) of both ensembles, as standard shapes unless `states`."""
         found, target = self.first.at(matched), self.second.at(times)
         if self.states:
             return found, target
@@ -278,7 +279,7 @@ class _Beside:
 
 
 def relative_error(a: Array, b: Array) -> Array:
-    """Return 1 - R² (...) of predicted states `a` for true states `b`, (..., N, D) each.
+    """Return 1 - R² (...) of predicted states `a` for true states `b`, (..., tokens, dim) each.
 
     It is the squared distance relative to the variance of `b`, and NaN where all points of `b` coincide.
     """
@@ -293,12 +294,12 @@ def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDA
 
 
 def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
-    """Return the τ with the least mean error over frames and pairs, with an interval by resampling pairs.
+    """Return the time factor with the least mean error, with an interval by resampling pairs.
 
-    A first scan covers all factors. A frame without a counterpart then counts with its mean over the other
-    factors, so that leaving it out neither helps nor hurts. Next, a narrower window, with only those frames
-    that always have a counterpart, moves until the best factor lies within it. If it never does, there is no
-    interval.
+    A first scan covers the whole range of factors. Where a factor leaves a frame without a counterpart, the
+    frame counts with its mean error at the other factors, so that no factor gains by this. Next, a narrower
+    window of factors, with only those frames that have a counterpart at all of them, moves until the best
+    factor lies within it. If it never does, there is no interval.
     """
     ratio = beside.first.duration / beside.second.duration
     coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
@@ -322,7 +323,7 @@ def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
 
 
 def _spread(times: Array) -> Array:
-    """Return some of the times, evenly spaced."""
+    """Return up to `SCANNED` of the times, evenly spread over them."""
     return times[np.unique(np.linspace(0, len(times) - 1, SCANNED).round().astype(int))]
 
 

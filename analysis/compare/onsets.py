@@ -356,7 +356,8 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
 def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, float]) -> float:
     """Return the log-rank statistic, divided by its standard error if the clock of the first was estimated.
 
-    The statistic decreases with that clock, so its values at the two ends are an interval of it.
+    The statistic decreases with the factor of this clock. Its values at both ends of the interval `clock` of
+    the factor are therefore an interval of the statistic.
     """
     statistic = log_rank(first, second, scale)
     if clock[0] == clock[1]:

@@ -334,7 +334,7 @@ class Parts:
     def onsets(
         self, motion: Motion | None, thresholds: Mapping[str, float] | None
     ) -> dict[str, OnsetDifference]:
-        """Compare when `thresholds` are reached and lasting circles form, by the clock of the second one.
+        """Compare when `thresholds` are reached and lasting circles form, in times of the second ensemble.
 
         The factor of `motion`, if there is one, converts the times of the first ensemble.
         """

@@ -77,7 +77,7 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
 
     Parameters
     ----------
-    a, b : ndarray of float64, shape (..., frames, N, D)
+    a, b : ndarray of float64, shape (..., frames, tokens, dim)
         Shapes as `standard_pair` returns them; leading axes broadcast. Frames that are NaN in either do not
         count.
     symmetry : Symmetry
@@ -109,7 +109,9 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
 
 
 def disparity(a: Array, b: Array) -> Array:
-    """Return the Procrustes disparity (...) of shapes (..., N, D) from `standard_pair`, without relabeling.
+    """Return the Procrustes disparity (...) of shapes (..., tokens, dim), without relabeling.
+
+    The shapes are centered and of unit norm, as `standard_pair` returns them.
 
     It is from 0 to 1, and NaN where a shape holds NaN.
     """
@@ -123,22 +125,22 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
     Parameters
     ----------
-    shape : array_like, shape (N, D)
+    shape : array_like, shape (tokens, dim)
         Shape to move.
-    target : array_like, shape (N, D)
-        Shape of the same dimension.
-    permutation : array_like of int, shape (N,), optional
+    target : array_like, shape (tokens, dim)
+        Shape with equal numbers of tokens and of dimensions.
+    permutation : array_like of int, shape (tokens,), optional
         Relabeling: row i of the result is made of row ``permutation[i]`` of `shape`.
 
     Returns
     -------
-    ndarray of float64, shape (N, D)
-        The shape in the place and at the size of `target` at which the squared distance is smallest.
+    ndarray of float64, shape (tokens, dim)
+        The moved shape whose squared distance from `target` is smallest.
 
     Raises
     ------
     InputError
-        If a shape is not a finite array (N, D).
+        If a shape is not a finite array (tokens, dim).
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
@@ -148,9 +150,9 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Return two sets of shapes (..., N, D), centered, of unit norm, and padded with zeros to the larger D.
+    """Return two sets of shapes (..., tokens, dim), centered, of unit norm, and padded to the larger `dim`.
 
-    An `InputError` refuses different numbers of tokens N, and a shape whose tokens all coincide.
+    An `InputError` refuses different numbers of tokens, and a shape whose tokens all coincide.
     """
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
@@ -168,7 +170,7 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
 
 def standard(shapes: Array, dim: int) -> Array:
-    """Center shapes (..., N, D), scale them to unit norm, and pad them with zeros to `dim` dimensions.
+    """Center shapes (..., tokens, axes), scale them to unit norm, and pad them with zeros to `dim` axes.
 
     A shape whose tokens all coincide becomes NaN.
     """
@@ -179,7 +181,11 @@ def standard(shapes: Array, dim: int) -> Array:
 
 
 def _overlaps(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, Array]]:
-    """Yield relabelings, as slices of their indices, with their overlaps (…, n, D, D) of shapes (…, N, D)."""
+    """Yield n relabelings at a time, as a slice of their indices, with the overlaps (..., n, dim, dim).
+
+    The overlap of two shapes `a` and `b` (..., tokens, dim) is the sum over the tokens of the products of
+    their coordinates, after a relabeling of `a`.
+    """
     p, size = symmetry.tokens, len(symmetry)
     if symmetry.affine:
         f = np.arange(p // 2 + 1)
@@ -198,7 +204,7 @@ def _overlaps(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, A
 
 
 def _nuclear(overlap: Array) -> Array:
-    """Return the sum of the singular values of matrices (…, D, D)."""
+    """Return the sum (...) of the singular values of square matrices (..., dim, dim)."""
     dim = overlap.shape[-1]
     if dim == 1:
         return np.abs(overlap[..., 0, 0])

@@ -354,7 +354,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
 
 
 def augmented(A: Array, b: Array) -> Array:
-    """Return ``[[A, b], [0, 0]]``, (K + 1, K + 1), whose exponential contains the flow of dx/dt = A x + b."""
+    """Return the matrix ``[[A, b], [0, 0]]``, whose exponential contains the flow of dx/dt = A x + b."""
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix
@@ -369,7 +369,7 @@ def _square(A: Any) -> Array:
 
 
 def _affine(A: Any, b: Any) -> tuple[Array, Array]:
-    """Return A and b as checked arrays of shapes (K, K) and (K,)."""
+    """Return A and b as checked arrays, a square matrix and a vector with as many entries as it has rows."""
     A, b = finite_array("A", A), finite_array("b", b)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
         raise InputError(

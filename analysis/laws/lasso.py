@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Moments:
-    """Centered second moments, divided by the number of samples, of m regressions with the same shape.
+    """Covariances of m regressions, each with K features and T targets.
 
     Attributes
     ----------
@@ -44,8 +44,8 @@ class Moments:
     def of(cls, problems: Sequence[tuple[Array, Array]]) -> "Moments":
         """Return the moments of regressions, which must agree in the numbers of features and targets.
 
-        `problems` are m pairs of features X (n_i, K) and targets Y (n_i, T), float64. The data are centered
-        before they are squared, so that no digits are lost.
+        `problems` are pairs of features (rows, features) and targets (rows, targets), float64. The data are
+        centered before they are squared, so that no digits are lost.
         """
         parts = []
         for X, Y in problems:
@@ -55,9 +55,10 @@ class Moments:
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":
-        """Return the moments of R mixtures of the samples of these m regressions.
+        """Return the moments of mixtures of the samples of these regressions.
 
-        Row r of `weights` (R, m), at least 0, holds the weight of each regression's samples in mixture r.
+        A row of `weights` (mixtures, regressions), at least 0, holds the weight of the samples of each
+        regression in one mixture.
         """
         share = weights / weights.sum(axis=1, keepdims=True)
         x, y = share @ self.feature_mean, share @ self.target_mean
@@ -153,7 +154,7 @@ def batch_lasso(
     Parameters
     ----------
     problems : sequence of (X, Y), shapes (n_i, K) and (n_i, T)
-        Regressions, with the same numbers of features K and of targets T for all.
+        Regressions of T targets on K features, the same numbers for all. Problem i has n_i rows.
     alpha : float, default 0.01
         Weight of the penalty, greater than 0.
     l1_ratio : float, default 1.0
@@ -211,7 +212,7 @@ def ratio(l1_ratio: float) -> float:
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:
-    """Return decreasing penalties (T, points) for each target of the first of some regressions.
+    """Return decreasing penalties (targets, points) for each target of the first of some regressions.
 
     They are spaced geometrically, from the smallest one at which all coefficients are 0 to `depth` times it.
     """

@@ -18,7 +18,10 @@ PIVOT = 1e-13
 
 @kernel()
 def _sweep(gram: Array, l1: float, l2: float, w: Array, g: Array) -> None:
-    """Minimize over each coefficient in turn, and update the gradient ``g = q - (gram + l2) w``."""
+    """Minimize the objective of `lasso_paths` over each coefficient in `w` in turn.
+
+    `g` is the negative gradient of its smooth part, ``q - (gram + l2) w``, and is kept up to date.
+    """
     features = w.size
     for j in range(features):
         curvature = gram[j, j] + l2
@@ -127,7 +130,7 @@ def _leave_dependence(gram: Array, w: Array, L: Array, rows: Integers, a: int) -
 
 @kernel()
 def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
-    """Compute the gradient ``g = q - (gram + l2) w``."""
+    """Write ``q - (gram + l2) w`` to `g`, the negative gradient of the smooth part of the objective."""
     for j in range(w.size):
         value = q[j] - l2 * w[j]
         for k in range(w.size):
@@ -137,10 +140,11 @@ def _gradient(gram: Array, l2: float, q: Array, w: Array, g: Array) -> None:
 
 @kernel()
 def _gap(power: float, l1: float, q: Array, w: Array, g: Array) -> float:
-    """Return the duality gap of ``½ ‖y - Xw‖² / n + …`` at the residual, scaled by c to be feasible.
+    """Return the duality gap at `w`, an upper bound of how far the objective exceeds its minimum.
 
-    It is written as ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``, which has no large terms that cancel near the optimum,
-    where the factor c is 1.
+    The dual point is the residual, scaled by a factor c that makes it feasible. With the mean square r² of
+    the residual, the gap is ``½ (1-c)² r² + l1 ‖w‖₁ - c wᵀg``. It is written in this form because no large
+    terms cancel near the optimum, where c is 1.
     """
     steepest = 0.0
     norm = 0.0
@@ -206,13 +210,14 @@ def lasso_paths(
     sweeps: Integers,
     gaps: Array,
 ) -> None:
-    """Minimize ``½ wᵀ(G + l2)w - qᵀw + l1 ‖w‖₁`` for every problem, target and penalty.
+    """Minimize ``½ wᵀ(G + l2)w - qᵀw + l1 ‖w‖₁`` over w (K,) for every problem, target and penalty.
 
-    `gram` (m, K, K), `q` (m, T, K) and `power` (m, T) are the second moments of m problems: of the features,
-    of features and targets, and of the targets. `l1` and `l2` are (T, P). Each of their rows is a path from
-    strong to weak penalties, on which a solution starts from the previous one. A solution takes at most
-    `limit` sweeps, and ends early at a duality gap of `tol` times the power of its target. The kernel writes
-    `coefficients` (m, T, P, K), and `sweeps` and `gaps` (m, T, P).
+    For m problems with K features and T targets, `gram` (m, K, K), which is G in this formula, `q` (m, T, K)
+    and `power` (m, T) are second moments: of the features, of features and targets, and of the targets. The
+    penalties `l1` and `l2` are (T, P). Each of their rows is a path from strong to weak penalties, on which a
+    solution starts from the previous one. A solution takes at most `limit` sweeps, and ends early at a
+    duality gap of `tol` times the power of its target. The kernel writes `coefficients` (m, T, P, K), and
+    `sweeps` and `gaps` (m, T, P).
 
     This is fast because a sweep costs K² for each target instead of K times the number of samples, and
     because a few sweeps replace thousands. Each (problem, target) owns its rows, so the results do not depend

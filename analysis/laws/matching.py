@@ -155,7 +155,7 @@ def _start(clocks: list[Array], truth: list[Array]) -> Array:
 
 
 def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return A (K, K), b (K,) and the starts (runs, K) from the vector of all unknowns."""
+    """Return A (size, size), b (size,) and the starts (runs, size) from the vector of all unknowns."""
     square = size * size
     return (
         theta[:square].reshape(size, size),
@@ -165,10 +165,10 @@ def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
-    """Return the differences between the solutions and the data, times `weights` (K,), as one vector.
+    """Return the differences between the solutions and the data, times a weight of each component.
 
     `_unpack` separates the unknowns `theta`. `clocks` are the times (frames,) of each trajectory, and `truth`
-    its states (frames, K). The trajectories follow each other, each frame by frame.
+    its states (frames, components). The result is a vector of all trajectories, each frame by frame.
     """
     size = len(weights)
     A, b, starts = _unpack(theta, size)
@@ -223,9 +223,9 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
 
 
 def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
-    """Return the derivatives of the solution for any M, even a defective one.
+    """Return the derivatives of the solution by the entries of a matrix M that may be defective.
 
-    It uses exponentials of twice the size, which is slower than the divided differences in `_jacobian`.
+    This needs exponentials of twice the size, and is slower than the divided differences in `_jacobian`.
     """
     size = len(M) - 1
     directions = np.zeros((size * (size + 1), 2 * size + 2, 2 * size + 2))

@@ -77,7 +77,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like, shape (samples, K)
-            States.
+            States of the K components.
         y : array_like, shape (samples, T) or (samples,)
             Changes of the first T components, usually of all components.
 
@@ -116,12 +116,12 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like, shape (samples, K)
-            States.
+            States of the K components.
 
         Returns
         -------
         ndarray of float64, shape (samples, T) or (samples,)
-            Changes, in the shape of `y` in `fit`.
+            Changes of the first T components, in the shape of `y` in `fit`.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return found[:, 0] if self.vector_ else found
 
     def _features(self, X: Array) -> Array:
-        """Return the terms (samples, T, terms) of scaled states."""
+        """Return the values of all terms (samples, targets, terms) at states, which are scaled first."""
         x = X / self.scale_
         orders = max(len(term) for term in self.terms_) - 1
         means = [(x**p).mean(axis=1, keepdims=True) for p in range(1, orders + 1)]

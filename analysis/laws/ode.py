@@ -130,7 +130,7 @@ class ODEFit(Law):
         Returns
         -------
         A : ndarray of float64, shape (K, K)
-            Matrix of ``dx/dt = A x + b``, per unit of time.
+            Matrix of ``dx/dt = A x + b`` for K components, per unit of time.
         b : ndarray of float64, shape (K,)
             Constant of the generator.
 
@@ -152,7 +152,7 @@ class ODEFit(Law):
         Returns
         -------
         A : ndarray of float64, shape (K, K)
-            Matrix of ``x(t + step) - x(t) = A x(t) + b``.
+            Matrix of ``x(t + step) - x(t) = A x(t) + b`` for K components.
         b : ndarray of float64, shape (K,)
             Constant of the map.
 

@@ -19,9 +19,9 @@ KINDS = ("increment", "generator")
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
-    The result holds times (frames,) and states (frames, K) of each trajectory, both float64. An `InputError`
-    refuses shapes that do not agree, values that are not finite, times that do not increase, and a trajectory
-    of fewer than `minimum` frames.
+    The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
+    `InputError` refuses shapes that do not agree, values that are not finite, times that do not increase, and
+    a trajectory of fewer than `minimum` frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece) for k, piece in enumerate(signals)]
@@ -66,7 +66,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
-    """Return states and their changes, (n - 1, K) each, within each trajectory of n frames.
+    """Return states and their changes, (n - 1, components) each, within each trajectory of n frames.
 
     "increment" gives the states at the frames, and first differences; an `InputError` refuses frames that are
     not equally spaced. "generator" gives midpoints and difference quotients, whose error is of second order

@@ -22,7 +22,8 @@ CRITERIA = ("aic", "bic", "cv")
 class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear regression `dX = X Aᵀ + b` by least squares, Lasso or elastic net, with one fit for each target.
 
-    It follows the interface of scikit-learn. `fit_trajectories` uses it for trajectories.
+    Rows of X are states of the features, and rows of dX are their changes, the targets. The estimator follows
+    the interface of scikit-learn; `fit_trajectories` uses it for trajectories.
 
     Parameters
     ----------
@@ -203,8 +204,8 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _choose(self, alpha: float | str, X: Array, Y: Array, moments: Moments, groups: Any) -> Array:
         """Return the penalty of every target, (targets,).
 
-        `alpha` is a number or one of `CRITERIA`; `X` (samples, K) and `Y` (samples, T) are the data,
-        `moments` are theirs, and `groups` (samples,) are the trajectories of the rows, or None.
+        `alpha` is a number or one of `CRITERIA`; `X` (samples, features) and `Y` (samples, targets) are the
+        data, `moments` are theirs, and `groups` (samples,) name the trajectories of the rows, or are None.
         """
         if not isinstance(alpha, str):
             return np.full(Y.shape[1], alpha)
@@ -236,8 +237,8 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
         """Return the sums of squared errors on rows that were left out, (targets, candidates).
 
-        `X` (samples, K) and `Y` (samples, T) are the data, and `candidates` the penalties. If `groups`
-        (samples,) name several trajectories, whole ones are left out, and otherwise later rows.
+        `X` (samples, features) and `Y` (samples, targets) are the data, and `candidates` the penalties. If
+        `groups` (samples,) name several trajectories, whole ones are left out, and otherwise later rows.
         """
         count = 0 if groups is None else len(np.unique(groups))
         if count > 1:

@@ -115,14 +115,14 @@ class Law(ABC):
         Parameters
         ----------
         x0 : array_like of float, shape (K,)
-            State at time 0.
+            State of the K components at time 0.
         times : array_like of float, shape (n,)
             Increasing times, counted from `x0`; whole numbers of steps for an increment map.
 
         Returns
         -------
         ndarray of float64, shape (n, K)
-            State at each time; infinite where it has diverged.
+            State at each time; infinite from the time at which it has diverged.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class Law(ABC):
         Parameters
         ----------
         x0 : array_like, shape (K,)
-            State at time 0.
+            State of the K components at time 0.
         times : array_like, shape (n,)
             Increasing times, counted from `x0`; whole numbers of steps for an increment map.
 
@@ -316,7 +316,9 @@ class RegressorLaw(Law):
         Returns
         -------
         list of dict
-            One row for each term of a mean-field law, or for each target of other laws.
+            One row for each term of a mean-field law, with the columns "term" and "coefficient". Otherwise
+            one row for each component, with the columns "frequency" (its number, from 1), "1" (the constant),
+            and the terms whose coefficients are not 0.
 
         Raises
         ------

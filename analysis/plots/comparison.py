@@ -338,5 +338,5 @@ def _snapshots(
 
 
 def _planar(E: Any, reference: Any) -> Any:
-    """Return up to two coordinates: the given ones, or the first principal components of a reference."""
+    """Return up to two coordinates: the given ones, or those along the principal axes of `reference`."""
     return E if E.shape[1] <= 2 else E @ principal_components(reference).axes[:2].T

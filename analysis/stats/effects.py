@@ -342,7 +342,7 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
 
 
 def _levels(size: int) -> list[float]:
-    """Return the lower and the upper percentile of an expanded interval for a sample of this size."""
+    """Return the levels of the ends of an expanded interval, as fractions, for a sample of this size."""
     tail = float(stats.norm.cdf(math.sqrt(size / (size - 1)) * stats.t.ppf(TAIL, size - 1)))
     return [tail, 1 - tail]
 

@@ -136,7 +136,7 @@ class Interval:
 
 
 def readable(value: float, digits: int = 3) -> str:
-    """Return a number as text with some significant digits.
+    """Return a number as text with `digits` significant digits.
 
     Numbers from 0.0001 to below a million have no exponent. Infinity is "∞", and NaN is "-".
     """

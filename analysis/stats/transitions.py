@@ -228,7 +228,10 @@ def median_crossing(values: Any, step: float) -> Interval:
 
 
 def _guess(r: Array, p: Array) -> tuple[float, float]:
-    """Return a first guess of log r_c and of its width from the fractions p that passed at r."""
+    """Return guesses of the logarithm of the critical value, and of the width on this logarithmic scale.
+
+    `p` (n,) are the fractions that passed at the values `r` (n,) of the control parameter.
+    """
     low, centre, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
     return float(centre), float(max(high - low, 1e-3)) / 2
 
@@ -241,11 +244,11 @@ def _fit(
     perfect: float,
     freedom: int,
 ) -> Transition:
-    """Minimize `cost` over r_c, w and s from a guess, and find where its profile has risen enough for 95 %.
+    """Return the `Transition` with the least `cost`, with an interval from the profile of the cost.
 
-    `cost` also returns its derivatives with respect to the logarithms of the three. `log_centre` is a guess
-    of log r_c, and `scale` one of the width in log r. `count` is the number of trials, `perfect` the cost of
-    a perfect fit, and `freedom` the degrees of freedom, by which the misfit is measured.
+    `cost` is a function of critical value, width and shape, which also returns its derivatives with respect
+    to their logarithms. `log_centre` and `scale` are what `_guess` returns. `count` is the number of trials.
+    The cost of a `perfect` fit and the degrees of `freedom` give the misfit.
     """
 
     def of(x: Array) -> tuple[float, Array]:
@@ -291,12 +294,12 @@ def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space:
 
 
 def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
-    """Return log P(r) at the values `r` (n,), for a transition with this center, width and shape."""
+    """Return the logarithm of `Transition.probability` at `r`, for this critical value, width and shape."""
     return _with_slopes(r, centre, width, shape)[0]
 
 
 def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[Array, Array]:
-    """Return log P(r) and its derivatives (n, 3) by the logarithms of center, width and shape."""
+    """Return `_log_probability`, and its derivatives (n, 3) by the logarithms of the three parameters."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
     doubled = shape * math.log(2)
     distance = np.log(np.maximum(r, TINY) / centre) / width
@@ -308,6 +311,6 @@ def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[A
 
 
 def _log_complement(log_p: Array) -> tuple[Array, Array]:
-    """Return log(1 - p) and its derivative from log p ≤ 0, bounded below so that the cost stays finite."""
+    """Return log(1 - p) and its derivative by log p, from log p ≤ 0; 1 - p is at least 1e-300."""
     rest = np.maximum(-np.expm1(log_p), 1e-300)
     return np.log(rest), -np.exp(log_p) / rest

@@ -171,7 +171,7 @@ def choose_engine(
 
 
 def _device(device: str) -> str:
-    """Return the checked name of a device. PyTorch is imported only for devices other than the CPU."""
+    """Return the checked name of a device, without an import of PyTorch for "cpu"."""
     if device == "auto":
         return "cuda" if cuda_is_available() else "cpu"
     if device == "cpu":

@@ -95,7 +95,7 @@ class Ensemble:
 
     @property
     def unseen_classes(self) -> list[int]:
-        """Number of classes without a training example, a list with one number for each member."""
+        """For each member, the number of classes of the task that have no training example."""
         task = self.model.task
         present = np.unique(task.labels)
         return [len(np.setdiff1d(present, task.labels[train])) for train in self.train]

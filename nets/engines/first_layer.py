@@ -82,9 +82,10 @@ class Scratch(NamedTuple):
 class Calls(NamedTuple):
     """Addresses of the kernels that a step consists of, 0 for those that a network does not need.
 
-    `gradient` calls the others: `forward` (all layers), `tabulate`, `enter`, `leave` and `untabulate` (the
-    first layer and its gradient), `turn` (transposed weights), `product` (of matrices), `activate`,
-    `even_part` and `exp` (activations), `errors` and `loss`. `update` takes the step of the optimizer.
+    `gradient` calls `forward` (all layers), `tabulate`, `enter`, `leave` and `untabulate` (the first layer
+    and its gradient), `turn` (transposed weights), `product` (of matrices), `activate`, `even_part` and `exp`
+    (activations), and `errors` (gradients of the loss). An evaluation calls `loss` after `forward`. `update`
+    takes the step of the optimizer.
     """
 
     gradient: int = 0
@@ -114,7 +115,7 @@ def tabulate(row: Array, shape: Shape, sizes: Integers, scratch: Scratch, produc
     shape : Shape
         Sizes and options of the network.
     sizes : ndarray of int64, shape (layers + 1,)
-        Widths of the layers.
+        Number of inputs of the first layer, then widths of the layers.
     scratch : Scratch
         Working memory. Its `tables` are filled with embedding times weights: one table if embeddings are
         added, or two, for the first and the second token, if they are concatenated.
@@ -284,7 +285,7 @@ def untabulate(
     shape : Shape
         Sizes and options of the network.
     sizes : ndarray of int64, shape (layers + 1,)
-        Widths of the layers.
+        Number of inputs of the first layer, then widths of the layers.
     scratch : Scratch
         Working memory: `drifts` are the gradients of the tables, and `turned` the transposed weights.
     product : int

@@ -25,18 +25,18 @@ CHUNK = 64
 
 
 class Pairs(NamedTuple):
-    """Training data, both as given and with pairs combined that are equal for the network.
+    """Training data, both as given and with examples combined that differ only in the order of their tokens.
 
     Attributes
     ----------
     inputs : ndarray of int32, shape (runs, n, 2)
         Tokens of all examples.
     labels : ndarray of int32, shape (runs, n)
-        Their labels.
+        Labels of all examples.
     distinct : ndarray of int32, shape (runs, m, 3)
-        Tokens and label of the distinct examples.
+        Tokens and label of the distinct examples; rows beyond their number are 0.
     occurs : ndarray, shape (runs, m)
-        How often each of these occurs.
+        How often each distinct example occurs.
     counts : ndarray of int64, shape (runs,)
         Number of distinct examples.
     """
@@ -144,7 +144,7 @@ def room_for(shape: Shape, sizes: Integers, numbers: int, dtype: Any) -> Scratch
 
 
 def _filled(size: int, unit: int) -> int:
-    """Round a size up to whole units."""
+    """Return the smallest multiple of `unit` that is at least `size`."""
     return -(-size // unit) * unit
 
 
@@ -363,7 +363,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the gradient of a member's mean loss over a batch, or over all examples if that is empty."""
+    """Write the gradient of a member's mean loss over a batch; an empty `batch` stands for all examples."""
     outputs, size = sizes[1], len(batch)
     columns = len(scratch.errors) // ROWS
     total = size if size else pairs.labels.shape[1]

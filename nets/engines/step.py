@@ -339,7 +339,7 @@ def _gradient(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the gradient of a member's mean loss over a batch, or over all examples if that is empty."""
+    """Write the gradient of a member's mean loss over a batch; an empty `batch` stands for all examples."""
     layers = len(sizes) - 1
     labels, targets = examples.labels[member], examples.targets[member]
     total = len(batch) if len(batch) else len(labels)

@@ -53,7 +53,7 @@ class Images:
 
     @property
     def digest(self) -> str:
-        """Fingerprint "sha256:…" of the pixels, the labels and the size of the test set."""
+        """Fingerprint "sha256:…" of the pixels, the labels and the number of images before the test set."""
         found = hashlib.sha256(f"{self.pixels.shape} {self.trainable}".encode())
         found.update(np.ascontiguousarray(self.pixels, "<f4").data)
         found.update(np.ascontiguousarray(self.labels, "<i8").data)
@@ -158,7 +158,7 @@ class ImageMLP(DenseModel):
 
     @cached_property
     def task(self) -> Task:
-        """Classification of the images. A test set that comes with the data is never used for training."""
+        """Classification of the images. A test set that comes with the data is never drawn for training."""
         images = self._images
         held_out = np.arange(images.trainable, len(images.labels))
         return Task(images.pixels, images.labels, self.classes, held_out)
@@ -213,9 +213,7 @@ class ImageMLP(DenseModel):
 
 
 def load_images(data: str, classes: int) -> Images:
-    """Read labeled images from a file, a directory, or scikit-learn.
-
-    Each file may be compressed by gzip.
+    """Read labeled images from a file, a directory, or scikit-learn. Each file may be compressed by gzip.
 
     Parameters
     ----------
@@ -236,8 +234,8 @@ def load_images(data: str, classes: int) -> Images:
     Raises
     ------
     FileFormatError
-        If a file is missing, damaged, in another format, of a size that does not match the others, or has
-        labels out of range. The digits need an installed scikit-learn.
+        If a file, or scikit-learn for the digits, is missing, or if a file is damaged, in another format, of
+        a size that does not match the others, or has labels out of range.
     """
     if data == DIGITS:
         return _digits(classes)
@@ -252,7 +250,8 @@ def load_images(data: str, classes: int) -> Images:
     parts = _idx_files(path) if path.is_dir() else _archive(path)
     for where, pixels, labels in parts:
         if len(pixels) != len(labels) or not len(labels):
-            raise FileFormatError(f"{where} holds {len(pixels)} images and {len(labels)} labels")
+            found = f"{len(pixels)} images and {len(labels)} labels"
+            raise FileFormatError(f"{where} must hold images and one label for each, got {found}")
         _check_labels(where, labels, classes)
     sizes = {pixels.shape[1:] for _, pixels, _ in parts}
     if len(sizes) > 1:
@@ -330,7 +329,7 @@ def _idx_files(folder: Path) -> list[Part]:
 
 
 def _found(folder: Path, name: str, axes: int) -> Path | None:
-    """Return the path of an IDX file, however its name is spelled (see `_idx_files`), or None."""
+    """Return the path of an IDX file, or None; "-" or "." may precede "idx", and ".gz" may follow."""
     names = [f"{name}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
     return next((folder / name for name in names if (folder / name).is_file()), None)
 

@@ -120,9 +120,9 @@ class Model(ABC):
     def activation_numbers(self) -> int:
         """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
-        The PyTorch engine divides the free memory by it to decide how many members it computes at once. By
-        default it is three times the sum of the last axes of all parameters: the input, the output and the
-        gradient of each layer.
+        The PyTorch engine decides by it how many members fit into memory at once. By default it is three
+        times the sum of the last axes of all parameters: the input, the output and the gradient of each
+        layer.
         """
         drawn = self.initial(np.random.default_rng(0), np.random.default_rng(0))
         return 3 * sum(value.shape[-1] for value in drawn.values())
@@ -217,7 +217,7 @@ class DenseModel(Model):
         """Approximate count of numbers that PyTorch keeps for one example of one member during training.
 
         It is three times the sum of the widths of all layers, for the input, the output and the gradient of
-        each. The PyTorch engine divides the free memory by it to decide how many members it computes at once.
+        each. The PyTorch engine decides by it how many members fit into memory at once.
         """
         return 3 * sum(self.architecture.sizes)
 

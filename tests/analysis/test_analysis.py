@@ -88,7 +88,7 @@ def test_a_signal_at_the_limit_does_not_survive():
         ),
         (
             lambda: analysis.surviving_frequencies(np.zeros((2, 5, 3))),
-            "E must be one embedding (p, d), got the shape (2, 5, 3); `survives` takes several",
+            "E must be one embedding (tokens, dim), got the shape (2, 5, 3); `survives` takes several",
         ),
         (lambda: analysis.survives([1.0], factor=0), "factor must be a finite number greater than 0, got 0"),
         (

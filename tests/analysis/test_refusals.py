@@ -37,7 +37,7 @@ REFUSED = [
     ),
     (
         lambda: analysis.surviving_frequencies(E[None]),
-        "E must be one embedding (p, d), got the shape (1, 7, 2); `survives` takes several",
+        "E must be one embedding (tokens, dim), got the shape (1, 7, 2); `survives` takes several",
     ),
     (lambda: analysis.StoppingRule(factor=0), "factor must be a finite number greater than 0, got 0"),
     (lambda: analysis.StoppingRule(margin=1), "margin must be a finite number of at least 0 and less "
@@ -47,7 +47,10 @@ REFUSED = [
     (lambda: analysis.StoppingRule(hold=-1), "hold must be at least 0, got -1"),
     (lambda: analysis.frequency_plane(E, 0), "frequency must be at least 1, got 0"),
     (lambda: analysis.frequency_plane(E, 4), "frequency must be between 1 and 3, got 4"),
-    (lambda: analysis.frequency_plane(E[None], 1), "E must be one embedding (p, d), got the shape (1, 7, 2)"),
+    (
+        lambda: analysis.frequency_plane(E[None], 1),
+        "E must be one embedding (tokens, dim), got the shape (1, 7, 2)",
+    ),
     (lambda: analysis.circle_delta(1, 2), "p must be at least 3, got 2"),
     (lambda: analysis.circle_delta(0, 7), "frequency must be at least 1, got 0"),
     (lambda: analysis.circle_delta(4, 7), "frequency must be between 1 and 3, got 4"),
@@ -72,11 +75,11 @@ REFUSED = [
     ),
     (
         lambda: analysis.neuron_ablation(UNIT, UNIT, [0.0, 1.0]),
-        "labels must be whole numbers of shape (2,), got (2,)",
+        "labels must be whole numbers of shape (2,), got float64 of shape (2,)",
     ),
     (
         lambda: analysis.neuron_ablation(UNIT, UNIT, [0]),
-        "labels must be whole numbers of shape (2,), got (1,)",
+        "labels must be whole numbers of shape (2,), got int64 of shape (1,)",
     ),
     (lambda: analysis.neuron_ablation(UNIT, UNIT, [0, 2]), "labels must be from 0 to 1, got 0 to 2"),
     (lambda: analysis.neuron_ablation(UNIT, UNIT, [-1, 1]), "labels must be from 0 to 1, got -1 to 1"),

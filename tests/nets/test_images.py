@@ -126,10 +126,13 @@ WRONG_TYPE = idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))
         ({"train_labels_idx1": WRONG_TYPE}, "found 00 00 0d 01"),
         ({"train_images_idx3": b"\x1f\x8b\x08damaged"}, "is damaged ("),
         ({"train_images_idx3": gzip.compress(idx(IMAGES[:30]))[:-20]}, "is damaged ("),
-        ({"train_labels_idx1": idx(LABELS[:29])}, "holds 30 images and 29 labels"),
+        (
+            {"train_labels_idx1": idx(LABELS[:29])},
+            "must hold images and one label for each, got 30 images and 29 labels",
+        ),
         (
             {"train_images_idx3": idx(IMAGES[:0]), "train_labels_idx1": idx(LABELS[:0])},
-            "holds 0 images and 0",
+            "got 0 images and 0",
         ),
         (
             {"t10k_images_idx3": idx(IMAGES[30:, :3])},
@@ -167,7 +170,7 @@ def test_bad_idx_files_end_in_a_sentence(replaced, sentence, tmp_path):
             {"y_train": LABELS[:30].astype(int) - 1},
             "labels must be whole numbers from 0 to classes - 1 = 4",
         ),
-        ({"y_train": LABELS[:20]}, "holds 30 images and 20 labels"),
+        ({"y_train": LABELS[:20]}, "got 30 images and 20 labels"),
         ({"x_test": IMAGES[30:, :, :2]}, "holds images of 4 × 2 and 4 × 3 pixels"),
     ],
 )
