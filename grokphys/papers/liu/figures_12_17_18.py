@@ -138,10 +138,7 @@ def _train_four(setting: Four, pace: str) -> dict[str, Any]:
 
 
 def equations(E: NDArray[np.float64]) -> str:
-    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies within δ.
-
-    The result is "none" if it satisfies none of the three.
-    """
+    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies, or "none"."""
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
@@ -186,10 +183,7 @@ SPLIT = 24 / 36
 
 @dataclass(frozen=True)
 class Matrices:
-    """Setting of Figure 17: `seeds` networks of a `model` on S_3, trained for `steps`.
-
-    The learning rate of the decoder is `rate`.
-    """
+    """Setting of Figure 17: `seeds` networks of a `model` on S_3, with the decoder's learning `rate`."""
 
     model: GroupDecoder
     seeds: int
@@ -198,11 +192,7 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Return the share of the networks with an RQI above 0.95 whose six matrices form a hexagon.
-
-    The hexagon lies in the plane of the first and the third principal component. RQI is the representation
-    quality index.
-    """
+    """Return the share of networks with RQI > 0.95 whose elements form a hexagon on PC1 and PC3."""
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
@@ -281,10 +271,7 @@ def hexagon(run: Run) -> Result:
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the six elements of S_3 at `points` (6, 2) in the `plane` of two principal components.
-
-    The two numbers in `plane` are those of the components, from 0.
-    """
+    """Draw the elements of S_3 at `points` (6, 2), on the `plane` of two components numbered from 0."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         x, y = points[chosen].T
