@@ -167,7 +167,7 @@ def _foretells(reader: str, cell: Cell) -> Measure:
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a `Measure` of the share that t* names, minus the larger one of magnitude and of phase."""
+    """Return a `Measure` of the share that blow-up times name, minus the larger of the two other shares."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -192,7 +192,7 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 
 
 def _flow(scale: float) -> Cell:
-    """Return a cell trained by gradient descent, as in the theory, from initial weights of some scale.
+    """Return a cell trained by gradient descent, as in the theory, from initial weights of the given scale.
 
     Its number of steps is proportional to 1 / scale, because a smaller start takes longer to diverge.
     """

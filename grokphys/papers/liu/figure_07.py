@@ -1,4 +1,4 @@
-"""Liu et al., Figure 7: a transformer that learns to add mod p; its dimension, dropout, and phases."""
+"""Liu et al., Figure 7: a transformer that learns modular addition; its dimension, dropout, and phases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

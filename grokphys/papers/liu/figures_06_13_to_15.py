@@ -1,4 +1,4 @@
-"""Liu et al., Figures 6 (a) to (d) and 13 to 15, Table 1: phases of the toy networks and of S_3."""
+"""Liu et al., Figures 6 and 13 to 15, Table 1: phases of toy networks on addition and on permutations."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
