@@ -1,1 +1,1 @@
-"""Ding et al., *Survival of the Fittest Representation*: its tables, its figures, and our claims."""
+"""Ding et al., *Survival of the Fittest Representation*: recipes of its figures, and rules for its claims."""

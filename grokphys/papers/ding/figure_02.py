@@ -53,7 +53,8 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
     """Train networks to the end, and record them at the steps `record`.
 
     The arrays are the steps (frames,), the signals of the K frequencies (networks, frames, K), the final
-    embeddings (networks, p, d), and all embeddings of the first network (frames, p, d).
+    embeddings (networks, p, d) of p tokens in d dimensions, and all embeddings of the first network (frames,
+    p, d).
     """
     setting: Whole = run.setting
 
@@ -196,9 +197,9 @@ def signals(run: Run) -> Result:
 
 
 def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
-    """Draw the points (p, 2) of the tokens, each colored by its place k n mod p on the circle of frequency k.
+    """Draw the points (p, 2) of p tokens, each colored by its place on the circle of frequency k.
 
-    Here n is the number of the token. `extent` is the largest coordinate that is shown.
+    Token n is at the place k n mod p. `extent` is the largest coordinate that is shown.
     """
     p = len(points)
     ax.scatter(points[:, 0], points[:, 1], s=11, linewidths=0, c=cyclic_colors(p)[k * np.arange(p) % p])
@@ -313,8 +314,9 @@ PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_comp
 def _planes(network: int, E: Array) -> list[dict[str, Any]]:
     """Compare the Fourier planes of the survivors of a network with pairs of its principal components.
 
-    `E` (p, d) is the final embedding. There is a row for each survivor, the strongest first, with the pair of
-    components of the same rank, the frequency that is strongest in this pair, and fractions of the variance.
+    `E` (tokens, dim) is the final embedding. There is a row for each survivor, the strongest first, with the
+    pair of components of the same rank, the frequency that is strongest in this pair, and fractions of the
+    variance.
     """
     signal, found = fourier_signals(E), principal_components(E)
     order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
@@ -336,6 +338,6 @@ def _planes(network: int, E: Array) -> list[dict[str, Any]]:
 
 
 def _part(points: Array, k: int) -> float:
-    """Return the fraction of the variance of points (p, 2), for an odd p, that belongs to frequency k."""
+    """Return the fraction of the variance of points (p, 2), p odd, that belongs to frequency k."""
     power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
     return float(power[k] / power[1:].sum())

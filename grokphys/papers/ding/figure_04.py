@@ -50,7 +50,7 @@ class Frozen:
 def _mean_log(tables: Tables, level: float, chosen: Any) -> Interval:
     """Return the mean over networks of log₁₀ of the final test loss, with Student's interval.
 
-    `chosen` is a function of the columns d and p that returns which rows count.
+    `chosen` is a function of the columns d (dimension) and p (modulus) that returns which rows count.
     """
     rows = tables["networks"]
     here = (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"])
@@ -101,9 +101,9 @@ def _descent(tables: Tables, level: float) -> Interval:
 def frozen(run: Run) -> Result:
     """Reproduce Figure 4 of Ding et al.: the test loss over the dimension d if only the layers are trained.
 
-    Layers are trained on embeddings that are drawn at random and kept. The table "networks" has a row for
-    each network and snapshot. The rules compare final test losses below and above d = p, and for small and
-    medium d.
+    Layers are trained on embeddings of p tokens that are drawn at random and kept. The table "networks" has a
+    row for each network and snapshot. The rules compare final test losses below and above d = p, and for
+    small and medium d.
     """
     setting: Frozen = run.setting
     snapshots, count = list(setting.snapshots), setting.networks

@@ -50,14 +50,15 @@ class Counts:
 
 
 def _primes(first: int, last: int) -> tuple[int, ...]:
+    """Return the prime numbers from `first` to `last`, both included."""
     return tuple(p for p in range(first, last + 1) if all(p % q for q in range(2, p)))
 
 
 def count_circles(run: Run) -> dict[str, NDArray[Any]]:
     """Train the networks of a `Counts` setting, and return a table with a row for each of them.
 
-    Its columns are p, d, the number of the network among those of its size, whether p is prime, and those of
-    `Circles.columns`.
+    Its columns are the modulus p, the dimension d, the number of the network among those of its size, whether
+    p is prime, and those of `Circles.columns`.
     """
     setting: Counts = run.setting
     size = setting.size
@@ -82,7 +83,7 @@ def _means(x: Any, circles: Any) -> tuple[Array, Array]:
 
 
 def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
-    """Return the networks that have the most frequent value of a column, "p" or "d".
+    """Return the networks that have the most frequent modulus ("p") or the most frequent dimension ("d").
 
     Only the other quantity varies among these networks.
     """
@@ -94,7 +95,8 @@ def _usual(tables: Tables, name: str) -> dict[str, NDArray[Any]]:
 def _rises(x: str) -> Measure:
     """Return a `Measure` of the correlation between x and the mean number of circles at each x.
 
-    x is "p" or "d"; networks count if they have the most frequent value of the other quantity.
+    x is the modulus "p" or the dimension "d"; networks count if they have the most frequent value of the
+    other one.
     """
     other = {"p": "d", "d": "p"}[x]
 
@@ -111,7 +113,7 @@ def _rises(x: str) -> Measure:
 
 
 def _at_default(tables: Tables) -> NDArray[Any]:
-    """Return the number of circles of each network that has the most frequent p and the most frequent d."""
+    """Return the number of circles of each network that has the most frequent modulus and dimension."""
     return where(_usual(tables, "d"), p=_usual(tables, "p")["p"][0])["circles"]
 
 
@@ -172,11 +174,11 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     ),
 )
 def by_size(run: Run) -> Result:
-    """Reproduce Figure 5 of Ding et al.: how many circles survive over p at fixed d, and over d at fixed p.
+    """Reproduce Figure 5 of Ding et al.: how many circles survive over the modulus p and the dimension d.
 
-    Each network is trained until its survivors are decided. The table "networks" has a row for each of them.
-    The rules ask whether the mean number of circles rises with p and with d, and how many circles survive at
-    the default p and d.
+    Most networks are trained only until their survivors are decided. The table "networks" has a row for each
+    of them. The rules ask whether the mean number of circles rises with p and with d, and how many circles
+    survive at the default p and d.
     """
     tables = {"networks": count_circles(run)}
     size = run.setting.size
@@ -192,7 +194,7 @@ def by_size(run: Run) -> Result:
 
 
 def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
-    """Draw the mean number of circles over the column x ("p" or "d") of a table, with 95 % intervals.
+    """Draw the mean number of circles over the modulus ("p") or the dimension ("d"), with 95 % intervals.
 
     A point is hollow if at most half of its networks are decided. `look` holds options of `show_intervals`.
     """
@@ -208,7 +210,10 @@ def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -
 
 
 def _more_variation(tables: Tables, level: float) -> Interval:
-    """Return how much the mean number of circles scatters about a line in p: all p over prime p alone."""
+    """Return how much the mean number of circles scatters about a line in the modulus p.
+
+    It is the ratio of the scatter for all p to that for prime p.
+    """
 
     def scatter(x: Any, circles: Any) -> Any:
         p, number = _means(x, circles)
@@ -255,9 +260,9 @@ def _more_variation(tables: Tables, level: float) -> Interval:
 def all_moduli(run: Run) -> Result:
     """Reproduce Figure 14 of Ding et al.: how many circles survive over the modulus p, prime or composite.
 
-    Each network is trained until its survivors are decided. The table "networks" has a row for each of them.
-    The rules ask whether the mean number of circles rises with p, and whether it scatters more if composite p
-    are included.
+    Most networks are trained only until their survivors are decided. The table "networks" has a row for each
+    of them. The rules ask whether the mean number of circles rises with p, and whether it scatters more if
+    composite p are included.
     """
     rows = count_circles(run)
     with style(6.4):

@@ -50,8 +50,8 @@ PIECE = 5
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
     """Train the networks of a `Fits` setting, and fit each law to each network alone.
 
-    The result is a table with a row for each network and law, and the signals (networks, steps + 1, K) of all
-    networks.
+    The result is a table with a row for each network and law, and the signals of all networks at their K
+    frequencies (networks, steps + 1, K).
     """
     setting: Fits = run.setting
     pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
@@ -82,7 +82,7 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
-    """Return how well a law describes the signals x (frames, K), as a row of the table of fits."""
+    """Return how well a law describes signals x (frames, frequencies), as a row of the table of fits."""
     law = law_of(name, x)
     path = path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -159,7 +159,7 @@ def _tells(tables: Tables, level: float) -> Interval:
 def by_circularity(run: Run) -> Result:
     """Reproduce Figure 11 (right) of Ding et al.: how often circles survive, over their initial circularity.
 
-    Embedding MLPs are trained until their survivors are decided. The table "circles" has a row for each
+    Most networks are trained only until their survivors are decided. The table "circles" has a row for each
     frequency of each network. The rule asks whether survival and initial circularity are uncorrelated.
     """
     setting: Survivors = run.setting

@@ -97,7 +97,7 @@ class UntilDecided:
         self.signals: list[Array] = []
 
     def __call__(self, step: int, embeddings: NDArray[Any], observables: Any) -> NDArray[np.bool_]:
-        """Store the signals of embeddings (runs, p, d), and return which networks stop, bool (runs,)."""
+        """Store the signals of embeddings (runs, tokens, dim), and return which runs stop, bool (runs,)."""
         self.steps.append(step)
         self.signals.append(fourier_signals(np.nan_to_num(embeddings)))
         decided = np.array([RULE.decided(self.steps, run) for run in np.stack(self.signals, axis=1)])
@@ -125,7 +125,7 @@ class Circles:
 
     @property
     def survived(self) -> NDArray[np.bool_]:
-        """Whether the final signal of each circle exceeds twice the mean over frequencies, bool (runs, K)."""
+        """Whether the final signal of each circle exceeds twice the mean, bool (runs, frequencies)."""
         return survives(self.signals[:, -1])
 
     @property
@@ -140,7 +140,7 @@ class Circles:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Whether each circle has appeared or died since `RULE` decided the survivors, bool (runs, K).
+        """Whether each circle has appeared or died since `RULE` decided it, bool (runs, frequencies).
 
         Only audited networks can show such errors. A network that was never decided has none.
         """
@@ -169,8 +169,8 @@ def train_circles(
     """Train networks until their survivors are decided, and return their signals at the recorded steps.
 
     Of `runs` networks of a `model`, the first `audited` are trained for all `steps`, and so is a network that
-    is never decided. They start from the embeddings `initial`, (p, d) or (runs, p, d), or from drawn ones.
-    The `options` are further arguments of `nets.train`.
+    is never decided. They start from the embeddings `initial`, (tokens, dim) or (runs, tokens, dim), or from
+    drawn ones. The `options` are further arguments of `nets.train`.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -216,10 +216,10 @@ class Fits:
 
 
 def law_of(name: str, x: Array) -> Law:
-    """Fit a law, by its name, to the signals x (frames, K) of one network at consecutive steps.
+    """Fit a law, by its name, to the signals x (frames, frequencies) of one network at consecutive steps.
 
-    The name QUADRATIC stands for Eq. 2. LINEAR is a linear law by least squares. LASSO and SOLVED are the
-    same linear law by Lasso, which `path_of` evaluates in two ways.
+    The name QUADRATIC stands for Eq. 2 of Ding et al., and LINEAR for a linear law by least squares. LASSO
+    and SOLVED are the same linear law by Lasso, which `path_of` evaluates in two ways.
     """
     if name == QUADRATIC:
         return fit_law(lotka_volterra(), x)
@@ -227,10 +227,10 @@ def law_of(name: str, x: Array) -> Law:
 
 
 def path_of(name: str, law: Law, x: Array) -> Array:
-    """Return the signals (frames, K) that a law predicts from the first frame of signals x (frames, K).
+    """Return the signals that a law predicts from the first frame of signals x (frames, frequencies).
 
-    For the name SOLVED the linear law is solved in continuous time (Eq. 4); any other law advances step by
-    step. Predictions that diverge are infinite or NaN.
+    For the name SOLVED the linear law is solved in continuous time (Eq. 4 of Ding et al.); any other law
+    advances step by step. The result has the shape of x, and predictions that diverge are infinite or NaN.
     """
     times = np.arange(len(x))
     if name == SOLVED:

@@ -146,18 +146,10 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
 
 
 def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
-    """Predict the final frequency of neurons from their initial Fourier coefficients.
+    """Predict the final frequency of neurons from the coefficients θ and ξ (..., neurons, K) of their start.
 
-    Parameters
-    ----------
-    theta, xi : array_like of complex, shape (..., neurons, K)
-        Coefficients of the input and of the output weights at the frequencies k = 1 … K, for 2 K + 1 tokens.
-
-    Returns
-    -------
-    dict of str to ndarray of int64, shape (..., neurons)
-        Frequency by predictor: "time" (smallest blow-up time t*), "magnitude" (largest |θ|) and "phase"
-        (smallest misalignment |2φ - ψ| of the phases φ of θ and ψ of ξ).
+    There are K frequencies, for 2 K + 1 tokens. Each of the `READERS` names one for each neuron, int64 (...,
+    neurons).
     """
     theta, xi = np.asarray(theta, np.complex128), np.asarray(xi, np.complex128)
     misaligned = np.abs(np.angle(theta**2 * xi.conj()))
@@ -175,10 +167,7 @@ def _foretells(reader: str, cell: Cell) -> Measure:
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a `Measure` of the share of neurons that t* predicts minus that of the better other predictor.
-
-    The other predictors are the magnitude and the phase.
-    """
+    """Return a `Measure` of the share that blow-up times name, minus the larger of the two other shares."""
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -203,7 +192,7 @@ def _series(column: str, cell: Cell, by: str) -> Measure:
 
 
 def _flow(scale: float) -> Cell:
-    """Return a cell trained by gradient descent, as in the theory, from initial weights of some scale.
+    """Return a cell trained by gradient descent, as in the theory, from initial weights of the given scale.
 
     The number of steps is proportional to 1 / scale, because smaller weights take longer to diverge.
     """

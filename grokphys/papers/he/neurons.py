@@ -60,8 +60,8 @@ class Setting:
 def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
     """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
 
-    The positions are the input weights (runs, frames, p, hidden). By default the first and the last frame are
-    recorded, with the output weights. `options` of `nets.train` are added, or replace these.
+    The positions are the input weights (runs, frames, tokens, hidden). By default the first and the last
+    frame are recorded, with the output weights. `options` of `nets.train` are added, or replace these.
     """
     given: dict[str, Any] = {
         "weight_decay": 0.0,
@@ -94,7 +94,7 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
     ----------
     W_in : ndarray, shape (runs, 2, tokens, hidden)
         Input weights at the start and at the end of training.
-    W_out : ndarray, shape (runs, 2, hidden, p)
+    W_out : ndarray, shape (runs, 2, hidden, tokens)
         Output weights at the start and at the end of training.
 
     Returns

@@ -1,1 +1,1 @@
-"""Liu et al., *Towards Understanding Grokking*: its tables, its figures, and our claims."""
+"""Liu et al., *Towards Understanding Grokking*: recipes of its figures and rules for its claims."""

@@ -1,4 +1,4 @@
-"""Liu et al., Figure 7: a transformer that learns to add mod p; its dimension, dropout, and phases."""
+"""Liu et al., Figure 7: a transformer that learns modular addition; its dimension, dropout, and phases."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -225,7 +225,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
     much = rows["dropout"] >= 0.2
     train_steps, validation = rows["train_steps"][much], rows["validation_steps"][much]
-    return share(np.isfinite(train_steps) & (validation >= train_steps + 1000), level)
+    return share(np.isfinite(validation) & (validation >= train_steps + 1000), level)
 
 
 @recipe(

@@ -40,7 +40,7 @@ def _needed(name: str) -> Measure:
 
 
 def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw what follows from random training sets of C_6 and of S_3, over the training fraction."""
+    """Draw what follows from random training sets of two groups, C_6 and S_3, over the training fraction."""
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
         for ax, name in zip(figure.subplots(1, 2, sharey=True), ("C_6", "S_3"), strict=True):
@@ -107,8 +107,8 @@ def chain(operation: Operation, links: int) -> list[Row]:
     """Leave out each parallelogram of a chain in turn, and return whether the last one still follows.
 
     Every link says that two quotients, or differences, are equal. Two links imply the last parallelogram if
-    the operation commutes (Eq. 29), and three if it does not (Eqs. 30, 31). There is a row for the whole
-    chain, and one for each chain without one link.
+    the operation commutes (Eq. 29 of Liu et al.), and three if it does not (Eqs. 30, 31). There is a row for
+    the whole chain, and one for each chain without one link.
     """
     known, last = (_commuting_chain if operation.commutes else _quotient_chain)(operation)
     assert len(known) == links
@@ -134,12 +134,13 @@ def chain(operation: Operation, links: int) -> list[Row]:
 
 
 def _sample(pair: Any, operation: Operation) -> tuple[int, int]:
+    """Return the two symbols of a pair, sorted if the operation commutes."""
     i, j = (int(k) for k in pair)
     return (min(i, j), max(i, j)) if operation.commutes else (i, j)
 
 
 def _commuting_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Return Eq. 29 as quadruples: a + d = b + c and c + f = d + e, from which a + f = b + e follows."""
+    """Return Eq. 29 of Liu et al. as quadruples: a + d = b + c and c + f = d + e imply a + f = b + e."""
     assert operation.group is not None
     t, inverse = operation.group.table, operation.group.inverses
     a, b, d, f = 1, 0, 2, 4
@@ -149,7 +150,7 @@ def _commuting_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
 
 
 def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Return Eqs. 30 and 31 as quadruples: ad = bc, fc = ed and eh = fg, from which ah = bg follows."""
+    """Return Eqs. 30 and 31 of Liu et al. as quadruples: ad = bc, fc = ed and eh = fg imply ah = bg."""
     assert operation.group is not None
     t, inverse = operation.group.table, operation.group.inverses
     a, b, d, f, h = 1, 2, 3, 4, 0
@@ -161,8 +162,9 @@ def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
 def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     """Draw which fraction of all parallelograms is given and which is implied, over the training fraction.
 
-    `name` is "C_6" or "S_3", and `rows` has a row for each size of the training set. For S_3 the fraction
-    that follows without transitivity is drawn too.
+    `name` is that of the group: "C_6" (cyclic, of order 6) or "S_3" (permutations of three things). `rows`
+    has a row for each size of the training set. For S_3 the fraction that follows without transitivity is
+    drawn too.
     """
     fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
     ax.plot(fraction, given, color=REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")

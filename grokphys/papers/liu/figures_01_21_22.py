@@ -65,7 +65,7 @@ PAPER = Followed(TokenTransformer(), 3, 20_000)
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     """Train networks, and measure each of them with its embedding reduced to principal components.
 
-    Each network has its embeddings (frames, p, dim), its steps (frames,), and a table of accuracies. The
+    Each network has its embeddings (frames, tokens, dim), its steps (frames,), and a table of accuracies. The
     table has a row for each frame, number of components, and kind: "final" components are those of the last
     frame, "current" ones those of the same frame, and "actual" stands for the embedding as it is.
     """

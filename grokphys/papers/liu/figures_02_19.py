@@ -31,7 +31,7 @@ from physics.seeds import parent_seed
 
 @dataclass(frozen=True)
 class ToyModularAddition(ToyAddition):
-    """The toy model on addition modulo p (Figure 2 c, d)."""
+    """The toy model on modular addition, instead of plain addition (Liu et al., Figure 2 c and d)."""
 
     @cached_property
     def task(self) -> Task:
@@ -189,7 +189,7 @@ def _train_planar(setting: Planar, operation: str) -> dict[str, Any]:
 
 
 def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> None:
-    """Draw the decoder's class of each point of the plane, and the embeddings E (p, 2) with their numbers.
+    """Draw the decoder's class of each point of the plane, and the embeddings E (tokens, 2) with numbers.
 
     `classes` (grid, grid) are the classes of points within the `frame`: left, right, bottom, top. The decoder
     takes a sum of two embeddings, and the point drawn is their midpoint. The operation determines the colors.
@@ -312,7 +312,7 @@ def _descend(setting: Collapse, pixels: Any, labels: Any, seed: int) -> NDArray[
     """Return the embeddings (steps + 1, images, 2) at the start and after each step of Adam.
 
     A random encoder maps `pixels` (images, features) to the start. The embeddings themselves, without the
-    encoder, then descend the effective loss of Eq. 32 for the classes `labels` (images,).
+    encoder, then descend the effective loss (Eq. 32 of Liu et al.) for the classes `labels` (images,).
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(parent_seed(seed).entropy)

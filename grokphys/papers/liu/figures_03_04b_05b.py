@@ -1,4 +1,4 @@
-"""Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on addition, p = 10, next to the theory.
+"""Liu et al., Figures 3, 4 (b) and 5 (b): toy networks on the addition of p = 10 tokens.
 
 The paper does not state the decoder's learning rate and the numbers of steps and networks of these figures.
 At the paper's setting the rate is that of the published code, and the numbers are at least those of the code
@@ -106,8 +106,9 @@ def measure(setting: Fractions, size: int) -> list[Row]:
 
     A row has the representation quality index (RQI), the accuracy on all samples, the accuracy that the
     embedding predicts, and the RQI and accuracy of an ideal model. It also has the first checked step with an
-    RQI of 0.95 (infinite if there is none), and n_h = 1/(λ_3 η) of the training set. Here λ_3 is its grokking
-    rate and η the learning rate of the embedding; n_h is NaN if the operation does not commute.
+    RQI of 0.95 (infinite if there is none), and the time n_h = 1/(λ_3 η) of the training set, in steps. Here
+    λ_3 is its grokking rate and η the learning rate of the embedding; n_h is NaN if the operation does not
+    commute.
     """
     model = setting.model
     assert model.theory is not None
@@ -211,8 +212,8 @@ def _distance(tables: Tables, level: float) -> Interval:
 def accuracies(run: Run) -> Result:
     """Reproduce Figure 3 of Liu et al.: the accuracy of networks, and that predicted from their embeddings.
 
-    Toy networks learn addition with p = 10 from training sets of many sizes. The table "networks" has a row
-    for each network. The rules judge how near the two accuracies are and how they are correlated.
+    Toy networks learn the addition of 10 tokens from training sets of many sizes. The table "networks" has a
+    row for each network. The rules judge how near the two accuracies are and how they are correlated.
     """
     rows = train_fractions(run)
     with style(10.6):
@@ -240,7 +241,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
 
 
 def _quality_transition(tables: Tables, level: float) -> Interval:
-    """Return the training fraction, by `half_rise`, from which networks reach an RQI of 0.95."""
+    """Return the training fraction, by `half_rise`, from which the representation quality reaches 0.95."""
     rows = tables["networks"]
     return jackknife(half_rise, (rows["fraction"], np.isfinite(rows["steps_to_rqi"])), level)
 
@@ -310,7 +311,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of networks to an RQI of 0.95, with triangles at the last of `steps` for never."""
+    """Draw the steps of networks to a representation quality of 0.95, with triangles at `steps` for never."""
     passed = np.isfinite(rows["steps_to_rqi"])
     ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
     never = rows["fraction"][~passed]
@@ -369,7 +370,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     ),
 )
 def steps_of_networks(run: Run) -> Result:
-    """Reproduce Figure 5 (b) of Liu et al.: steps of networks to an RQI of 0.95, and n_h = 1/(λ_3 η).
+    """Reproduce Figure 5 (b) of Liu et al.: steps to a representation quality of 0.95, and n_h = 1/(λ_3 η).
 
     n_h is the number of steps in which a representation forms, by the grokking rate λ_3 of the training set
     and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.

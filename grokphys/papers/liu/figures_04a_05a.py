@@ -1,4 +1,4 @@
-"""Liu et al., Figures 4 (a), 5 (a) and Appendix F: what the effective theory says for p = 10."""
+"""Liu et al., Figures 4 (a), 5 (a) and Appendix F: the effective theory for addition of p = 10 tokens."""
 
 from typing import Any
 
@@ -224,7 +224,7 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     draw=_draw_rates,
 )
 def rates(run: Run) -> Result:
-    """Reproduce Figure 5 (a) of Liu et al.: the grokking rate λ_3 of random training sets, for p = 10.
+    """Reproduce Figure 5 (a) of Liu et al.: the grokking rate λ_3 of random training sets, for 10 tokens.
 
     Random training sets of each size are drawn, and nothing is trained. The table "sizes" has a row for each
     size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises above

@@ -25,10 +25,11 @@ from physics.seeds import generator as generator_of
 def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
     """Return the steps n_h = 1/(λ_3 η) of a training set, by the three conventions of the loss in use.
 
-    λ_3 is the grokking rate and η the learning rate. "mean" is the convention of Eq. 5, with its factor
-    1/|P_0(D)|, one over the number of parallelograms that the training set permits. "sum" leaves this factor
-    out, as Appendix F does. "code" is that of the published `toy/train_add.py`, with the parallelograms of
-    all samples, no division, and the norm Z_0 = p - 1.
+    λ_3 is the grokking rate and η the learning rate. "mean" is the convention of Eq. 5 of Liu et al., with
+    the factor 1/|P_0(D)|, one over the number of parallelograms that the training set permits. "sum" leaves
+    this factor out, as Appendix F does. "code" is that of the published `toy/train_add.py`: the
+    parallelograms of all samples, no such factor, and embeddings whose squares add up to one less than the
+    number of tokens.
     """
     by_mean = theory.grokking_steps(LEARNING_RATE)
     full = EffectiveTheory(theory.tokens)
@@ -91,7 +92,8 @@ def trajectories(run: Run) -> Result:
 
     The flow is solved in closed form for random training sets of 45 samples, with one start each. The table
     "flows" has a row for each set whose embeddings converge to a line. The rule judges the median time until
-    the representation quality index exceeds 0.95, in units of n_h = 1/(λ_3 η), the time scale of the theory.
+    the representation quality index exceeds 0.95, in units of n_h = 1/(λ_3 η), with the grokking rate λ_3 and
+    the learning rate η.
     """
     setting: Flows = run.setting
     full = EffectiveTheory(TOKENS)
@@ -226,7 +228,7 @@ def _linear(tables: Tables, level: float) -> Interval:
 def trained_trajectories(run: Run) -> Result:
     """Reproduce Figure 4 (d) of Liu et al.: embeddings on a line, of networks trained on 45 of 55 samples.
 
-    Toy networks learn addition with p = 10. The rules compare the median number of steps until the
+    Toy networks learn the addition of 10 tokens. The rules compare the median number of steps until the
     representation quality index reaches 0.95 with three conventions of n_h (see `grokking_steps`), and judge
     how linear the final embeddings are.
     """

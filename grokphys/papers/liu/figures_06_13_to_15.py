@@ -1,4 +1,4 @@
-"""Liu et al., Figures 6 (a) to (d) and 13 to 15, Table 1: phases of the toy networks and of S_3."""
+"""Liu et al., Figures 6 and 13 to 15, Table 1: phases of toy networks on addition and on permutations."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -89,10 +89,7 @@ def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Return the share of late networks among those that generalize in the top left corner of the plane.
-
-    Late ones need more steps than the median of the networks that generalize elsewhere.
-    """
+    """Return the share of networks, of those that generalize top left, slower than the median elsewhere."""
     rows = tables["networks"]
     done = np.isfinite(rows["validation_steps"])
     here = inside(rows, LOW, HIGH)
@@ -261,10 +258,7 @@ for _letter, _title, _model, _most in (
     ),
 )
 def batches(run: Run) -> Result:
-    """Reproduce Figure 13 of Liu et al.: the phases over the decoder's learning rate and the batch size.
-
-    The rules judge two corners of the plane of each loss.
-    """
+    """Reproduce Figure 13 of Liu et al.: phases over rate and batch size, judged in two corners."""
     return diagram(run, "liu-13")
 
 
@@ -289,10 +283,7 @@ def batches(run: Run) -> Result:
     ),
 )
 def initialisation(run: Run) -> Result:
-    """Reproduce Figure 14 of Liu et al.: the phases over the decoder's learning rate and the initial scale.
-
-    The rules ask whether comprehension is more frequent if the initial embeddings are small.
-    """
+    """Reproduce Figure 14 of Liu et al.: phases over rate and scale; whether small scales help."""
     return diagram(run, "liu-14")
 
 
@@ -317,10 +308,7 @@ def initialisation(run: Run) -> Result:
     ),
 )
 def representation_decay(run: Run) -> Result:
-    """Reproduce Figure 15 of Liu et al.: phases over the decoder's rate and the embedding's weight decay.
-
-    The rules ask whether this weight decay changes the shares of the phases.
-    """
+    """Reproduce Figure 15 of Liu et al.: phases over rate and embedding's decay; whether it matters."""
     return diagram(run, "liu-15")
 
 

@@ -131,11 +131,11 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     ),
 )
 def curriculum(run: Run) -> Result:
-    """Reproduce Figure 9 of Liu et al.: the parallelograms that follow from growing training sets, for p = 6.
+    """Reproduce Figure 9 of Liu et al.: the parallelograms that follow from growing training sets.
 
-    The table "stages" has a row for each training set of the figure, "parallelograms" one for each
-    parallelogram that such a set implies, and "sets" the number of training sets of each size that determine
-    the representation.
+    The operation is the addition of 6 tokens. The table "stages" has a row for each training set of the
+    figure, "parallelograms" one for each parallelogram that such a set implies, and "sets" the number of
+    training sets of each size that determine the representation.
     """
     stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
     implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
@@ -241,9 +241,9 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
 def bounds(run: Run) -> Result:
     """Reproduce Figure 10 of Liu et al.: RQI and predicted accuracy of networks, and bounds by their data.
 
-    RQI is the representation quality index. The toy networks, of addition with p = 10, are those of Figure 3.
-    The rules ask how many networks stay within the bounds, how far below they are, and how small a training
-    set can be that has the bound 1.
+    RQI is the representation quality index. The toy networks, on addition of 10 tokens, are those of Figure
+    3. The rules ask how many networks stay within the bounds, how far below the bound their RQI is, and how
+    small a training set can be that allows an RQI of 1.
     """
     rows = train_fractions(run)
     operation = Operation(TOKENS)
@@ -304,7 +304,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     ),
 )
 def hierarchy(run: Run) -> Result:
-    """Reproduce Figure 11 of Liu et al.: subsets of the three equations of p = 4, and what they imply.
+    """Reproduce Figure 11 of Liu et al.: subsets of the three equations of 4 tokens, and what they imply.
 
     Nothing is trained. The table "subsets" has a row for each subset. The rule asks whether a representation
     that satisfies more equations has no more degrees of freedom.

@@ -1,4 +1,4 @@
-"""Liu et al.: networks on the smallest cases, addition with p = 4 (Fig. 12) and S_3 (Figs. 17, 18)."""
+"""Liu et al., Figures 12, 17 and 18: networks on addition of 4 tokens, and on S_3, permutations of three."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +58,7 @@ def _rarest(tables: Tables, level: float) -> Interval:
 
 
 def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
-    """Draw the representations of p = 4 that were learned with each pair of learning rates."""
+    """Draw the representations of four tokens that were learned with each pair of learning rates."""
     rows = tables["networks"]
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
@@ -100,7 +100,7 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     draw=_draw_four,
 )
 def four(run: Run) -> Result:
-    """Reproduce Figure 12 of Liu et al.: representations learned for p = 4 with a fast and a slow decoder.
+    """Reproduce Figure 12 of Liu et al.: embeddings of 4 tokens learned with a fast and a slow decoder.
 
     The table "networks" has a row for each network. The rules ask whether a slow decoder gives a higher
     representation quality (RQI), and whether all five representations occur.
@@ -138,10 +138,7 @@ def _train_four(setting: Four, pace: str) -> dict[str, Any]:
 
 
 def equations(E: NDArray[np.float64]) -> str:
-    """Return which equations of Eq. 20, such as "A1 A2", a normalized embedding (4,) satisfies within δ.
-
-    The result is "none" if it satisfies none of the three.
-    """
+    """Return the equations of Liu's Eq. 20, such as "A1 A2", that E (4,) satisfies within 0.1, or "none"."""
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
     return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
 
@@ -186,10 +183,7 @@ SPLIT = 24 / 36
 
 @dataclass(frozen=True)
 class Matrices:
-    """Setting of Figure 17: `seeds` networks of a `model` on S_3, trained for `steps`.
-
-    The learning rate of the decoder is `rate`.
-    """
+    """Setting of Figure 17: `seeds` networks of a `model` on permutations; `rate` is that of the decoder."""
 
     model: GroupDecoder
     seeds: int
@@ -198,11 +192,7 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Return the share of the networks with an RQI above 0.95 whose six matrices form a hexagon.
-
-    The hexagon lies in the plane of the first and the third principal component. RQI is the representation
-    quality index.
-    """
+    """Return how often networks with an RQI above 0.95 form a hexagon on the 1st and 3rd principal axis."""
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):
@@ -216,7 +206,7 @@ def _hexagons(tables: Tables, level: float) -> Interval:
 
 
 def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
-    """Draw the network with the highest RQI on the planes of its first three principal components."""
+    """Draw the network of highest quality on the planes of its first three principal components."""
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
     points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
@@ -252,7 +242,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
     draw=_draw_hexagon,
 )
 def hexagon(run: Run) -> Result:
-    """Reproduce Figure 17 of Liu et al.: principal components of the six matrices learned for S_3.
+    """Reproduce Figure 17 of Liu et al.: principal components of six matrices learned for permutations.
 
     The table "elements" has a row for each network and element of the group. The rule asks how often the
     elements form a hexagon, among networks with a representation quality index (RQI) above 0.95.
@@ -281,10 +271,7 @@ def hexagon(run: Run) -> Result:
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the six elements of S_3 at `points` (6, 2) in the `plane` of two principal components.
-
-    The two numbers in `plane` are those of the components, from 0.
-    """
+    """Draw the six permutations at `points` (6, 2), on the `plane` of two components numbered from 0."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         x, y = points[chosen].T
@@ -389,11 +376,10 @@ def _bounded(tables: Tables, level: float) -> Interval:
     ),
 )
 def permutations(run: Run) -> Result:
-    """Reproduce Figure 18 of Liu et al.: RQI, steps and accuracies for S_3 over the training fraction.
+    """Reproduce Figure 18 of Liu et al.: networks on permutations (S_3) over their training fraction.
 
-    RQI is the representation quality index. The table "networks" has a row for each network. The rules judge
-    how these quantities depend on the training fraction, and whether the predicted accuracy is a lower bound
-    of the real one.
+    The table "networks" has a row for each network. The rules judge how representation quality, steps and
+    accuracies depend on the fraction, and whether the predicted accuracy is a lower bound of the real one.
     """
     rows = train_fractions(run)
     with style(10.6):

@@ -15,7 +15,8 @@ from grokphys.papers.recipe import Tables
 def median(values: Any, level: float) -> Interval:
     """Return the median of independent values (n,), which may be infinite, with a distribution-free interval.
 
-    The bounds are order statistics. They are NaN if there are too few values for an interval of this level.
+    The bounds are order statistics. They are NaN if there are too few values for an interval of this level,
+    and the median is NaN if there are none.
     """
     ordered = np.sort(np.asarray(values, np.float64))
     count = len(ordered)
@@ -84,7 +85,7 @@ def _passes(x: Any, values: Any, half: float = 0.5) -> float:
 
 
 def frequency_of(E: NDArray[Any]) -> int:
-    """Return the frequency, from 1 to ⌊p/2⌋, with the largest Fourier power in a projection E (p, axes)."""
+    """Return the frequency of largest power in a projection E (p, axes) of p tokens, from 1 to ⌊p/2⌋."""
     power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
     return int(power[1:].argmax()) + 1
 
@@ -115,8 +116,9 @@ def half_rise(fraction: Any, passed: Any) -> float:
 def best_passes(tables: Tables, level: float) -> Interval:
     """Return the training fraction from which the best network of each size reaches an RQI of 0.95.
 
-    It is that of a jump as in `half_rise`, with a jackknife interval over networks. RQI is the representation
-    quality index. The table "networks" needs the columns "fraction" and "steps_to_rqi" (infinite if never).
+    The fraction is that of a jump, as in `half_rise`, with a jackknife interval over networks. RQI is the
+    representation quality index. The table "networks" needs the columns "fraction" and "steps_to_rqi"
+    (infinite if never).
     """
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])

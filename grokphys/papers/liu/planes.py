@@ -226,11 +226,11 @@ BORDERS = (
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
-    """Return by how much grokking borders on comprehension and memorization more than these on each other.
+    """Return by how much more grokking borders on comprehension and memorization than these two do.
 
     The arguments (n,) are as in `_densities`. Each of the three borders is a share of all borders, in excess
-    of chance, and grokking has that of its lesser border. The result is NaN if one of the three phases is
-    absent or no two of them touch.
+    of chance. The border of comprehension and memorization is subtracted from the lesser of the two borders
+    of grokking. The result is NaN if one of the three phases is absent or no two of them touch.
     """
     density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
 
@@ -248,7 +248,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return by how much grokking borders on comprehension and memorization more than these on each other.
+    """Return by how much more grokking borders on comprehension and memorization than these two do.
 
     The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
     """
