@@ -132,7 +132,7 @@ class ParticlesView(View):
         )
 
     def advance(self, steps: int) -> None:
-        """Take so many `steps` of the simulation, also from the second start if there is one."""
+        """Take `steps` steps of the simulation, also from the second start if there is one."""
         self._turn = (self._turn + 1) % 3
         few = len(self._run.system.operation.samples) <= MANY
         self._run.advance(steps, keep=few or self._turn == 0)
