@@ -26,7 +26,7 @@ TELL_EVERY = 0.3
 """Seconds between two progress messages of a film."""
 
 
-class Canceled(Exception):  # noqa: N818 - no error, but a wish
+class Canceled(Exception):  # noqa: N818 - not an error
     """Raised in a worker to end a film: the page cancels it, its tab is closed, or the server stops."""
 
 

@@ -104,7 +104,7 @@ class Session:
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
             self.choose(prepared(reader).slug)
-        except EXPECTED as error:  # not a trajectory file
+        except EXPECTED as error:  # such as a file that is no trajectory
             self.choose(prepared(kinds[0]).slug)
             self.fail(error)
 

@@ -38,9 +38,9 @@ def fingerprint(*modules: str) -> str:
     ----------
     *modules : str
         Names of modules such as "grokphys.papers.liu.figures_04a_05a". The digits depend on the code, without
-        comments and docstrings, of these modules and of all modules of GrokPhys that they import, directly or
-        not. They also depend on the versions of the `LIBRARIES` that any of these modules imports, and on the
-        example data if `physics.examples` is among the modules.
+        comments and docstrings (also of constants), of these modules and of all modules of GrokPhys that they
+        import, directly or not. They also depend on the versions of the `LIBRARIES` that any of these modules
+        imports, and on the example data if `physics.examples` is among the modules.
 
     Returns
     -------

@@ -119,7 +119,7 @@ class Number:
     digits : int, default 2
         Number of decimals of our number that are shown.
     note : str, default ""
-        What was corrected in the measurement, or said more clearly, after the run; the pages show it.
+        What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
     possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which an interval ends where it is shown.
     """
@@ -168,7 +168,7 @@ class Statement:
     digits : int, default 2
         Number of decimals of the effect that are shown.
     note : str, default ""
-        What was corrected in the measurement, or said more clearly, after the run; the pages show it.
+        What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
     possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which an interval ends where it is shown.
 
@@ -278,7 +278,7 @@ class Run:
         Parameters
         ----------
         name : str
-            Name that distinguishes these arrays from others of the recipe; `store` is for one version of it.
+            Name that distinguishes these arrays from others of the recipe, for one version of its code.
         make : callable
             Function without arguments that returns the arrays by name.
         family : str, default ""

@@ -139,6 +139,11 @@ def run_one(
     -------
     list of Path
         The files.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written. Errors of the recipe are passed on.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
     # Parts that an interrupted run has kept are valid only for the same code.

@@ -33,7 +33,7 @@ def network_film(run: NetworkRun, plane: str = "axes 1, 2") -> Film:
     kept = [dict(values) for _, values in frames]  # the run may map its last frame again during the drawing
     axes = {name: plane_axes(kept[-1][name], plane) for name in ("embedding", "particles")}
     paths = {name: np.array([values[name] @ axes[name].T for values in kept]) for name in axes}
-    # A map was made for the plane of its time; if axes have rotated since, as components do, none is drawn.
+    # A map belongs to the axes of its frame; if these differ from the last ones, no map is drawn.
     mapped = all(np.allclose(values.get("axes", axes["embedding"]), axes["embedding"]) for values in kept)
     words = {
         "embedding": lambda frame: f"network, step {steps[frame]}",

@@ -18,7 +18,7 @@ class MeasureCurves:
     Attributes
     ----------
     ratio : Curves
-        Largest distance of a particle from the origin over the smallest; below 1.2 they form a circle.
+        Largest distance of a particle from the origin over the smallest, which is below 1.2 for a circle.
     imperfections : Curves
         Number of pair sums whose nearest other pair sum is of another class.
     """

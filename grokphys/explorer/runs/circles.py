@@ -95,7 +95,7 @@ class CircleRun:
     index : int
         Number of the run in the file, from 0.
     every : int
-        One of every so many frames of the file is kept: 1, or more for a long run.
+        Distance, in frames of the file, of two frames that are kept: 1, or more for a long run.
     trajectory : Trajectory
         The run.
     """

@@ -50,8 +50,8 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     name : str
         Name of the plane, one of `planes`.
     before : ndarray of float64, shape (2, dim), optional
-        Axes of an earlier frame. Components and circles are rotated within their plane to be as near to these
-        as possible, so that a film does not jump.
+        Axes of an earlier frame. Those of components and of circles are turned or mirrored within their plane
+        to be as near to these as possible, so that a film does not jump.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         rows = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2][chosen]
     if before is None or before.shape != rows.shape:
         return rows
-    left, _, right = np.linalg.svd(before @ rows.T)  # gives the orthogonal map with the smallest change
+    left, _, right = np.linalg.svd(before @ rows.T)  # of the orthogonal map with the smallest change
     return np.asarray(left @ right @ rows)
 
 

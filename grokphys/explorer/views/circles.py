@@ -81,7 +81,7 @@ class CirclesView(FrameView):
         self.connect(self._change_rule, self._rule)
         self.connect(lambda _: self._change_limit(), self._limit)
         self.connect(lambda _: self._show_rollout(), self._rollout, attribute="active")
-        self.connect(lambda _: None, self._recipe, self._first, self._last)  # until the next fit
+        self.connect(lambda _: None, self._recipe, self._first, self._last)  # the next fit reads them
         self.hold(
             file=self._file.list,
             run=self._index,
@@ -94,7 +94,7 @@ class CirclesView(FrameView):
             rollout=self._rollout,
             time=self._time,
         )
-        self._usual["file"] = str(real)  # of which the presets speak
+        self._usual["file"] = str(real)  # the presets are about this file
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
 
     def panel(self) -> Any:

@@ -121,7 +121,7 @@ class NetworksView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Continue the training by so many `steps`, and let the particles follow."""
+        """Continue the training by `steps` steps of the optimizer, and let the particles follow."""
         self._run.advance(steps, theme.bounds(self._sums.figure))
 
     def show(self, *, whole: bool = True) -> None:

@@ -97,7 +97,7 @@ class NeuronsView(View):
         return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
 
     def advance(self, steps: int) -> None:
-        """Continue the training by so many `steps` of the optimizer."""
+        """Continue the training by `steps` steps of the optimizer."""
         self._run.advance(steps)
 
     def show(self, *, whole: bool = True) -> None:

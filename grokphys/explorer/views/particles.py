@@ -132,7 +132,7 @@ class ParticlesView(View):
         )
 
     def advance(self, steps: int) -> None:
-        """Take so many `steps` of the simulation, also from the second start if there is one."""
+        """Take `steps` steps of the simulation, also from the second start if there is one."""
         self._turn = (self._turn + 1) % 3
         few = len(self._run.system.operation.samples) <= MANY
         self._run.advance(steps, keep=few or self._turn == 0)
@@ -293,7 +293,7 @@ class ParticlesView(View):
         self.connect(lambda _: self._renew(), *starting)
         self.connect(lambda _: self._renew(), self._with_twin, attribute="active")
         self.connect(lambda _: self._point(), self._with_arrows, attribute="active")
-        self.connect(lambda _: None, self._sweep)  # which the next complete update reads
+        self.connect(lambda _: None, self._sweep)  # the next complete update reads it
         self.connect(lambda _: self.show(), self._plane)
         self.connect(lambda _: self._write_classes(), self._numbers)
 

@@ -253,7 +253,7 @@ class View(ABC):
 
     @abstractmethod
     def advance(self, steps: int) -> None:
-        """Advance the run by so many `steps`."""
+        """Advance the run by `steps` steps."""
 
     def replay(self, steps: int, stride: int) -> Iterator[int]:
         """Advance by `steps` steps frame by frame, so that curves have a past, and yield the steps so far.
@@ -375,7 +375,7 @@ class FrameView(View):
         self.connect(self._go, slider)
 
     def advance(self, steps: int) -> None:
-        """Move forward by so many frames as `steps` says, at most to the last one."""
+        """Move forward by `steps` frames, at most to the last one."""
         self._frame = min(self._frame + steps, self._end)
 
     @property

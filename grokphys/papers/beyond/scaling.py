@@ -49,7 +49,7 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
     dict of str to ndarray
         Table with the columns "size", a number of samples; "fraction", the same over the number of all
         samples; and "orders", the number of orders that need this many. If the operation commutes, rows are
-        also split by the column "last": whether so many samples are also needed until no symbol is isolated
+        also split by the column "last": whether just as many samples are needed until no symbol is isolated
         (see `last_symbols`).
     """
     drawn = random_orders(operation, sets=orders, seed=seed)

@@ -54,7 +54,7 @@ class Setting:
 
 
 def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Return the time t* at which θ₁, θ₂ and ξ of the module's equations diverge, for the constant c = 1.
+    """Return the blow-up time t*, at which θ₁, θ₂ and ξ of the module's equations diverge, for c = 1.
 
     The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
     float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
@@ -189,9 +189,10 @@ def _foretells(reader: str, tokens: int) -> Measure:
 
 
 def _beyond_survival(tokens: int) -> Measure:
-    """Return a `Measure` of the share of living neurons whose frequency t* predicts, minus that by chance.
+    """Return a `Measure` of how much better blow-up times predict the frequencies of neurons than chance.
 
-    By chance, the neurons of a network exchange their predicted frequencies.
+    This is the share of living neurons that end at the frequency with the smallest blow-up time, minus the
+    same share if the neurons of a network exchange their predicted frequencies.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
@@ -208,7 +209,11 @@ def _beyond_survival(tokens: int) -> Measure:
 
 
 def _lead(tokens: int) -> Measure:
-    """Return a `Measure` of the share that t* predicts, minus the larger of those of magnitude and phase."""
+    """Return a `Measure` of how much better blow-up times predict frequencies than magnitude and phase do.
+
+    This is the share of living neurons for which the blow-up time is right, minus the larger of the shares
+    for which magnitude and phase are right.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)

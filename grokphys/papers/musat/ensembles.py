@@ -115,7 +115,7 @@ def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
 
 
 def joined(parts: Any) -> dict[str, NDArray[Any]]:
-    """Return one table with the rows of several, which have the columns of the first, one after the other."""
+    """Return one table with the rows of several tables, one after the other, in the columns of the first."""
     listed = list(parts)
     return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
 
@@ -145,7 +145,7 @@ def circles(table: str, scale: float = 1.0, **constants: float) -> Measure:
 def imperfections(table: str, **constants: float) -> Measure:
     """Return a `Measure` of the mean grid imperfections of runs that are no circles, with Student's interval.
 
-    `table` and `constants` are arguments as of `circles`.
+    The arguments are those of `circles`.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

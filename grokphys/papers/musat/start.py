@@ -1,4 +1,4 @@
-"""Which initialization of the layers reproduces Musat's Table 1, since the paper does not state its own."""
+"""Which initialization of the layers reproduces Musat's Table 1; the paper does not state the one it uses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
