@@ -1,8 +1,7 @@
 """Linear ODEs fitted to trajectories (Ding et al. §4.2), one at a time or hundreds at once.
 
 The **increment map** is `x_{n+1} = x_n + A x_n + b`, which the paper fits to the states x_n at consecutive
-steps. The **generator** is `dx/dt = A x + b`. Their matrices agree only to first order in the step;
-`analysis.laws.flow` converts one into the other.
+steps. The **generator** is `dx/dt = A x + b`. `analysis.laws.flow` converts one into the other.
 """
 
 import warnings
@@ -25,7 +24,6 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     "least-squares": {"kind": "increment", "penalty": None},
 }
 """The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
-
 The published code stops Lasso after 1000 sweeps, even if it has not converged; here the limit is 100 000."""
 
 
@@ -52,8 +50,7 @@ class ODEFit(Law):
     kind : {"increment", "generator"}
         Whether A and b are the map x(n+1) = x(n) + A x(n) + b, or dx/dt = A x + b.
     A : ndarray of float64, shape (K, K)
-        Effect of each of K components (column) on the change of each (row): per step for an increment, and
-        per unit of time for a generator.
+        Effect of each component (column) on the change of each (row), per step or per unit of time.
     b : ndarray of float64, shape (K,)
         Constant part of the change of each component, in the units of the data per step or per unit of time.
     unit : float

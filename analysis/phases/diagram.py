@@ -393,8 +393,7 @@ class _Survey:
         found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
         if found.shape != (len(wanted), 3):
             raise InputError(
-                f"evaluate must return three numbers for each of {len(wanted)} runs, got the shape "
-                f"{found.shape}"
+                f"evaluate must return 3 numbers for each of {len(wanted)} runs, got the shape {found.shape}"
             )
         phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
         for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):

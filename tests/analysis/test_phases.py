@@ -350,7 +350,7 @@ def test_refinements_that_are_none_are_refused(change, sentence):
 def test_diagrams_that_are_none_are_refused():
     with pytest.raises(InputError, match="two different hyperparameters, got 'rate' for both"):
         phase_diagram(X, X, Oracle())
-    with pytest.raises(InputError, match=r"three numbers for each of 108 runs, got the shape \(2, 2\)"):
+    with pytest.raises(InputError, match=r"3 numbers for each of 108 runs, got the shape \(2, 2\)"):
         phase_diagram(X, Y, lambda points, first: [[1, 2], [3, 4]])
     with pytest.raises(InputError, match="delay must be a finite number greater than 0"):
         phase_diagram(X, Y, Oracle(), delay=0)

@@ -70,7 +70,7 @@ REFUSED = [
     ),
     (
         lambda: phase_diagram(axis(), analysis.Axis("y", 0, 1, 1), lambda points, done: np.ones((3, 2))),
-        "evaluate must return three numbers for each of 3 runs, got the shape (3, 2)",
+        "evaluate must return 3 numbers for each of 3 runs, got the shape (3, 2)",
     ),
     (
         lambda: analysis.classify_phases([1.0], [1.0, 2.0]),
