@@ -1,4 +1,4 @@
-"""Figures 14 and 15: the three stages of grokking, with three quarters of the pairs and weight decay."""
+"""He et al., Figures 14 and 15: the stages of grokking on three quarters of the pairs, with weight decay."""
 
 from dataclasses import dataclass, replace
 from typing import Any

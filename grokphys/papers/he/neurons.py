@@ -1,4 +1,4 @@
-"""Figures 3 to 7 and the table of activations: the neurons of a network that was trained on all pairs."""
+"""He et al., Figures 3 to 7 and the table of activations: neurons of networks trained on all pairs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

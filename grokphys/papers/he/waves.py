@@ -1,4 +1,4 @@
-"""Figures 9, 12 and 13: neurons that start as waves of one frequency, under gradient descent."""
+"""He et al., Figures 9, 12 and 13: neurons that start as waves of one frequency, under gradient descent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class Setting:
     runs : int
         Number of networks of each training.
     frames : int
-        Number of recorded frames after the start; one more if it does not divide the number of steps.
+        Approximate number of recorded frames after the start.
     """
 
     descents: tuple[Descent, ...]
