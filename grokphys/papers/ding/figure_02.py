@@ -1,4 +1,4 @@
-"""Figures 2 and 3: signals over time, and circles in Fourier planes and along principal components."""
+"""Ding et al., Figures 2 and 3: signals over time, and circles in Fourier planes and on principal axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

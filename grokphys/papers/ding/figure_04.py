@@ -1,4 +1,4 @@
-"""Figure 4: layers learn from fixed random embeddings once the dimension d exceeds the modulus p."""
+"""Ding et al., Figure 4: layers trained on fixed random embeddings, by the embedding dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

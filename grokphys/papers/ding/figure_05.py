@@ -1,4 +1,4 @@
-"""Figures 5 and 14: how many circles survive, by modulus p and embedding dimension d."""
+"""Ding et al., Figures 5 and 14: how many circles survive, by the modulus and the embedding dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figure 6: the stronger the initial signal of a frequency, the more often its circle survives."""
+"""Ding et al., Figure 6: how often a circle survives, by the initial signal of its frequency."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figure 7: frequencies whose signals shrink less in the first steps survive more often."""
+"""Ding et al., Figure 7: how often circles survive, by the changes of their signals in the first steps."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def _area_left_out(tables: Tables, level: float) -> Interval:
     """Return the mean area under the ROC curve on embeddings to which the classifier was not fitted.
 
     Each embedding is left out in turn, and the interval is over embeddings. An embedding does not count if
-    all of its circles have the same fate, or all circles of the others.
+    all of its circles have the same fate, or if all circles of the other embeddings do.
     """
     X, y, groups = _plane(tables)
     areas = []

@@ -1,4 +1,4 @@
-"""Figure 8: how many circles a network needs in order to add."""
+"""Ding et al., Figure 8: how many circles a network needs in order to add."""
 
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""Figures 9, 15 and 16: laws fitted to the signals of single networks."""
+"""Ding et al., Figures 9, 15 and 16: laws fitted to the signals of single networks."""
 
 from typing import Any
 
@@ -126,7 +126,7 @@ def _unstable(tables: Tables, level: float) -> Interval:
 def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which each error is that of signals that never change, as a model of chance.
 
-    The errors of different networks are permuted.
+    These errors are permuted among all rows.
     """
     rows = tables["fits"]
     return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}

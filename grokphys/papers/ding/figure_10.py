@@ -1,4 +1,4 @@
-"""Figure 10: how many circles survive, by the weight decay."""
+"""Ding et al., Figure 10: how many circles survive, by the weight decay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figure 11: the circularity of random embeddings, by their dimension, and the survival of circles."""
+"""Ding et al., Figure 11: the circularity of random embeddings, and the survival of circles by it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figure 12: networks that start from one or two circles."""
+"""Ding et al., Figure 12: networks that start from one or two circles."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -77,8 +77,8 @@ def _share(starts: tuple[str, ...], holds: Any) -> Measure:
 def _later(starts: tuple[str, ...], sign: int) -> Measure:
     """Return a `Measure` of the share of networks with some starts that learn later than with all circles.
 
-    Learning means a test loss below `LEARNT`. With the sign -1 it is the share that learns earlier. Networks
-    that learn at the same step, or never, count as neither.
+    Learning means a test loss below `LEARNT`. With the sign -1 it is the share that learns earlier.
+    Learning at the same step, or never from both starts, is neither later nor earlier.
     """
 
     def measure(tables: Tables, level: float) -> Interval:

@@ -1,4 +1,4 @@
-"""Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time."""
+"""Ding et al., Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Networks with different layers and training sets on shared embeddings, for Figures 6 (left) and 7."""
+"""Networks on shared initial embeddings, for Figures 6 (left) and 7 of Ding et al."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,10 +39,11 @@ PAPER = Trials(training.PAPER, 10, 50)
 
 
 def train_trials(run: Run) -> dict[str, Any]:
-    """Train the networks of a `Trials` setting, and return a table with a row for each frequency of each.
+    """Train the networks of a `Trials` setting, and return a table of their frequencies.
 
-    Its columns include the initial signal, its changes in the steps 1 to 4, and whether the circle survives.
-    The column "gradient" is the rate at which gradient descent would change the signal at step 4.
+    A row belongs to one frequency of one network. Its columns include the initial signal, its changes in the
+    steps 1 to 4, and whether the circle survives. The column "gradient" is the rate at which gradient descent
+    would change the signal at step 4.
     """
     setting: Trials = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]

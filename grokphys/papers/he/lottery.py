@@ -62,7 +62,7 @@ class Cell(NamedTuple):
 
     @property
     def series(self) -> str:
-        """Name of optimizer, activation, modulus and width, by which the networks of cells are grouped."""
+        """Text that names optimizer, activation, modulus and width, by which networks are grouped."""
         return f"{self.optimizer}, {self.activation}, p = {self.tokens}, {self.hidden} neurons"
 
 
@@ -167,7 +167,10 @@ def _foretells(reader: str, cell: Cell) -> Measure:
 
 
 def _lead(cell: Cell) -> Measure:
-    """Return a `Measure` of the share that blow-up times name, minus the larger of the two other shares."""
+    """Return a `Measure` of how much more often the blow-up time names the winner than the other predictors.
+
+    The share of the better one of magnitude and phase is subtracted.
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], **cell._asdict())
@@ -388,7 +391,7 @@ def _in_words(name: str) -> str:
 
 
 def _short(cell: Cell) -> str:
-    """Return the label of a cell on an axis, which leaves out settings that are usual."""
+    """Return the label of a cell on an axis, without the usual scale, decay, fraction and optimizer."""
     plain, words = Cell(), [f"p = {cell.tokens}, {_in_words(cell.activation)}", f"{cell.hidden} neurons"]
     words += [f"scale {cell.scale:g}"] if cell.scale != plain.scale else []
     words += [f"decay {cell.weight_decay:g}"] if cell.weight_decay else []

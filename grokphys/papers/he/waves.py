@@ -54,7 +54,7 @@ class Setting:
     runs : int
         Number of networks of each training.
     frames : int
-        Number of recorded frames after the start; one more if it does not divide the number of steps.
+        Approximate number of recorded frames after the start.
     """
 
     descents: tuple[Descent, ...]

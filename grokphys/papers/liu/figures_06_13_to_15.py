@@ -89,7 +89,7 @@ def _generalises_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Return the share of networks, of those that generalize top left, slower than the median elsewhere."""
+    """Return the share of networks generalizing top left that are slower than the median elsewhere."""
     rows = tables["networks"]
     done = np.isfinite(rows["validation_steps"])
     here = inside(rows, LOW, HIGH)

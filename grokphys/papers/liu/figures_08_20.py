@@ -201,7 +201,7 @@ def _plane(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -
 
 
 def _less_decay(tables: Tables, level: float) -> Interval:
-    """Return the mean row of comprehension minus that of grokking; rows of cells have rising weight decay."""
+    """Return the mean row of comprehension minus that of grokking, in rows of rising weight decay."""
     rows = tables["networks"]
 
     def gap(row: Any, phase: Any) -> float:

@@ -192,7 +192,7 @@ class Matrices:
 
 
 def _hexagons(tables: Tables, level: float) -> Interval:
-    """Return how often networks with an RQI above 0.95 form a hexagon on the 1st and 3rd principal axis."""
+    """Return how often networks of a quality above 0.95 form a hexagon on the 1st and 3rd principal axis."""
     rows = tables["elements"]
     found = []
     for network in np.unique(rows["network"][rows["rqi"] > GROKKED]):

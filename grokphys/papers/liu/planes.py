@@ -226,7 +226,7 @@ BORDERS = (
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:
-    """Return by how much more grokking borders on comprehension and memorization than these two do.
+    """Return how much more grokking borders on comprehension and memorization than these on each other.
 
     The arguments (n,) are as in `_densities`. Each of the three borders is a share of all borders, in excess
     of chance. The border of comprehension and memorization is subtracted from the lesser of the two borders
@@ -248,7 +248,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return by how much more grokking borders on comprehension and memorization than these two do.
+    """Return how much more grokking borders on comprehension and memorization than these on each other.
 
     The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
     """
