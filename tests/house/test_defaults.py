@@ -110,7 +110,6 @@ WRITTEN = [
     ),
     ("grokphys/explorer/uploads.py", "LARGEST_UPLOAD", 2**28, "docs/guide/explore.md", "256 MiB"),
     ("grokphys/papers/judge.py", "ALPHA", 0.05, "grokphys/papers/judge.py", "at most α = 5 %"),
-    ("grokphys/phases.py", "LOOKS", 20, "grokphys/phases.py", "checked twenty times within it"),
     ("grokphys/report/musat.py", "PAPER_RUNS", 100, "grokphys/report/musat.py", "from 100 runs"),
     ("grokphys/sweeps/pack.py", "PACK_RUNS", 256, "docs/guide/sweeps.md", "256 runs"),
     ("grokphys/sweeps/pack.py", "PACK_BYTES", 2**28, "docs/guide/sweeps.md", "256 MiB"),

@@ -346,10 +346,7 @@ def test_relabelling_by_a_unit_permutes_the_frequencies(drawn, data):
         (lambda E: nets.keep_frequencies(E, 2), "frequencies must be a sequence of whole numbers, got 2"),
         (lambda E: nets.with_signals(E, [1.0]), "signals must hold one norm for each of the 3 frequencies"),
         (lambda E: nets.with_signals(E, [1.0, -1.0, 0]), "signals must be at least 0, got -1"),
-        (
-            lambda E: nets.with_signals([E, E], np.ones((3, 3))),
-            "signals must have a shape that broadcasts with (2, 3), got",
-        ),
+        (lambda E: nets.with_signals([E, E], np.ones((3, 3))), "signals must have a shape that broadcasts"),
         (
             lambda E: nets.with_signals(0 * E, [0, 1, 0]),
             "E must have a signal at frequency 2 that can be scaled, got 0",
