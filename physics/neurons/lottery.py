@@ -386,7 +386,7 @@ class FourierLottery:
         return first, second
 
     def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """Return a checked state from which the flow can be solved."""
+        """Return a state after checking that the flow can be solved from it."""
         first, second = self._checked(theta, xi)
         small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
         if small.any():

@@ -259,7 +259,7 @@ class EffectiveTheory(Value):
 
     @property
     def ground_states(self) -> Array:
-        """Orthonormal basis of the embeddings without loss for dim = 1: columns of float64 (tokens, n_0)."""
+        """Orthonormal basis of the embeddings without loss for dim = 1, as columns: float64 (tokens, n_0)."""
         return self._modes[1][:, : self.ground_state_dimension].copy()
 
     def start(self, generator: np.random.Generator) -> Array:
