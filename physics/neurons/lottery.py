@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from physics.checks import complex_array, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
-from physics.neurons.spectrum import neuron_spectrum
+from physics.neurons.coefficients import pack, unpack
 from physics.neurons.three_waves import ThreeWaves, blowups, first_divergence, invariants, three_waves
 
 Array = NDArray[np.float64]
@@ -82,6 +82,9 @@ class FourierLottery:
 
     default_step_size: ClassVar[float] = 1.0
 
+    pack = pack
+    unpack = unpack
+
     def __post_init__(self) -> None:
         checked = {
             "tokens": whole_number("tokens", self.tokens, 3),
@@ -114,67 +117,14 @@ class FourierLottery:
         -------
         ndarray of float64, shape (tokens, 2 neurons)
             Input weights of all neurons, and then their output weights.
-        """
-        return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
-
-    def pack(self, theta: Any, xi: Any) -> Array:
-        """Return the real weights that have given Fourier coefficients, and the mean zero.
-
-        Parameters
-        ----------
-        theta, xi : array_like, complex, shape (..., neurons, K)
-            Coefficients of the input and of the output weights.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., tokens, 2 neurons)
-            Positions, as `simulate` takes and records them.
-
-        Raises
-        ------
-        InputError
-            As in `velocity`, or if there is another number of neurons.
 
         Examples
         --------
-        >>> import physics
-        >>> physics.FourierLottery(3).pack([[2.0]], [[0.0]])[:, 0].round(9).tolist()  # 2 cos(2πa/3)
-        [2.0, -1.0, -1.0]
+        >>> import numpy as np, physics
+        >>> physics.FourierLottery(5, neurons=2).start(np.random.default_rng(0)).shape
+        (5, 4)
         """
-        first, second = self._checked(theta, xi)
-        if first.ndim < 2 or first.shape[-2] != self.neurons:
-            wanted = f"(..., {self.neurons}, {self.frequencies})"
-            raise InputError(f"theta and xi must have the shape {wanted}, got {first.shape}")
-        turns = np.outer(np.arange(self.tokens), np.arange(1, self.frequencies + 1)) % self.tokens
-        wave = np.exp(2j * np.pi / self.tokens * turns)
-        both = np.concatenate([first, second], axis=-2)
-        return np.ascontiguousarray((wave @ both.swapaxes(-1, -2)).real)
-
-    def unpack(self, positions: Any) -> tuple[Complex, Complex]:
-        """Return the Fourier coefficients of real weights, without their means: the inverse of `pack`.
-
-        Parameters
-        ----------
-        positions : array_like, shape (..., tokens, 2 neurons)
-            Weights, such as a frame of a trajectory.
-
-        Returns
-        -------
-        tuple of ndarray of complex128, shape (..., neurons, K)
-            θ and ξ.
-
-        Raises
-        ------
-        InputError
-            If `positions` are not finite or of another shape.
-        """
-        array = finite_array("positions", positions)
-        if array.shape[-2:] != (self.tokens, self.dim):
-            raise InputError(
-                f"positions must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}"
-            )
-        both: Complex = neuron_spectrum(array).theta.astype(np.complex128)
-        return both[..., : self.neurons, :], both[..., self.neurons :, :]
+        return self.scale * self.tokens**-0.5 * generator.standard_normal((self.tokens, self.dim))
 
     def velocity(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         """Return the time derivatives dθ/dt and dξ/dt of a state.
@@ -220,6 +170,12 @@ class FourierLottery:
         ------
         InputError
             As in `velocity`.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.FourierLottery(3).conserved([2.0], [1j])
+        (array([2.]), array([-4.]))
         """
         return invariants(*self._checked(theta, xi))
 
@@ -266,6 +222,12 @@ class FourierLottery:
         ------
         InputError
             As in `blowup_times`.
+
+        Examples
+        --------
+        >>> import physics
+        >>> int(physics.FourierLottery(5).winners([1.0, 2.0], [1.0, 1.0]))
+        2
         """
         times = self.blowup_times(theta, xi)
         return np.where(np.isfinite(times).any(axis=-1), times.argmin(axis=-1) + 1, 0)
@@ -323,6 +285,15 @@ class FourierLottery:
             If a frequency of a neuron diverges within this time.
         InputError
             If a weight is not finite, or a θ is smaller than 1e-145 of its ξ but not 0.
+
+        Examples
+        --------
+        >>> import physics
+        >>> race = physics.FourierLottery(3, coupling=1.0)
+        >>> positions = race.pack([[2**0.5]], [[1.0]])[None]  # one run
+        >>> race.advance(positions, step_size=0.05, steps=5)
+        >>> race.unpack(positions)[1].real.round(6).item()  # 1/(1 - 2t)
+        2.0
         """
         waves = three_waves(*self._begun(*self.unpack(positions)))
         time = np.array(step_size * steps)
@@ -342,6 +313,13 @@ class FourierLottery:
         -------
         dict of ndarray of float64, shape (runs, neurons, K) each
             "C" and "M" of `conserved`, and "time_left", the time until t*.
+
+        Examples
+        --------
+        >>> import physics
+        >>> race = physics.FourierLottery(3, coupling=1.0)
+        >>> race.observables(race.pack([[2**0.5]], [[1.0]])[None])["time_left"].round(6).item()
+        0.5
         """
         theta, xi = self.unpack(positions)
         C, M = self.conserved(theta, xi)
@@ -386,7 +364,7 @@ class FourierLottery:
         return first, second
 
     def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
-        """Return a checked state from which the flow can be solved."""
+        """Return a state after checking that the flow can be solved from it."""
         first, second = self._checked(theta, xi)
         small = (np.abs(first) < LEAST * np.abs(second)) & (first != 0)
         if small.any():

@@ -41,9 +41,9 @@ HALF_TURN = math.pi / 2
 def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> None:
     """Compute constants of the solution for initial states `theta` and `xi` (n,), from `begin` to `end`.
 
-    `begin` and `end` count blocks of `WIDTH` states. The constants are written to `out` (rows, n), in the
-    order of their names in this module. If `out` has fewer rows than `ROWS`, the later constants are left
-    out.
+    `begin` and `end` count blocks of `WIDTH` states, the last of them excluded. The constants are written to
+    `out` (rows, n), in the order of the names of rows in this module. If `out` has fewer rows than `ROWS`,
+    the later constants are left out.
     """
     s = np.empty((ROWS + 6) * WIDTH)
     for block in range(begin, end):
@@ -65,7 +65,10 @@ def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> 
 
 @kernel()
 def _invariants(s: Array) -> None:
-    """Find the unit, and in this unit C, R, M and w, each rounded only once, since differences may cancel."""
+    """Find the unit `size` of a block, and in this unit C, R, M and w of `three_waves`.
+
+    Each is rounded only once, because differences may cancel.
+    """
     for i in range(WIDTH):
         a, b = s[X1 * WIDTH + i], s[X2 * WIDTH + i]
         c, d = s[LEFT * WIDTH + i], s[RIGHT * WIDTH + i]
@@ -96,7 +99,7 @@ def _invariants(s: Array) -> None:
 
 @kernel()
 def _turning_points(s: Array) -> None:
-    """Find e, v and H.
+    """Find the values e and v of |ξ|² and |θ|² at the turning points of a block, and H of `three_waves`.
 
     √e is the largest root x ≥ 0 of 2x³ + Cx = |M|. Newton's method approaches it from an upper bound, where
     the polynomial is convex.
@@ -125,7 +128,7 @@ def _turning_points(s: Array) -> None:
 
 @kernel()
 def _distances(s: Array) -> None:
-    """Find y from R, because the difference w - e would lose digits near the turning point.
+    """Find y = w - e of `three_waves` from R, as the difference would lose digits near the turning point.
 
     In s = 2y√S/|R| it is the root of as³ + s² + bs = 1, whose coefficients neither overflow nor underflow.
     Newton's method approaches it from an upper bound.
@@ -153,7 +156,7 @@ def _distances(s: Array) -> None:
 
 @kernel()
 def _integrals(s: Array) -> None:
-    """Compute Q, and q at y, or at H²/y if y < H; q is written to the row LEFT."""
+    """Compute the times Q and q(y) of `three_waves`, with H²/y in place of y < H; q goes to the row LEFT."""
     for i in range(WIDTH):
         y, h = s[Y * WIDTH + i], s[H * WIDTH + i]
         y = y if y >= h else h * (h / max(y, 1e-300))
@@ -202,7 +205,7 @@ def _go_on(s: Array) -> None:
 
 @kernel()
 def _ends(s: Array) -> None:
-    """Find the times to both blow-ups, and from the turning point."""
+    """Find the times from the states of a block to both blow-ups, and from the turning point."""
     for i in range(WIDTH):
         y, h, q = s[Y * WIDTH + i], s[H * WIDTH + i], s[Q * WIDTH + i]
         far, rising = y >= h, s[R * WIDTH + i] >= 0

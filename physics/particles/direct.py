@@ -132,7 +132,7 @@ def _same_class(
 
 @inner_kernel()
 def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
-    """Write the pair sums and their unit vectors: zero at the origin, and NaN if a square overflows."""
+    """Write the pair sums to `sums` and their unit vectors, zero at the origin, to `units` (dim, P)."""
     dim, count = sums.shape
     norm = np.empty(count)
     for a in range(count):
@@ -153,7 +153,7 @@ def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None
 
 @inner_kernel()
 def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
-    """Write the forces on particles, given those on pair sums; a pair (i, i) acts twice on particle i."""
+    """Write the forces on particles, (tokens, dim), given those on pair sums, (dim, P); each acts on two."""
     force[:] = 0.0
     for a in range(pairs.first.size):
         for k in range(force.shape[1]):
@@ -163,7 +163,7 @@ def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
 
 @inner_kernel()
 def _move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one run: x + step_size·F, and with `normalise` then zero mean and unit variance on every axis.
+    """Advance one run (tokens, dim) by an Euler step; `normalise` ends it with zero mean and unit variance.
 
     An axis on which all particles coincide up to rounding errors has no scale and is set to zero. An axis
     whose variance overflows becomes NaN, not zero.

@@ -291,8 +291,8 @@ class ParticleSystem(Value):
     def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
         """Quantities that `simulate` records on request: functions of positions (runs, tokens, dim), by name.
 
-        Each returns one value for each run. "circle_ratio" and "grid_imperfections" (of all pairs) are the
-        functions of `physics`, and "mean_force" and "potential" are methods.
+        "circle_ratio" and "grid_imperfections" (of all pairs, by the classes of this system) are functions of
+        `physics`, and "mean_force" and "potential" are methods. Each returns one value for each run.
         """
         return {
             "circle_ratio": circle_ratio,

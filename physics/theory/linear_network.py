@@ -11,6 +11,7 @@ from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
+from physics.theory.linear_state import pack, unpack
 from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
@@ -80,6 +81,9 @@ class LinearNetwork(Value):
 
     default_step_size: ClassVar[float] = 0.01
 
+    pack = pack
+    unpack = unpack
+
     def __post_init__(self) -> None:
         labels = finite_array("labels", self.labels).copy()
         if labels.ndim != 2 or not labels.size:
@@ -144,81 +148,17 @@ class LinearNetwork(Value):
         -------
         ndarray of float64, shape (tokens, dim)
             State, which `unpack` separates.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> physics.LinearNetwork([[1.0], [2.0]]).start(np.random.default_rng(0)).shape
+        (3, 3)
         """
         x = generator.standard_normal((self.points, self.inputs))
         size = max(self.outputs, self.inputs)
         A = np.linalg.qr(generator.standard_normal((size, size)))[0][: self.outputs, : self.inputs]
         return self.pack(A, np.zeros(self.outputs), x)
-
-    def pack(self, A: Any, b: Any, x: Any) -> Array:
-        """Combine a decoder and points into one state.
-
-        Parameters
-        ----------
-        A : array_like, shape (..., outputs, inputs)
-            Matrix of the decoder.
-        b : array_like, shape (..., outputs)
-            Constant of the decoder.
-        x : array_like, shape (..., points, inputs)
-            Points that move: the inputs of the samples, or the embeddings of the symbols.
-
-        Returns
-        -------
-        ndarray of float64, shape (..., tokens, dim)
-            State, as `simulate` takes and records it.
-
-        Raises
-        ------
-        InputError
-            If shapes do not agree or a value is not finite.
-        """
-        A, b, x = finite_array("A", A), finite_array("b", b), finite_array("x", x)
-        wanted = (self.outputs, self.inputs), (self.outputs,), (self.points, self.inputs)
-        if (A.shape[-2:], b.shape[-1:], x.shape[-2:]) != wanted:
-            raise InputError(
-                f"A, b and x must end in the shapes {wanted}, got {A.shape}, {b.shape} and {x.shape}"
-            )
-        batch = np.broadcast_shapes(A.shape[:-2], b.shape[:-1], x.shape[:-2])
-        state = np.zeros((*batch, self.tokens, self.dim))
-        state[..., : self.points, :-1] = x
-        state[..., self.points :, :-1] = A
-        state[..., self.points :, -1] = b
-        return state
-
-    def unpack(self, state: Any) -> tuple[Array, Array, Array]:
-        """Separate a state into the decoder and the points; this is the inverse of `pack`.
-
-        Parameters
-        ----------
-        state : array_like, shape (..., tokens, dim)
-            State, such as a frame of a trajectory.
-
-        Returns
-        -------
-        A, b, x : ndarray of float64, shapes (..., outputs, inputs), (..., outputs) and (..., points, inputs)
-            Matrix and constant of the decoder, and the points that move.
-
-        Raises
-        ------
-        InputError
-            If `state` is not finite or of another shape.
-
-        Examples
-        --------
-        >>> import physics
-        >>> network = physics.LinearNetwork([[1.0], [2.0]], inputs=1)
-        >>> A, b, x = network.unpack(network.pack([[3.0]], [4.0], [[5.0], [6.0]]))
-        >>> A.tolist(), b.tolist(), x.tolist()
-        ([[3.0]], [4.0], [[5.0], [6.0]])
-        """
-        array = finite_array("state", state)
-        if array.shape[-2:] != (self.tokens, self.dim):
-            raise InputError(f"state must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}")
-        return (
-            array[..., self.points :, :-1],
-            array[..., self.points :, -1],
-            array[..., : self.points, :-1],
-        )
 
     @one_blas_thread
     def loss(self, state: Any) -> Array:
@@ -340,6 +280,13 @@ class LinearNetwork(Value):
         ------
         InputError
             If shapes do not agree or a value is not finite.
+
+        Examples
+        --------
+        >>> import physics
+        >>> flow = physics.LinearNetwork([[4.0]], inputs=1).adiabatic([[2.0]], [0.0])
+        >>> flow.A.tolist(), flow.b.tolist()  # dx/dt = 2 (4 - 2 x)
+        ([[-4.0]], [8.0])
         """
         A, b, _ = self.unpack(self.pack(A, b, np.zeros((self.points, self.inputs))))
         M = self.design
@@ -358,6 +305,15 @@ class LinearNetwork(Value):
         step_size : float
             Length of a step, in units of time.
         steps : int
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> network = physics.LinearNetwork([[4.0]], inputs=1, network_rate=0.0)
+        >>> state = network.pack([[2.0]], [0.0], [[0.0]])[None]  # one run
+        >>> network.advance(state, step_size=0.01, steps=1000)
+        >>> network.unpack(state)[2].round(6).tolist()
+        [[[2.0]]]
         """
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             for _ in range(steps):
@@ -379,6 +335,13 @@ class LinearNetwork(Value):
         -------
         dict of ndarray of float64, shape (runs,) each
             "loss" (Eq. 35) and "internal_energy", as the methods of these names return them.
+
+        Examples
+        --------
+        >>> import physics
+        >>> network = physics.LinearNetwork([[1.0], [2.0]], inputs=1)
+        >>> network.observables(network.pack([[0.0]], [0.0], [[1.0], [1.0]])[None])["loss"].tolist()
+        [2.5]
         """
         return {"loss": self.loss(positions), "internal_energy": self.internal_energy(positions)}
 

@@ -1,12 +1,13 @@
 """The quadratic form of the effective loss, and the grokking rates of many training sets at once."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array
+from physics.checks import finite_array, number
 from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import nullities
@@ -72,6 +73,34 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
         chosen = moving[begin : begin + block]
         rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
     return rates
+
+
+def grokking_steps(self: Any, step_size: float = 1e-3) -> float:
+    """Return n_h = 1/(λ_3 η), the number of steps in which the mode of the grokking rate λ_3 decays by e.
+
+    Parameters
+    ----------
+    step_size : float, default 1e-3
+        Learning rate η of the embedding, greater than 0.
+
+    Returns
+    -------
+    float
+        Number of steps; infinite if λ_3 = 0.
+
+    Raises
+    ------
+    InputError
+        If `step_size` is not greater than 0, or the group does not commute.
+
+    Examples
+    --------
+    >>> import physics
+    >>> round(physics.EffectiveTheory(10).grokking_steps(step_size=0.01))
+    1167
+    """
+    step_size = number("step_size", step_size, above=0.0)
+    return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
 
 
 def quadratic_form(operation: Operation, mask: Mask) -> Array:

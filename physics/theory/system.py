@@ -1,6 +1,5 @@
 """The system `EffectiveTheory`: the effective theory of representation learning (Liu §3, Appendices E, F)."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +14,14 @@ from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
-from physics.theory.rates import checked_states, checked_times, quadratic_form, require_sums, sorted_samples
+from physics.theory.rates import (
+    checked_states,
+    checked_times,
+    grokking_steps,
+    quadratic_form,
+    require_sums,
+    sorted_samples,
+)
 from physics.values import Value, read_only
 
 if TYPE_CHECKING:
@@ -83,6 +89,8 @@ class EffectiveTheory(Value):
     group: Any = None
 
     default_step_size: ClassVar[float] = 1.0
+
+    grokking_steps = grokking_steps
 
     def __post_init__(self) -> None:
         operation = Operation(self.tokens, self.modulus, self.group)
@@ -188,7 +196,7 @@ class EffectiveTheory(Value):
         Parameters
         ----------
         norm : float, optional
-            Z_0, greater than 0; by default `tokens`, as for embeddings of unit variance and dimension 1.
+            Z_0, greater than 0; by default `tokens`, as for unit variance in one dimension.
 
         Returns
         -------
@@ -197,8 +205,7 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `norm` is not greater than 0, the group does not commute, or the training set permits no
-            parallelogram.
+            If `norm` is not greater than 0, or as in `loss`.
 
         Examples
         --------
@@ -230,36 +237,14 @@ class EffectiveTheory(Value):
         """Rate per unit of time of the slowest mode among those that decay if all samples are trained.
 
         For plain addition it is `grokking_rate`, since all samples leave two degrees of freedom. For addition
-        modulo p they leave one, and the rate is the second smallest eigenvalue of `hessian()`. It is 0 if the
-        training set leaves more.
+        modulo p they leave one, and it is the second eigenvalue. It is 0 if the training set leaves more.
         """
         free = least_nullity(self.operation)
         return float(self.spectrum[free]) if free < self.tokens else 0.0
 
-    def grokking_steps(self, step_size: float = 1e-3) -> float:
-        """Return n_h = 1/(λ_3 η), the number of steps in which the mode of the grokking rate λ_3 decays by e.
-
-        Parameters
-        ----------
-        step_size : float, default 1e-3
-            Learning rate η of the embedding, greater than 0.
-
-        Returns
-        -------
-        float
-            Number of steps; infinite if λ_3 = 0.
-
-        Raises
-        ------
-        InputError
-            If `step_size` is not greater than 0, or the group does not commute.
-        """
-        step_size = number("step_size", step_size, above=0.0)
-        return 1 / (self.grokking_rate * step_size) if self.grokking_rate else math.inf
-
     @property
     def ground_states(self) -> Array:
-        """Orthonormal basis of the embeddings without loss for dim = 1: columns of float64 (tokens, n_0)."""
+        """Orthonormal basis of the embeddings without loss for dim = 1, as columns: float64 (tokens, n_0)."""
         return self._modes[1][:, : self.ground_state_dimension].copy()
 
     def start(self, generator: np.random.Generator) -> Array:
@@ -298,6 +283,14 @@ class EffectiveTheory(Value):
         ------
         InputError
             If the embedding of a run is zero everywhere, or the group does not commute.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> positions = np.array([[[0.0], [1.0], [3.0]]])  # one run
+        >>> physics.EffectiveTheory(3).advance(positions, step_size=1.0, steps=10)
+        >>> np.diff(positions.ravel()).round(3).tolist()  # evenly spaced
+        [1.513, 1.513]
         """
         if not positions.any(axis=(1, 2)).all():
             raise InputError("initial must not be zero everywhere, as the loss is undefined there")
@@ -346,6 +339,13 @@ class EffectiveTheory(Value):
         dict of ndarray of float64
             "loss" = ℓ_0/Z_0 (runs,), NaN if there is no parallelogram; "Z_0" = Σ|E_k|² (runs,), which is
             conserved; and "C" = Σ E_k (runs, dim).
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> found = physics.EffectiveTheory(3).observables(np.array([[[0.0], [1.0], [3.0]]]))
+        >>> found["loss"].tolist(), found["Z_0"].tolist(), found["C"].tolist()
+        ([0.1], [10.0], [[4.0]])
         """
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}

@@ -376,7 +376,10 @@ def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
 
 
 def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the steps and times of `length` frames, or, unless `exact`, of those that were recorded."""
+    """Return the steps and times of the `length` frames of a group.
+
+    Unless `exact`, frames at the end for which a step or a time is missing are left out.
+    """
     step, time = _dataset(file, f"{group}/step"), _dataset(file, f"{group}/time")
     frames = min(length, *step.shape, *time.shape)
     if step.ndim != 1 or time.ndim != 1 or (exact and not len(step) == len(time) == length):

@@ -188,7 +188,7 @@ class Trajectory:
 
     @property
     def run_numbers(self) -> NDArray[np.int64]:
-        """Number of each run, int64 (runs,): run k was drawn from the k-th child of the seed."""
+        """Number k of each run, int64 (runs,): such a run is drawn from the k-th child of the seed."""
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
@@ -384,7 +384,7 @@ class Trajectory:
         return self.positions[runs, frames]
 
     def __eq__(self, other: object) -> bool:
-        """Return whether all but the versions of the code is equal, including types; NaN equals NaN."""
+        """Return whether two trajectories are equal, whatever code made them; NaN equals NaN."""
         return views.same(self, other) if isinstance(other, Trajectory) else NotImplemented
 
     def __hash__(self) -> int:

@@ -252,7 +252,10 @@ class FileRecorder:
             raise OutputError(f"cannot write {self._target.path}: the thread that writes it has ended")
 
     def _unfinished(self, header: Header) -> Log | None:
-        """Return the log to resume, or None if the process was killed before it described the run."""
+        """Return the log to resume, or None if the process was killed before it described the run.
+
+        A file that is no log, or the log of another configuration, is an `InputError`.
+        """
         partial = self._target.partial
         if partial.stat().st_size >= 4 and not is_log(partial):
             raise InputError(
