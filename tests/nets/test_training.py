@@ -624,7 +624,7 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"train_examples": [28]}, "train_examples must name each example once, by numbers from 0 to 27"),
         (
             {"train_examples": range(28)},
-            "train_examples must leave an example to validate on, got all of them",
+            "train_examples must leave an example to validate on, got all 28 that could be used for it",
         ),
         (
             {"train_examples": [0, 1], "validation_examples": [1, 2]},
