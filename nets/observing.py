@@ -119,9 +119,10 @@ class Observer:
         return {name: values[name] for name in self.shapes}
 
     def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
-        """Replace the positions of diverged members by NaN, and mark members that are not finite as diverged.
+        """Mark members whose positions are not finite as diverged, and replace the positions of these by NaN.
 
-        `positions` (runs, tokens, dim) are changed in place and returned.
+        `positions` (runs, tokens, dim) are changed in place and returned. Members that had diverged before
+        become NaN too.
         """
         self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
         positions[self.status == DIVERGED] = np.nan

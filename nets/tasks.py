@@ -175,7 +175,10 @@ class Task:
                 f"{len(both)}, the first of them example {both[0]}"
             )
         if not len(validating) and not self.whole:
-            raise InputError("train_examples must leave an example to validate on, got all of them")
+            raise InputError(
+                "train_examples must leave an example to validate on, got all "
+                f"{len(candidates)} that could be used for it"
+            )
         return training, validating
 
     def _indices(self, name: str, value: Any) -> NDArray[np.int64]:

@@ -107,7 +107,7 @@ def train(
     train_fraction : float, default 0.8
         Fraction of all examples to train on, greater than 0; the others are the validation set. Only
         `TwoLayer`, and tasks of your own with ``whole=True``, may leave none. A test set that comes with the
-        data is the validation set instead, and the fraction is one of the remaining examples.
+        data is the validation set instead, and the fraction refers to the remaining examples.
     train_examples, validation_examples : sequence of int, optional
         Indices of the examples on which all members train or validate instead. By default the members
         validate on the test set of the data, if it has one, or else on all other examples.
@@ -131,8 +131,9 @@ def train(
         Models with a hidden dense layer have "weight_norm" and "bias_norm" (mean absolute value in the first
         one, Musat Fig. 6). Models that learn modular addition by cross-entropy have "restricted_loss" and
         "excluded_loss" (on all pairs and on training pairs, by the key frequencies of the step; see
-        `analysis.restricted_loss`). Except for transformers, these models also have "neuron_frequency" and
-        "neuron_purity" (of each neuron of the first layer; see `analysis.neuron_spectrum`).
+        `analysis.restricted_loss`). Those of them with dense layers, unlike transformers, also have
+        "neuron_frequency" and "neuron_purity" (of each neuron of the first layer; see
+        `analysis.neuron_spectrum`).
     thresholds : mapping of str to float, optional
         Thresholds, from 0 to 1, of "train_accuracy", "validation_accuracy" or "quality". The first checked
         step at or above the value is recorded as ``steps_to_<name>``, which is NaN before that step and if it
@@ -191,7 +192,7 @@ def train(
     Raises
     ------
     InputError
-        If an argument is invalid, if the unfinished run has another configuration, or if `stop` returns
+        If an argument is invalid, if the run to resume has another configuration, or if `stop` returns
         another shape. Nothing is written, except in this last case.
     OutputError
         If `out` exists or cannot be written.

@@ -77,8 +77,8 @@ class Plane:
         Coordinates of the p tokens in the plane, relative to their mean.
     axes : ndarray of float64, shape (2, d)
         Orthonormal axes of the plane in the d dimensions of the embedding; the first is the longer one of the
-        ellipse. The second is 0 if the plane is a line, as for d = 1 and for the frequency p/2. Both are 0 if
-        the embedding has no signal at the frequency.
+        ellipse. The second is 0 if the plane is a line, as for d = 1 and for the frequency p/2. The axes have
+        no meaning if the embedding has no signal at the frequency.
 
     Examples
     --------

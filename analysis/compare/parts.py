@@ -382,7 +382,7 @@ class Parts:
         return found
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return how well `given` or observed accuracies are predicted, across ensembles if `together`."""
+        """Return how well `given` or else observed accuracies are predicted; None if there are none."""
         if given is not None:
             values = [np.asarray(one, np.float64) for one in given]
             if any(one.shape != self.second.sound.shape for one in values):

@@ -48,7 +48,7 @@ class Recipe:
     Raises
     ------
     InputError
-        If a value is not allowed; `penalty` is checked when the law is fitted.
+        If a value is not allowed. `penalty` is only checked when a law that uses it is fitted.
 
     Examples
     --------

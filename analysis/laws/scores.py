@@ -369,7 +369,8 @@ def fit_law(
     Raises
     ------
     InputError
-        If `kind` is unknown, or the trajectories are invalid; see `fit_trajectories`.
+        If `kind` is unknown, or the trajectories are invalid; see `fit_trajectories`. Errors of the estimator
+        are passed on.
 
     Examples
     --------

@@ -112,12 +112,14 @@ def _share_legend(axes: Sequence[Axes]) -> None:
 
 @styled
 def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] = (), title: str = "") -> Axes:
-    """Draw the matrix A of a linear law of frequencies; red is collaboration, and blue is competition.
+    """Draw the matrix of a linear law of frequencies.
+
+    Red coefficients are positive (collaboration), and blue ones are negative (competition).
 
     Parameters
     ----------
     A : array_like, shape (K, K)
-        Matrix, whose rows are the frequencies 1 … K that change, and whose columns are those that act.
+        Matrix for K frequencies. Its rows are the frequencies that change, its columns those that act.
     ax : Axes, optional
         Axes to draw on; new ones by default.
     marked : sequence of int, default ()

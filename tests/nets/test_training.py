@@ -637,7 +637,7 @@ def test_a_parameter_takes_two_arrays_in_float64_to_draw_and_three_to_train(monk
         ({"train_examples": [28]}, "train_examples must name each example once, by numbers from 0 to 27"),
         (
             {"train_examples": range(28)},
-            "train_examples must leave an example to validate on, got all of them",
+            "train_examples must leave an example to validate on, got all 28 that could be used for it",
         ),
         (
             {"train_examples": [0, 1], "validation_examples": [1, 2]},
