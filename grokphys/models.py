@@ -4,6 +4,7 @@ import re
 from inspect import signature
 from typing import Any
 
+from physics.checks import short_text
 from physics.errors import InputError
 from physics.theory import groups
 
@@ -194,7 +195,10 @@ def build(name: str, options: dict[str, Any]) -> Any:
     known = list(signature(kinds[name]).parameters)
     for option in options:
         if option not in known:
-            raise InputError(f"options of {name} must be among {', '.join(known)}, got {option}")
+            got = short_text(options[option])
+            raise InputError(
+                f"{option} must be left out for {name}, whose options are {', '.join(known)}, got {got}"
+            )
     if name in ("constant-attention", "two-layer") and "hidden" in options:
         widths = options["hidden"]
         if len(widths) != 1:

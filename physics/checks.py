@@ -28,7 +28,7 @@ def whole_number(name: str, value: Any, minimum: int, maximum: int = LARGEST) ->
         Value of the argument.
     minimum : int
         Smallest number that is allowed.
-    maximum : int, default 2**53
+    maximum : int, default LARGEST
         Largest number that is allowed.
 
     Returns

@@ -133,7 +133,7 @@ def simulate(
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
     state = 8 * tokens * dim
-    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run")
+    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run (--first-run)")
     positions = starts(system, (tokens, dim), runs, seed, first_run, initial)
 
     frames = -(-steps // record_every) + 1
@@ -165,12 +165,12 @@ def simulate(
             goes = at < steps
             while goes:
                 step = min(at - at % record_every + record_every, steps)
-                kept = f"The frames up to step {at} are kept{record.where}"
+                kept = f"the frames up to step {at} are kept{record.where}"
                 before, first = positions.copy(), not record.frames
                 try:
                     advance(system, positions, step_size, step - at)
                 except SimulationError as error:
-                    raise SimulationError(f"between step {at} and step {step}, {error}. {kept}") from None
+                    raise SimulationError(f"between step {at} and step {step}, {error}; {kept}") from None
                 finally:  # frame 0 is kept even if the first steps fail, unless the system is unusable
                     if first and not isinstance(sys.exception(), InputError):
                         record.append(0, 0.0, before, **found)
@@ -178,7 +178,7 @@ def simulate(
                     break
                 if not np.isfinite(positions).all():
                     what = _overflow(system, before, step_size, at, step)
-                    raise SimulationError(f"{what}. {kept}")
+                    raise SimulationError(f"{what}; {kept}")
                 at, found = step, measured(system, measures, positions)
                 record.append(at, at * step_size, positions, **found)
                 tell(at)

@@ -128,8 +128,8 @@ def predicted_and_measured(
     pair of ndarray of float64, shape (runs,), or None
         Predicted and measured accuracies on all samples, from 0 to 1. A prediction is NaN if the run diverged
         or its final embedding does not vary on an axis. None unless all are networks of `nets.train` that
-        learn sums of unordered pairs, have recorded both accuracies, and have embeddings of at most 4
-        dimensions.
+        learn sums of unordered pairs, have embeddings of at most 4 dimensions, and have recorded both
+        accuracies.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]

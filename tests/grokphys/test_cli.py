@@ -259,7 +259,7 @@ def test_a_run_that_overflows_ends_in_a_sentence(grokphys, tmp_path):
     status, _, err = grokphys("simulate", "--step-size", "1e250", "--steps", "50", "--out", out)
     assert status == 1
     assert "the state overflowed in step 1; try a --step-size below " in err
-    assert err.endswith(f"The frames up to step 0 are kept in {out}.partial\n")
+    assert err.endswith(f"; the frames up to step 0 are kept in {out}.partial\n")
 
 
 def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
@@ -636,7 +636,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["simulate", "--alignment", "nan"], "alignment must be a finite number, got nan"),
         (["simulate", "--runs", "10000000000"], "more than this machine's memory; simulate them in shards"),
         (["demo", "--runs", "0"], "runs must be at least 1, got 0"),
-        (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
+        (["demo", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
         (["fit-ode", REAL, "--max-iter", "0"], "--max-iter must be at least 1, got 0"),
         (["reproduce", "liu-99"], "names must be one of 'musat-"),

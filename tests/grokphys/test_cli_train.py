@@ -103,7 +103,7 @@ def test_thresholds_are_summarised(capsys):
     [
         (
             "--kind regression",
-            "options of constant-attention must be among tokens, dim, hidden, initialisation",
+            "must be left out for constant-attention, whose options are tokens, dim, hidden, initialisation",
         ),
         ("--hidden 3 4", "hidden must be one width for constant-attention, got 2"),
         ("--model two-layer --hidden 3 4", "hidden must be one width for two-layer, got 2"),

@@ -182,7 +182,7 @@ def test_a_model_is_built_with_its_options_and_no_others():
     assert models.build("two-layer", {"hidden": (9,), "tokens": 5}).hidden == 9
     for name, options, said in (
         ("two-layer", {"hidden": (9, 8)}, "hidden must be one width for two-layer, got 2"),
-        ("toy-addition", {"depth": 2}, "options of toy-addition must be among "),
+        ("toy-addition", {"depth": 2}, "depth must be left out for toy-addition, whose options are "),
     ):
         with pytest.raises(InputError, match=said):
             models.build(name, options)

@@ -209,7 +209,10 @@ def test_shards_out_of_range(shard, config, capsys):
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"retries": -1}, "retries must be at least 0, got -1"),
-        ({"workers": 2, "scheduler": "tcp://a:1"}, "workers must be 1 when scheduler is given, because the "),
+        (
+            {"workers": 2, "scheduler": "tcp://a:1"},
+            "workers must be 1 if scheduler (--scheduler) is given, because the ",
+        ),
         ({"scheduler": "nonsense"}, "scheduler must be an address such as tcp://host:8786, got 'nonsense'"),
     ],
 )

@@ -62,7 +62,7 @@ ALPHA = "alpha must be a finite number of at least 0, got -1"
 OF_FILES = [
     (fit, "last", 1, 0, "last must be at least 1, got 0"),
     (fit, "first", 0, -1, "first must be at least 0, got -1"),
-    (fit, "first", 8, 9, "last must be greater than first = 9, got 9"),
+    (fit, "first", 8, 9, "last must be greater than 9, the value of first (--first), got 9"),
     (fit, "resamples", 0, 2, "resamples needs directory (--directory), to which intervals.csv is written"),
     (alive, "at", 9, 0, "at must be at least 1, got 0"),
     (alive, "bins", 1, 0, "bins must be at least 1, got 0"),

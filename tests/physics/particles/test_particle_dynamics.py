@@ -158,7 +158,7 @@ def test_where_the_flow_slides_along_a_jump_the_integrator_gives_up(monkeypatch)
     with pytest.raises(SimulationError) as error:
         physics.simulate(system, steps=100, step_size=0.1)
     assert "run 0 needs more than 50 adaptive steps" in str(error.value)
-    assert "raise relative_tolerance. The frames up to step" in str(error.value)
+    assert "raise relative_tolerance; the frames up to step" in str(error.value)
     recorded = error.value.recorded
     assert 1 <= recorded.frames < 101
     assert not recorded.complete
@@ -319,7 +319,7 @@ def test_an_explosion_names_its_step_and_a_size_and_keeps_what_was_recorded(tmp_
     sentence = str(error.value)
     assert sentence.startswith("the state overflowed in step 1; try a step_size below ")
     assert sentence.endswith(
-        ". The frames up to step 0 are kept in memory (attribute `recorded` of this error)"
+        "; the frames up to step 0 are kept in memory (attribute `recorded` of this error)"
     )
     np.testing.assert_array_equal(error.value.recorded.final[0], start)
     suggested = float(sentence.split("below ")[1].split(". The")[0])
