@@ -587,6 +587,8 @@ def import_cases(tmp_path):
         "holds no array (steps, tokens, dim) of floating-point numbers, but objects (1,) of object",
     )
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
+    (tmp_path / "empty.npy").write_bytes(b"")
+    yield "empty.npy", [], 1, "is not a readable .npy or .npz file: it does not begin as such a file does"
     yield "two.npz", [], 2, "array must name one of several arrays, a (5, 4, 3), b (5, 4, 3), got none"
     yield "two.npz", ["--array", "c"], 2, "array must be one of a (5, 4, 3), b (5, 4, 3), got 'c'"
     yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "--steps-array must name an array of"

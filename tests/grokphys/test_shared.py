@@ -79,6 +79,10 @@ def test_a_directory_is_removed_with_its_parents_only_if_the_work_left_it_empty(
 
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
+    (link := tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(OutputError, match="link is a link that leads nowhere$"):
+        output.refuse_unwritable(link / "x")
+    link.unlink()
     output.refuse_unwritable(tmp_path / "a" / "b" / "c")
     output.refuse_existing(tmp_path / "a" / "t.csv", overwrite=False, parents=True)
     output.refuse_existing(tmp_path / "file", overwrite=True)

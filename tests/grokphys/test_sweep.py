@@ -188,7 +188,9 @@ def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
 def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text("kind = ")
     (tmp_path / "bad.json").write_text("[1]")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff")
     for name, sentence in (
+        ("bytes.toml", "is not TOML: it is not text in UTF-8"),
         ("bad.toml", "is not TOML"),
         ("bad.json", "must hold a table"),
         ("no.toml", "no file"),
