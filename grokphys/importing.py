@@ -324,6 +324,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         why = (sentence(error) or type(error).__name__).splitlines()[0]
+        why = "it does not begin as such a file does" if "magic string" in why else why
         raise FileFormatError(f"{path} is not a readable {what}: {why}") from error
 
 

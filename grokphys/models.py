@@ -4,6 +4,7 @@ import re
 from inspect import signature
 from typing import Any
 
+from physics.checks import short_text
 from physics.errors import InputError
 from physics.theory import groups
 
@@ -194,7 +195,10 @@ def build(name: str, options: dict[str, Any]) -> Any:
     known = list(signature(kinds[name]).parameters)
     for option in options:
         if option not in known:
-            raise InputError(f"options of {name} must be among {', '.join(known)}, got {option}")
+            got = short_text(options[option])
+            raise InputError(
+                f"{option} must be left out for {name}, whose options are {', '.join(known)}, got {got}"
+            )
     if name in ("constant-attention", "two-layer") and "hidden" in options:
         widths = options["hidden"]
         if len(widths) != 1:
@@ -227,10 +231,12 @@ def named_group(name: str) -> groups.FiniteGroup:
     """
     if name.upper() == "Q8":
         return groups.quaternion()
-    found = re.fullmatch(r"([ZSAD])(\d{1,9})", name.upper())
+    found = re.fullmatch(r"([ZSAD])0*([1-9]\d{0,8})", name.upper())
     if not found:
         shown = name if len(name) < 40 else f"{name[:20]}…"
-        raise InputError(f"group must be Zn, Sn, An, Dn or Q8, such as S3, got {shown!r}")
+        raise InputError(
+            f"group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got {shown!r}"
+        )
     return GROUPS[found[1]](int(found[2]))
 
 

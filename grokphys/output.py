@@ -327,8 +327,10 @@ def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:
         directory or cannot be written to.
     """
     place = directory.absolute()
-    while parents and not place.exists() and place != place.parent:
+    while parents and not place.exists() and not place.is_symlink() and place != place.parent:
         place = place.parent
+    if place.is_symlink() and not place.exists():
+        raise OutputError(f"cannot write to {directory}: {place} is a link that leads nowhere")
     if not place.exists():
         raise OutputError(f"cannot write to {directory}: the directory {directory} does not exist")
     if not place.is_dir():

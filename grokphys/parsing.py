@@ -43,25 +43,40 @@ SPELLED: dict[str, dict[str, str]] = {
     "train": {"thresholds": "--threshold"},
 }
 """Options that have another name than the argument of the library that they are for."""
-KINDS = {"INT": "a whole number", "FLOAT": "a number"}
+KINDS = {"INT": "a whole number", "FLOAT": "a number", "STR": "a word"}
+LONGEST_VALUE = 80
+"""Largest number of characters of a value that a message of the parser repeats."""
+
+
+def _choices(found: re.Match[str]) -> str:
+    """Return the sentence on a wrong choice; the parser lists those of an optional option in any order."""
+    allowed = re.findall(r"'[^']*'", found[3])
+    if "'None'" in allowed:
+        allowed = sorted(set(allowed) - {"'None'"})
+    return f"{found[2]} must be one of {', '.join(allowed)}, got {found[1]}"
+
+
+def _parts(found: re.Match[str]) -> str:
+    """Return the sentence on an option of several values, of which one is of another type."""
+    kinds = re.findall(r"Literal\[([^]]*)\]|(\w+)(?:, |$)", found[3])
+    words = [f"one of {literal}" if literal else KINDS.get(name.upper(), name) for literal, name in kinds]
+    each = f"{len(words)} values, each {words[0]}" if len(set(words)) == 1 else ", ".join(words)
+    return f"{found[1]} must be {each}, got {found[2]}"
+
+
 REWORDED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (
-        r"^(?i:invalid) choice (.+) for argument '(.+)'\. Expected one of \((.+?),?\)$",
-        r"\2 must be one of \3, got \1",
-    ),
+    (r"^(?i:invalid) choice (.+) for argument '(.+)'\. Expected one of \((.+?),?\)$", _choices),
     (r"^Missing value for argument '(.+)'\. Expected 1 values$", r"\1 needs a value"),
     (r"^Missing value for argument '(.+)'\. Expected (\d+) values$", r"\1 needs \2 values"),
     (
         r"^Missing from (grokphys [\w-]+): (\S+(?: [A-Z]+)?) (.)(.*?)(?:\. .*)?$",
         lambda found: f"{found[1]} needs {found[2]}, the {found[3].lower()}{found[4]}",
     ),
+    (r"^(\S+): Could not parse arguments \[(.+)\] into tuple type \S+?\[(.+)\]$", _parts),
+    (r"^(\S+): Could not find valid parse for arguments: \[(.+)\]$", r"\1 must be numbers, got \2"),
     (
-        r"^(\S+): Could not parse arguments \[(.+)\] into tuple type \S+\[(.+)\]$",
-        lambda found: (
-            f"{found[1]} must be "
-            + ", ".join({"str": "a word", "float": "a number"}.get(one, one) for one in found[3].split(", "))
-            + f", got {found[2]}"
-        ),
+        r"^(\S+): Exceeds the limit \((\d+) digits\).*: value has (\d+) digits.*$",
+        r"\1 must be a whole number of at most \2 digits, got one of \3",
     ),
     (r"^Unrecognized options: (?!-)", "unrecognized arguments: "),
 )
@@ -242,7 +257,7 @@ def in_options(text: str, name: str, command: Command) -> str:
     The argument that the message begins with, also in "cells of x must be …", arguments with a value
     (``kind="generator"``) and names with an underscore (``step_size``) become options, as far as the command
     has them. Where the library names an option, as in "pass overwrite (--overwrite)", the option alone is
-    left.
+    left. An attribute of the error, which only a script can read, is left out.
 
     Parameters
     ----------
@@ -265,6 +280,7 @@ def in_options(text: str, name: str, command: Command) -> str:
         spelled = options.get(found["name"])
         return found[0] if spelled is None else f"{spelled} {value}".rstrip().removesuffix(" True")
 
+    text = re.sub(r"; [^;]* in memory \(attribute `\w+` of this error\)$", "", text)
     text = re.sub(r"\b\w+(?: '\w+')? \((--[\w-]+)\)", r"\1", text)
     text = re.sub(r"^(?P<name>\w+)(?P<value>)(?=( of [\w-]+)? (must|needs)\b)", option, text)
     return re.sub(
@@ -357,15 +373,17 @@ def _sentence(box: str) -> str:
         else:
             parts[-1] += f" {line}"
     parts = [" ".join(part.split()) for part in parts if part.strip()]
-    text = parts[0].partition(" (required)")[0].rstrip(".") if parts else title
+    text = parts[0].partition(" (required)")[0].rstrip(" .") if parts else title
     if text.startswith("Expected"):
         text = f"{title}: {text[0].lower()}{text[1:]}"
     text = re.sub(r"^Error parsing (\S+): ", r"\1: ", text)
-    text = re.sub(  # the alternatives of an optional number: None, or a number
-        r"no type matching (?:\{None\}\|)?(\S+) could be instantiated from \[(.*?)\].*",
-        lambda found: f"must be {KINDS.get(found[1], found[1])}, got {found[2]}",
+    text = re.sub(  # the alternatives of an optional number: None, or a number or several
+        r": no type matching (?:\{None\}\|)?(\{\[)?(\w+).*? could be instantiated from \[(.*?)\](?:\. .*|$)",
+        lambda found: (
+            f" must be {'whole numbers' if found[1] else KINDS.get(found[2], found[2])}, got {found[3]}"
+        ),
         text,
-    ).replace(": must be", " must be")
+    )
     text = re.sub(
         r"^(\S+): (?:invalid literal for (int)\(\) with base 10|could not convert string to (float)): (.*)$",
         lambda found: f"{found[1]} must be {KINDS[(found[2] or found[3]).upper()]}, got {found[4]}",
@@ -373,6 +391,8 @@ def _sentence(box: str) -> str:
     )
     for pattern, better in REWORDED:
         text = re.sub(pattern, better, text)
+    said, got, value = text.partition(", got ")
+    text = said + got + (value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 1]}…")
     advice = next((part for part in parts[1:] if part.startswith("Perhaps you meant:")), "")
     meant = re.search(r"--[a-z-]+", advice)
     return f"{text[:1].lower()}{text[1:]}" + (f"; did you mean {meant[0]}?" if meant else "")

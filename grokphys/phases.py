@@ -51,7 +51,7 @@ class Training:
         Largest number of steps of a training.
     delay : float, default DELAY
         Number of steps between fitting and generalizing from which a run counts as grokking. The accuracies
-        are checked about twenty times within it, but at most once a step.
+        are checked twenty times within it, or at every step if it is shorter than that.
     thresholds : mapping, default ACCURACIES
         Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized.
     seed : int, default 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import whole_number
+from physics.checks import short_text, whole_number
 from physics.errors import InputError
 
 Seed = int | np.random.SeedSequence
@@ -54,8 +54,11 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         _hear(seed.entropy)
         return seed
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {seed!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        got = short_text(seed)
+        raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {got}")
+    if seed < 0:
+        raise InputError(f"seed must be at least 0, got {short_text(seed)}")
     entropy = int(seed) + _shift.get()
     _hear(entropy)
     return np.random.SeedSequence(entropy)

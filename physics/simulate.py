@@ -135,7 +135,7 @@ def simulate(
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
     state = 8 * tokens * dim
-    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run")
+    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run (--first-run)")
     positions = starts(system, (tokens, dim), runs, seed, first_run, initial)
 
     frames = -(-steps // record_every) + 1

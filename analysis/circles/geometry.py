@@ -124,9 +124,7 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
     ((59, 2), (2, 128))
     """
     array = _embedding(E)
-    k = whole_number("frequency", frequency, 1)
-    if k > len(array) // 2:
-        raise InputError(f"frequency must be between 1 and {len(array) // 2}, got {k}")
+    k = whole_number("frequency", frequency, 1, len(array) // 2)
     F = np.fft.rfft(array, axis=0)[k]
     left, values, _ = np.linalg.svd(np.stack([F.real, F.imag], axis=1), full_matrices=False)
     axes = np.zeros((2, array.shape[1]))
@@ -169,9 +167,8 @@ def circle_delta(frequency: int, p: int) -> int:
     >>> analysis.circle_delta(2, 7)  # on the circle of frequency 2 the order is 0, 4, 1, 5, 2, 6, 3
     3
     """
-    p, k = whole_number("p", p, 3), whole_number("frequency", frequency, 1)
-    if k > p // 2:
-        raise InputError(f"frequency must be between 1 and {p // 2}, got {k}")
+    p = whole_number("p", p, 3)
+    k = whole_number("frequency", frequency, 1, p // 2)
     shared = gcd(k, p)
     if shared > 1:
         raise InputError(

@@ -60,8 +60,7 @@ def animate(
     _check_output(out, overwrite)
     number("fps", fps, maximum=50.0, above=0.0)
     whole_number("frames", frames, 1)
-    if whole_number("size", size, SMALLEST) > LARGEST:
-        raise InputError(f"size must be at most {LARGEST} pixels, got {size}")
+    whole_number("size", size, SMALLEST, LARGEST)
     if frequency is not None and view == "particles":
         raise InputError(
             f"frequency must be left out for the view particles, got {frequency}; take --view circles"

@@ -70,7 +70,7 @@ def fit_ode(
 
     recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
-        raise InputError(f"last must be greater than first = {first}, got {last}")
+        raise InputError(f"last must be greater than {first}, the value of first (--first), got {last}")
     if resamples and directory is None:
         raise InputError("resamples needs directory (--directory), to which intervals.csv is written")
     if table is not None:

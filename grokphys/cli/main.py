@@ -6,6 +6,7 @@ is 130 after an interrupt, 143 after a termination, and 141 if the reader of the
 
 import gc
 import os
+import re
 import signal
 import sys
 import warnings
@@ -106,7 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gone = "" if _has_directory() else "the working directory no longer exists: "
         return _fail(gone + sentence(error), 1)
     except MemoryError as error:
-        return _fail(f"there is not enough memory; {_first_line(error) or 'use fewer or smaller runs'}", 1)
+        size = re.search(r"allocate (\S+ \w+)", str(error))
+        array = f" for an array of {size[1]}" if size else ""
+        return _fail(f"there is not enough memory{array}; use fewer or smaller runs", 1)
     except OverflowError as error:
         return _fail(f"a number is too large; {_first_line(error)}", 2)
     except RecursionError:

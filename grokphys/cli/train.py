@@ -115,7 +115,8 @@ def train(
         hidden: Numbers of units of the hidden layers, from the input to the output, each at least 1;
             constant-attention and two-layer have one hidden layer.
         kind: Kind of task that toy-addition learns: regression or classification.
-        group: Group whose multiplication the group-decoder learns: Zn, Sn, An, Dn or Q8, such as S3.
+        group: Group whose multiplication the group-decoder learns: Q8, or Zn, Sn, An or Dn with n of at least
+            1, such as S3. It may have up to 2000 elements.
         scale: Size of the initial weights, greater than 0. Toy-addition and group-decoder draw embeddings
             uniformly from an interval of this width around 0; two-layer multiplies all its weights by it.
         initialisation: Distribution of the initial weights of the layers, for all models but two-layer:

@@ -197,7 +197,8 @@ def _listen(host: str, port: int) -> socket.socket:
             raise OutputError(
                 f"port {port} of {host} is in use; choose another with --port, or 0 for any"
             ) from None
-        raise OutputError(f"cannot listen on port {port} of {host}: {sentence(error)}") from None
+        reason = sentence(error).partition(" (while")[0]
+        raise OutputError(f"cannot listen on port {port} of {host}: {reason}") from None
     listening.setblocking(False)
     return listening
 

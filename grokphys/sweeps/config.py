@@ -173,14 +173,14 @@ def read_declaration(path: Path) -> Declaration:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    kind, read = ("JSON", json.loads) if path.suffix == ".json" else ("TOML", tomllib.loads)
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = read(path.read_text(encoding="utf-8"))
     except RecursionError:
         raise FileFormatError(f"{path} is nested too deeply for a configuration") from None
     except ValueError as error:
-        kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise FileFormatError(f"{path} is not {kind}: {error}") from None
+        why = "it is not text in UTF-8" if isinstance(error, UnicodeError) else error
+        raise FileFormatError(f"{path} is not {kind}: {why}") from None
     if not isinstance(content, dict):
         raise FileFormatError(f"{path} must hold a table, got {type(content).__name__}")
     return declaration(content)

@@ -96,7 +96,8 @@ def run_sweep(
     whole_number("retries", retries, 0)
     if scheduler is not None and workers != 1:
         raise InputError(
-            "workers must be 1 when scheduler is given, because the scheduler has its own workers; "
+            "workers must be 1 if scheduler (--scheduler) is given, because the scheduler has its own "
+            "workers, "
             f"got {workers}"
         )
     chosen = chosen_packs(declared, shard)

@@ -187,5 +187,11 @@ def _device(device: str) -> str:
             f"device must be 'auto', 'cpu' or a CUDA device such as 'cuda' or 'cuda:1', got {device!r}"
         )
     if not torch.cuda.is_available():
-        raise InputError(f"device {device!r} is not available: this machine or this PyTorch has no CUDA")
+        raise InputError(
+            "device must be 'auto' or 'cpu', because this machine or this PyTorch has no CUDA, got "
+            f"{device!r}"
+        )
+    count = torch.cuda.device_count()
+    if place.index is not None and place.index >= count:
+        raise InputError(f"device must be at most 'cuda:{count - 1}' on this machine, got {device!r}")
     return str(place)

@@ -15,7 +15,7 @@ from physics.errors import InputError
 from physics.seeds import Seed, children, numbers_of_runs, parent_seed
 from physics.trajectory.recording import require_memory
 
-ADVICE = "train them in shards, with runs and first_run"
+ADVICE = "train them in shards, with fewer runs (--runs) at a time and first_run (--first-run)"
 PARAMETER = "parameter."
 """Prefix of the names under which a trajectory stores the initial parameters of its members."""
 STREAMS = ("embedding", "layers", "split", "targets", "noise")

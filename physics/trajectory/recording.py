@@ -68,7 +68,7 @@ class MemoryRecorder:
         require_memory(
             f"{layout.frames} frames of {layout.runs} runs",
             layout.frames * math.prod(layout.columns[2][2]) * np.dtype(layout.dtype).itemsize,
-            "record less often, or stream to a file with out",
+            "record less often, or give out (--out), so that they are streamed to a file",
         )
         self.frames = 0
         self.complete = False

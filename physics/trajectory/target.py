@@ -49,6 +49,8 @@ class Target:
         self._held = contextlib.ExitStack()
         directory = self.path.absolute().parent
         with self.sentences(), contextlib.ExitStack() as undo:
+            if directory.exists() and not directory.is_dir():
+                raise OutputError(f"cannot write {self.path}: {directory} is not a directory")
             if not directory.is_dir():
                 raise OutputError(f"cannot write {self.path}: the directory {directory} does not exist")
             if not os.access(directory, os.W_OK):

@@ -115,9 +115,9 @@ def test_effective_dimension():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: analysis.frequency_plane(embedding(), 6), "frequency must be between 1 and 5, got 6"),
+        (lambda: analysis.frequency_plane(embedding(), 6), "frequency must be at most 5, got 6"),
         (lambda: analysis.frequency_plane(np.ones((2, 5, 3)), 1), "E must be one embedding"),
-        (lambda: analysis.circle_delta(4, 7), "frequency must be between 1 and 3, got 4"),
+        (lambda: analysis.circle_delta(4, 7), "frequency must be at most 3, got 4"),
         (lambda: analysis.principal_components(np.full((5, 2), np.nan)), "E must be finite"),
     ],
 )

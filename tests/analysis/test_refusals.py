@@ -53,7 +53,7 @@ REFUSED = [
     ),
     (lambda: analysis.circle_delta(1, 2), "p must be at least 3, got 2"),
     (lambda: analysis.circle_delta(0, 7), "frequency must be at least 1, got 0"),
-    (lambda: analysis.circle_delta(4, 7), "frequency must be between 1 and 3, got 4"),
+    (lambda: analysis.circle_delta(4, 7), "frequency must be at most 3, got 4"),
     (
         lambda: analysis.circle_delta(6, 15),
         "frequency must have no factor in common with 15, got 6, whose circle has 5 places with 3 tokens on "

@@ -93,7 +93,7 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
         (["--out", "nowhere/film.gif"], 1, "does not exist"),
         (["--out", "particles.h5.gif"], 1, "exists; choose another name or pass --overwrite"),
         (["--out", "f.gif", "--run", "2"], 2, "run must be below 2, got 2"),
-        (["--out", "f.gif", "--frequency", "4"], 2, "frequency must be between 1 and 3, got 4"),
+        (["--out", "f.gif", "--frequency", "4"], 2, "frequency must be at most 3, got 4"),
         (["--out", "f.gif", "--frequency", "0"], 2, "frequency must be at least 1, got 0"),
         (["--out", "f.gif", "--frequency", "1", "--view", "particles"], 2, "take --view circles"),
         (["--out", "f.gif", "--frames", "0"], 2, "frames must be at least 1, got 0"),
@@ -107,7 +107,7 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
             2,
             "fps must be a finite number greater than 0 and at most 50, got 60",
         ),
-        (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000 pixels, got 5000"),
+        (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000, got 5000"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

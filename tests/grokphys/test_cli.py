@@ -587,6 +587,8 @@ def import_cases(tmp_path):
         "holds no array (steps, tokens, dim) of floating-point numbers, but objects (1,) of object",
     )
     yield "text.npz", [], 1, "is not a readable .npy or .npz file"
+    (tmp_path / "empty.npy").write_bytes(b"")
+    yield "empty.npy", [], 1, "is not a readable .npy or .npz file: it does not begin as such a file does"
     yield "two.npz", [], 2, "array must name one of several arrays, a (5, 4, 3), b (5, 4, 3), got none"
     yield "two.npz", ["--array", "c"], 2, "array must be one of a (5, 4, 3), b (5, 4, 3), got 'c'"
     yield "two.npz", ["--array", "a", "--steps-array", "x"], 2, "--steps-array must name an array of"
@@ -636,7 +638,7 @@ def test_import_refuses_what_it_cannot_read(grokphys, tmp_path):
         (["simulate", "--alignment", "nan"], "alignment must be a finite number, got nan"),
         (["simulate", "--runs", "10000000000"], "more than this machine's memory; simulate them in shards"),
         (["demo", "--runs", "0"], "runs must be at least 1, got 0"),
-        (["demo", "--seed", "-1"], "seed must be a whole number of at least 0"),
+        (["demo", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["fit-ode", REAL, "--alpha", "-1"], "alpha must be a finite number of at least 0"),
         (["fit-ode", REAL, "--max-iter", "0"], "--max-iter must be at least 1, got 0"),
         (["reproduce", "liu-99"], "names must be one of 'musat-"),

@@ -103,11 +103,14 @@ def test_thresholds_are_summarised(capsys):
     [
         (
             "--kind regression",
-            "options of constant-attention must be among tokens, dim, hidden, initialisation",
+            "must be left out for constant-attention, whose options are tokens, dim, hidden, initialisation",
         ),
         ("--hidden 3 4", "hidden must be one width for constant-attention, got 2"),
         ("--model two-layer --hidden 3 4", "hidden must be one width for two-layer, got 2"),
-        ("--model group-decoder --group X3", "group must be Zn, Sn, An, Dn or Q8, such as S3, got 'X3'"),
+        (
+            "--model group-decoder --group X3",
+            "group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got 'X3'",
+        ),
         (
             "--threshold train_accuracy",
             "threshold must be NAME=VALUE, such as train_accuracy=0.9, got 'train_acc",

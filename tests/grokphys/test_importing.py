@@ -288,7 +288,7 @@ def test_numbers_of_another_kind(tmp_path, refused):
         (np.array([0, 1, 2, 3, 2**63], np.uint64), "steps must be below 2^63"),
         (
             np.arange(5.0),
-            "steps_array must name a one-dimensional array of whole numbers, got one of float64",
+            "--steps-array must name a one-dimensional array of whole numbers, got one of float64",
         ),
         (np.arange(4), "steps"),
     ],

@@ -305,7 +305,7 @@ def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
         ("--resamples 20 --law mean-field --directory fit", "resamples must be 0 unless the law is linear"),
         ("--resamples 20 --alpha bic --directory fit --table t.csv", "resamples must be 0 unless the law is"),
         ("--first -1", "first must be at least 0, got -1"),
-        ("--first 9 --last 9", "--last must be greater than first = 9, got 9"),
+        ("--first 9 --last 9", "--last must be greater than 9, the value of --first, got 9"),
         (
             "--l1-ratio 2 --penalty elastic-net",
             "--l1-ratio must be a finite number greater than 0 and at most 1, got 2",
@@ -423,7 +423,7 @@ def test_what_is_no_file_is_never_replaced(tmp_path, capsys):
         (
             MemoryError("Unable to allocate 72.8 TiB"),
             1,
-            "there is not enough memory; Unable to allocate 72.8 TiB",
+            "there is not enough memory for an array of 72.8 TiB; use fewer or smaller runs",
         ),
         (MemoryError(), 1, "there is not enough memory; use fewer or smaller runs"),
         (
@@ -455,6 +455,33 @@ def test_what_the_machine_refuses_ends_in_a_sentence(raised, status, said, capsy
         (["train", "--tokens", "x"], "--tokens must be a whole number, got 'x'; see grokphys train --help"),
         (["animate", "a.h5", "--fps", "x", "--out", "a.gif"], "--fps must be a number, got 'x'"),
         (["simulate", "--out", ""], "--out must not be blank or hold a zero byte, got ''"),
+        (["train", "--hidden", "x"], "--hidden must be whole numbers, got 'x'; see"),
+        (["train", "--learning-rate", "1", "x"], "--learning-rate must be numbers, got '1', 'x'; see"),
+        (["train", "--causal", "maybe"], "--causal must be one of 'False', 'True', got 'maybe'; see"),
+        (
+            ["train", "--activation", "wrong"],
+            "--activation must be one of 'abs', 'asinh', 'quadratic', 'relu', 'silu', 'tanh', got 'wrong'",
+        ),
+        (["train", "--hidden", "9" * 5000], f"--hidden must be whole numbers, got '{'9' * 20}"),
+        (
+            ["simulate", "--dim", "9" * 5000],
+            "--dim must be a whole number of at most 4300 digits, got one of 5000",
+        ),
+        (["simulate", "--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["phases", "--cells", "a", "b"], "--cells must be 2 values, each a whole number, got 'a', 'b'"),
+        (
+            ["phases", "--scales", "a", "log"],
+            "--scales must be 2 values, each one of 'auto', 'linear', 'log', got 'a', 'log'",
+        ),
+        (["survival", "x", "--groups", "AUTO"], "--groups must be one of 'run', 'file', got 'AUTO'"),
+        (
+            ["train", "--kind", "regression"],
+            "--kind must be left out for constant-attention, whose options are ",
+        ),
+        (
+            ["fit-ode", "example:ding", "--first", "9", "--last", "9"],
+            "--last must be greater than 9, the value of --",
+        ),
         (["info", "a\0b"], "an argument must not be blank or hold a zero byte, got 'a\\x00b'"),
         (["simulate", "--steps", str(10**22)], f"--steps must be at most {2**53}, got {10**22}"),
         (["train", "--steps", "2", "--record", "1" + "0" * 5000], "--record must be at most"),
@@ -552,7 +579,7 @@ def test_no_bar_where_stderr_is_no_terminal(capsys):
 def test_a_diagram_that_is_refused_leaves_no_directory(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["phases", "--steps", "2", "--seed", "-1"]) == 2
-    assert "seed must be a whole number" in capsys.readouterr().err
+    assert "--seed must be at least 0, got -1" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -274,7 +274,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--certain 1", "certain must be a finite number greater than 0 and less than 1, got 1"),
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
-        ("--options joy=3", "options of toy-addition must be among tokens, dim"),
+        ("--options joy=3", "joy must be left out for toy-addition, whose options are tokens, dim"),
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),
         ("--options group=X2", "group must be Zn"),

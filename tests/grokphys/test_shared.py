@@ -79,6 +79,10 @@ def test_a_directory_is_removed_with_its_parents_only_if_the_work_left_it_empty(
 
 def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
+    (link := tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(OutputError, match="link is a link that leads nowhere$"):
+        output.refuse_unwritable(link / "x")
+    link.unlink()
     output.refuse_unwritable(tmp_path / "a" / "b" / "c")
     output.refuse_existing(tmp_path / "a" / "t.csv", overwrite=False, parents=True)
     output.refuse_existing(tmp_path / "file", overwrite=True)
@@ -182,7 +186,7 @@ def test_a_model_is_built_with_its_options_and_no_others():
     assert models.build("two-layer", {"hidden": (9,), "tokens": 5}).hidden == 9
     for name, options, said in (
         ("two-layer", {"hidden": (9, 8)}, "hidden must be one width for two-layer, got 2"),
-        ("toy-addition", {"depth": 2}, "options of toy-addition must be among "),
+        ("toy-addition", {"depth": 2}, "depth must be left out for toy-addition, whose options are "),
     ):
         with pytest.raises(InputError, match=said):
             models.build(name, options)

@@ -188,7 +188,9 @@ def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
 def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
     (tmp_path / "bad.toml").write_text("kind = ")
     (tmp_path / "bad.json").write_text("[1]")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff")
     for name, sentence in (
+        ("bytes.toml", "is not TOML: it is not text in UTF-8"),
         ("bad.toml", "is not TOML"),
         ("bad.json", "must hold a table"),
         ("no.toml", "no file"),
@@ -209,7 +211,10 @@ def test_shards_out_of_range(shard, config, capsys):
     [
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"retries": -1}, "retries must be at least 0, got -1"),
-        ({"workers": 2, "scheduler": "tcp://a:1"}, "workers must be 1 when scheduler is given, because the "),
+        (
+            {"workers": 2, "scheduler": "tcp://a:1"},
+            "workers must be 1 if scheduler (--scheduler) is given, because the ",
+        ),
         ({"scheduler": "nonsense"}, "scheduler must be an address such as tcp://host:8786, got 'nonsense'"),
     ],
 )

@@ -8,6 +8,7 @@ import torch
 import nets
 from nets import ConstantAttention, recording_steps
 from nets.architecture import draw_layer
+from nets.engines.choice import _device
 from nets.tasks import Task, modular_addition
 from physics import InputError
 from physics.theory.groups import symmetric
@@ -200,8 +201,16 @@ def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tm
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_cuda_asked_for_and_absent():
-    with pytest.raises(InputError, match="device 'cuda' is not available: this machine"):
+    with pytest.raises(InputError, match="device must be 'auto' or 'cpu', because this machine"):
         nets.train(device="cuda")
+
+
+def test_cuda_devices_are_counted(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    assert _device("cuda:1") == "cuda:1"
+    with pytest.raises(InputError, match="^device must be at most 'cuda:1' on this machine, got 'cuda:2'$"):
+        _device("cuda:2")
 
 
 @pytest.mark.parametrize(("name", "value"), [("tokens", 2), ("dim", 0), ("hidden", 0)])

@@ -117,7 +117,7 @@ def test_starts_for_each_run_or_one_for_all():
         ({"step_size": float("nan")}, "step_size must be a finite number greater than 0, got nan"),
         ({"runs": 0}, "runs must be at least 1, got 0"),
         ({"record_every": 0}, "record_every must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"seed": None}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got None"),
         ({"first_run": -1}, "first_run must be at least 0, got -1"),
         (

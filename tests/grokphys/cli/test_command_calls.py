@@ -234,7 +234,7 @@ def test_a_circle_is_not_looked_for_among_particles(tmp_path, capsys):
     )
     for size, said in (
         (199, "size must be at least 200"),
-        (4001, "size must be at most 4000 pixels, got 4001"),
+        (4001, "size must be at most 4000, got 4001"),
     ):
         assert main(["animate", str(tmp_path / "t.h5"), "--out", "t.png", "--size", str(size)]) == 2
         assert said in capsys.readouterr().err

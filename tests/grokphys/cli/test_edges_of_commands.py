@@ -58,11 +58,12 @@ def training(**options):
 
 
 POSITIVE = "must be a finite number greater than 0, got 0"
+GROUP = "group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got "
 ALPHA = "alpha must be a finite number of at least 0, got -1"
 OF_FILES = [
     (fit, "last", 1, 0, "last must be at least 1, got 0"),
     (fit, "first", 0, -1, "first must be at least 0, got -1"),
-    (fit, "first", 8, 9, "last must be greater than first = 9, got 9"),
+    (fit, "first", 8, 9, "last must be greater than 9, the value of first (--first), got 9"),
     (fit, "resamples", 0, 2, "resamples needs directory (--directory), to which intervals.csv is written"),
     (alive, "at", 9, 0, "at must be at least 1, got 0"),
     (alive, "bins", 1, 0, "bins must be at least 1, got 0"),
@@ -104,11 +105,12 @@ WITHIN = [
      "the axis of hidden, a whole number, must have whole=True, got whole=False"),
     (lambda x: training(x=Axis("batch_size", 1, 9, 1, whole=x)), True, False,
      "the axis of batch_size, a whole number, must have whole=True, got whole=False"),
-    (models.named_group, "z3", "z", "group must be Zn, Sn, An, Dn or Q8, such as S3, got 'z'"),
-    (models.named_group, "q8", "q9", "group must be Zn, Sn, An, Dn or Q8, such as S3, got 'q9'"),
+    (models.named_group, "z1", "z0", GROUP + "'z0'"),
+    (models.named_group, "z3", "z", GROUP + "'z'"),
+    (models.named_group, "q8", "q9", GROUP + "'q9'"),
     (models.named_group, "S3", "S" * 40,
-     f"group must be Zn, Sn, An, Dn or Q8, such as S3, got '{'S' * 20}…'"),
-    (models.named_group, "D4", "S" * 39, f"group must be Zn, Sn, An, Dn or Q8, such as S3, got '{'S' * 39}'"),
+     GROUP + f"'{'S' * 20}…'"),
+    (models.named_group, "D4", "S" * 39, GROUP + f"'{'S' * 39}'"),
     (models.named_value, "a=0.5", "a", "threshold must be NAME=VALUE, such as train_accuracy=0.9, got 'a'"),
     (models.named_value, "a=0.5", "=1", "threshold must be NAME=VALUE, such as train_accuracy=0.9, got '=1'"),
     (lambda x: models.build("two-layer", {"hidden": x}), (4,), (4, 4),

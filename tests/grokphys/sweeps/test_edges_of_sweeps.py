@@ -137,7 +137,8 @@ def test_a_configuration_that_is_none_is_named(name, text, sentence, tmp_path):
         ({"retries": -1}, "retries must be at least 0, got -1"),
         (
             {"workers": 2, "scheduler": "tcp://localhost:1"},
-            "workers must be 1 when scheduler is given, because the scheduler has its own workers; got 2",
+            "workers must be 1 if scheduler (--scheduler) is given, because the scheduler has its own "
+            "workers, got 2",
         ),
     ],
 )

@@ -157,6 +157,10 @@ def test_the_largest_order_is_allowed_and_no_larger_one(monkeypatch):
         (lambda: from_permutations([["a"]]), "a point of generators must be a whole number"),
         (lambda: dihedral(1.5), "sides must be a whole number of at least 1, got 1.5"),
         (lambda: direct_product(), "groups must be at least one FiniteGroup"),
+        (
+            lambda: from_permutations([[0.5, 1]]),
+            r"generators\[0\] must be a whole number of at least 0, got 0.5",
+        ),
         (lambda: from_permutations([]), "generators must hold at least one permutation, got none"),
         (
             lambda: from_permutations([[0, 1, 1]]),

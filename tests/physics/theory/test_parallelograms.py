@@ -576,6 +576,10 @@ LINE = np.arange(5.0)[:, None]
             "size must be at most 15, the number of samples, got 16",
         ),
         (
+            lambda: physics.critical_sizes(ADDITION, orders=[[k + 0.5 for k in range(15)]]),
+            r"orders must hold each number from 0 to 14 once in every row, got float64 of shape \(1, 15\)",
+        ),
+        (
             lambda: physics.critical_sizes(ADDITION, orders=[[0, 0]]),
             "orders must hold each number from 0 to 14 once in every row",
         ),

@@ -146,6 +146,28 @@ def test_observables_that_a_file_cannot_hold_are_refused(values):
         Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), observables={"o": values})
 
 
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"system": 3}, "parameters['system'] must be a dict, got 3"),
+        ({"first_run": "a"}, "parameters['first_run'] must be a whole number, got 'a'"),
+        (
+            {"run_numbers": [1, 2]},
+            "parameters['run_numbers'] must be a list of 1 whole numbers, one for each run, got [1, 2]",
+        ),
+        ({"per_run": "rate"}, "parameters['per_run'] must be a list of names of parameters, got 'rate'"),
+        (
+            {"per_run": ["rate"], "rate": [1, 2]},
+            "parameters['rate'] must be a list of 1 items, one for each run, got [1, 2]",
+        ),
+    ],
+)
+def test_the_parameter_that_is_wrong_is_named(parameters, sentence):
+    with pytest.raises(InputError) as said:
+        Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), parameters=parameters)
+    assert str(said.value) == sentence
+
+
 @pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a\0b", 3])
 def test_names_that_a_file_cannot_hold_are_refused(name):
     with pytest.raises(InputError, match="names of observables and of initial arrays must be text"):

@@ -63,7 +63,7 @@ BOUNDS = [
     (lambda n: TrainingSet.drawn(5, size=n), 15, 16,
      "size must be at most 15, the number of samples, got 16"),
     (lambda n: TrainingSet.drawn(5, seed=n), 0, -1,
-     "seed must be a whole number of at least 0 or a numpy SeedSequence, got -1"),
+     "seed must be at least 0, got -1"),
     (lambda x: export._chosen(Film(), x, 3), 50, 50.1, "fps must be a finite number greater than 0 and "
      "at most 50, got 50.1"),
     (lambda x: export._chosen(Film(), x, 3), 1e-9, 0, "fps must be a finite number greater than 0 and "
