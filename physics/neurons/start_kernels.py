@@ -251,7 +251,7 @@ def _two_products(a: float, a_rest: float, c: float, b: float, b_rest: float, d:
 
 @kernel()
 def _doubled(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Return arguments of R_F with the same value, four times closer together (Carlson's duplication)."""
+    """Return arguments of Carlson's integral R_F with the same value, four times closer together."""
     a, b, c = math.sqrt(x), math.sqrt(y), math.sqrt(z)
     shift = a * b + b * c + c * a
     return (x + shift) / 4, (y + shift) / 4, (z + shift) / 4
@@ -259,14 +259,14 @@ def _doubled(x: float, y: float, z: float) -> tuple[float, float, float]:
 
 @kernel()
 def _spread(x: float, y: float, z: float) -> float:
-    """Return how far the arguments of R_F are from their mean, relative to it."""
+    """Return how far the arguments of Carlson's integral R_F are from their mean, relative to it."""
     mean = (x + y + z) / 3
     return max(abs(mean - x), max(abs(mean - y), abs(mean - z))) / mean
 
 
 @kernel()
 def _series(x: float, y: float, z: float) -> float:
-    """Return R_F of arguments that are close to each other (DLMF 19.36.1)."""
+    """Return Carlson's elliptic integral R_F of arguments that are close to each other (DLMF 19.36.1)."""
     mean = (x + y + z) / 3
     X, Y_ = 1 - x / mean, 1 - y / mean
     Z = -X - Y_

@@ -153,7 +153,7 @@ def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None
 
 @inner_kernel()
 def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
-    """Write the forces on particles, (tokens, dim), given those on pair sums, (dim, P); each acts on two."""
+    """Write the forces on particles, (tokens, dim): those on pair sums, (dim, P), act on both particles."""
     force[:] = 0.0
     for a in range(pairs.first.size):
         for k in range(force.shape[1]):

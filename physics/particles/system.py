@@ -158,7 +158,7 @@ class ParticleSystem(Value):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """Weights P/n of interactions within a class and between classes: see the notes of the class."""
+        """Weights P/n within a class and between classes: P pair sums, n ordered pairs of them of a kind."""
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 

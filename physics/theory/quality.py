@@ -188,7 +188,7 @@ def ideal_accuracy(theory: "EffectiveTheory") -> float:
     """Return the accuracy Acc-bar of an ideal model (Liu, Eq. 17).
 
     The embedding of an ideal model has all parallelograms that its training set implies, and no others. An
-    embedding that has others too, for example by its start, can exceed this accuracy.
+    embedding that has others too, for example by chance, can exceed this accuracy.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     """Return the representation quality RQI-bar of an ideal model (Liu, Eq. 16).
 
     The embedding of an ideal model has all parallelograms that its training set implies, and no others. An
-    embedding that has others too, for example by its start, can exceed this quality.
+    embedding that has others too, for example by chance, can exceed this quality.
 
     Parameters
     ----------
