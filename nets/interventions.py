@@ -61,7 +61,7 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
 
 
 def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
-    """Build an embedding whose circles have chosen sizes, with the planes and the phases of those of `E`.
+    """Build an embedding whose circles have chosen sizes, and the planes and phases of the circles of `E`.
 
     Parameters
     ----------

@@ -204,8 +204,9 @@ def compare(
         simulated run with the nearest other simulated run.
     symmetry : Symmetry, optional
         Relabelings of the tokens that do not change the problem. By default they are those that both problems
-        allow and that map a fixed training set onto itself. In many dimensions, where the search would take
-        long, no relabelings are used, which `Comparison.notes` reports.
+        allow and that map a fixed training set onto itself. There are none, which `Comparison.notes` reports,
+        if networks were trained on examples given by their indices, or if the search would take long in more
+        than two dimensions.
     operation : Operation, optional
         Operation that is learned. By default it is what the trajectories record, or addition modulo the
         number of tokens.
@@ -228,14 +229,15 @@ def compare(
     Returns
     -------
     Comparison
-        Structures, shapes, distributions, motion, onsets and accuracies, each with 95 % intervals.
+        Structures, shapes, distributions, motion, onsets and accuracies; estimates have 95 % intervals.
 
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, `paired` runs differ in number, or a value is out of its range. If
-        `align` or `thresholds` name something that one ensemble lacks, or `accuracies` do not have one value
-        for each trained run. If an argument asks to compare shapes of different numbers of tokens.
+        If no run of an ensemble is finite, its parts do not agree, or a value is out of its range. If runs to
+        be `paired` differ in number, or `align` is "scaling" for runs that are not paired. If `align` or
+        `thresholds` name something that one ensemble lacks, or `accuracies` do not have one value for each
+        trained run. If an argument asks to compare shapes of different numbers of tokens.
 
     Examples
     --------

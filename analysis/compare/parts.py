@@ -78,7 +78,7 @@ class Parts:
     first, second : EnsembleOf
         Ensembles to compare.
     names : pair of str
-        Their names in the notes.
+        Names of the ensembles in the notes.
     states : bool or None
         Whether positions are compared as states, not as shapes; None lets the ensembles decide.
     symmetry : Symmetry or None

@@ -113,7 +113,7 @@ def disparity(a: Array, b: Array) -> Array:
 
     The shapes are centered and of unit norm, as `standard_pair` returns them.
 
-    It is from 0 to 1, and NaN where a shape holds NaN.
+    The disparity is from 0 to 1, and NaN where a shape holds NaN.
     """
     sound = np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1))
     overlap = np.swapaxes(np.nan_to_num(a), -1, -2) @ np.nan_to_num(b)

@@ -55,7 +55,7 @@ class Moments:
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":
-        """Return the moments of mixtures of the samples of these regressions.
+        """Return the moments of mixtures of the samples of the regressions.
 
         A row of `weights` (mixtures, regressions), at least 0, holds the weight of the samples of each
         regression in one mixture.

@@ -156,7 +156,7 @@ class ODEFit(Law):
         Raises
         ------
         InputError
-            If `step` is not greater than 0, or is not such a multiple.
+            If `step` is not greater than 0, or, for a fitted increment map, no multiple of `unit`.
         """
         if self.kind == "generator":
             return to_increment(self.A, self.b, step)

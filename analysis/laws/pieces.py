@@ -102,7 +102,7 @@ def unit(pieces: Pieces) -> float:
 
 
 def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Return the times (frames,) of a trajectory since its first frame, in the unit of a law.
+    """Return the times (frames,) of a trajectory since its first frame, in the unit of time of a law.
 
     They are numbers of frames for the kind "increment", and differences of times for the kind "generator".
     """

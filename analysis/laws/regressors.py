@@ -98,7 +98,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X : array_like, shape (samples, features)
             States in the order of time.
         y : array_like, shape (samples, targets) or (samples,)
-            Their changes.
+            Changes of these states.
         groups : array_like, shape (samples,), optional
             The trajectory that each sample comes from, for cross-validation.
 

@@ -35,7 +35,8 @@ class Score:
     survivors : float
         Agreement on the components that survive, which exceed twice the mean in the last frame. It is the
         number that survive in both the data and the rollout, over the number that survive in either, averaged
-        over trajectories. A rollout that has diverged has no survivors. NaN if none survives anywhere.
+        over the trajectories in which any survives. A rollout that has diverged has no survivors. NaN if none
+        survives anywhere.
 
     Examples
     --------

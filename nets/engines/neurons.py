@@ -79,7 +79,7 @@ def taken_together(inputs: Integers, labels: Integers, dtype: str) -> Pairs:
     inputs : ndarray of int, shape (runs, n, 2)
         Pairs of tokens.
     labels : ndarray of int, shape (runs, n)
-        Their labels.
+        Labels of the pairs.
     dtype : str
         Number type of the training.
 
@@ -181,7 +181,7 @@ def evaluate(
     scratch: Scratch,
     calls: Calls,
 ) -> None:
-    """Write the mean loss and the accuracy of some members on a set of pairs to arrays; NaN if it is empty.
+    """Write the mean loss and the accuracy of some members on a set of pairs to arrays; NaN without pairs.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ BOUNDS = [
     (TASK.given_split, [0, 1], [0, 0, 1], ONCE + "1 repeated and numbers from 0 to 1"),
     (TASK.given_split, list(range(14)), range(15),
      "train_examples must leave an example to validate on, got all "
-     "of them"),
+     "15 that could be used for it"),
     (lambda x: TASK.given_split([0, 1], x), [2], [1, 2],
      "validation_examples must have no example in common with "
      "train_examples, got 1, the first of them example 1"),
