@@ -139,7 +139,9 @@ def test_bad_input():
     with pytest.raises(InputError, match="inputs must be tokens from 0 to 9"):
         toy.activations([[0, 10]])
     transformer = nets.TokenTransformer(5, 4, depth=1, width=4)
-    with pytest.raises(InputError, match="cannot have 'neuron_purity': TokenTransformer has none"):
+    with pytest.raises(
+        InputError, match="must not name 'neuron_purity', which TokenTransformer does not have"
+    ):
         nets.train(transformer, steps=1, observables=("neuron_purity",))
     heard = nets.train(transformer, steps=1, observables=("restricted_loss", "layers"))
     assert np.isfinite(heard.observables["restricted_loss"]).all()

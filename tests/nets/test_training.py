@@ -644,7 +644,10 @@ def test_an_ensemble_that_does_not_fit_is_refused():
         ({"stop": lambda *a: True}, "stop must return one truth value for each of 2 runs, got ()"),
         ({"track": 0}, "track must be at least 1, got 0"),
         ({"delta": 0}, "delta must be a finite number greater than 0, got 0"),
-        ({"thresholds": {"quality": np.nan}}, "thresholds['quality'] must be a finite number, got nan"),
+        (
+            {"thresholds": {"quality": np.nan}},
+            "thresholds of quality must be a finite number from 0 to 1, got nan",
+        ),
         ({"thresholds": {"quality": 2}}, "thresholds of quality must be a finite number from 0 to 1, got 2"),
         ({"layer_scale": 0}, "layer_scale must be a finite number greater than 0, got 0"),
         (

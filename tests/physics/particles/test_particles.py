@@ -356,7 +356,7 @@ def test_the_same_bits_for_any_number_of_threads(all_threads):
         ({"softening": -0.1}, "softening must be a finite number of at least 0, got -0.1"),
         ({"normalise": "no"}, "normalise must be True or False, got 'no'"),
         ({"integrator": "rk4"}, "integrator must be one of 'euler', 'adaptive', got 'rk4'"),
-        ({"relative_tolerance": 0}, "relative_tolerance must be a finite number of at least 1e-12, got 0"),
+        ({"relative_tolerance": 0}, "relative_tolerance must be a finite number from 1e-12 to 0.1, got 0"),
         ({"relative_tolerance": 1}, "relative_tolerance must be a finite number from 1e-12 to 0.1, got 1"),
     ],
 )
