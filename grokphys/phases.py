@@ -234,7 +234,7 @@ def axis(
     scale: Literal["linear", "log"] | None = None,
     label: str = "",
 ) -> Axis:
-    """Return the axis of a hyperparameter, by default logarithmic if it spans a factor of 10.
+    """Return the axis of a hyperparameter in a phase diagram.
 
     Parameters
     ----------

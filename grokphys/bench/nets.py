@@ -220,7 +220,7 @@ def _references(part: int) -> dict[str, dict[str, tuple[Callable[[], Any], int]]
 
 
 def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Return rows with the time of one step of one network, for ours and each reference in turn."""
+    """Return rows that compare the time of one step of one network in `nets.train` with each reference."""
     rows, references = [], _references(part)
     for name, options in _ensembles(part).items():
         first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))

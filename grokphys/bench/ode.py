@@ -254,7 +254,7 @@ def clean_rows() -> list[Row]:
 
 
 def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
-    """Recover a law from data at uneven times with 1 % noise, by ours and by other packages.
+    """Recover a law from data at uneven times with 1 % noise, by this package and by others.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ def parts(
 
 
 def _compare(tokens: int, runs: int, steps: int, rounds: int) -> list[dict[str, Any]]:
-    """Return rows with the time of a step of one run, for ours and every reference that fits into memory."""
+    """Return rows that compare the time of a step of one run with references that fit into memory."""
     system = ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
     few = start[: max(1, min(runs, 400_000 // system.pair_count**2))]

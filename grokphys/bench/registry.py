@@ -1,4 +1,4 @@
-"""`grokphys bench`: the registry of benchmarks, each against a reference in the same run."""
+"""`grokphys bench`: the benchmarks by their names."""
 
 from collections.abc import Callable
 

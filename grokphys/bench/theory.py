@@ -146,7 +146,7 @@ def probability_row(budget: Budget) -> Row:
 
 
 def flow_row() -> Row:
-    """Compare the closed solution of the flow with RK45 at a tolerance of 1e-11, for the same force.
+    """Compare the closed solution of the effective theory's flow with RK45 at a tolerance of 1e-11.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def flow_row() -> Row:
 
 
 def gradient_rows() -> list[Row]:
-    """Time the gradient for the complete data set, whose list of parallelograms is the longest.
+    """Time the gradient of the effective loss for the complete data set, which has the most parallelograms.
 
     Returns
     -------

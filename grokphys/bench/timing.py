@@ -107,7 +107,7 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
     Parameters
     ----------
     theirs, ours : sequence of float, shape (rounds,)
-        Seconds of the reference and of ours.
+        Seconds of the reference and of this package in each round.
 
     Returns
     -------
@@ -118,14 +118,14 @@ def ratio(theirs: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
 
 
 def against(took: Mapping[str, Sequence[float]], ours: str = "ours") -> list[Row]:
-    """Return a row for each reference that was timed in turn with ours.
+    """Return a row for each reference that was timed in turn with a call of this package.
 
     Parameters
     ----------
     took : mapping of str to sequence of float
         Times that `in_turn` returns.
     ours : str, default "ours"
-        Name of the call that all others are compared with.
+        Name of the call of this package, with which all others are compared.
 
     Returns
     -------

@@ -79,6 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         0 on success, 1 if a file or a run failed, 2 if an option or a value is not allowed; 130, 141 or 143
         after an interrupt, a closed output or a termination.
+
+    Raises
+    ------
+    SystemExit
+        After the help has been printed, if the words ask for it.
     """
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)

@@ -67,20 +67,20 @@ VERDICT = (
 
 
 def verdict(ours: Interval, paper: Interval | float) -> str:
-    """Say whether our interval contains the number of the paper, or overlaps with its interval.
+    """Say whether an interval contains the number of the paper, or overlaps with its interval.
 
     Parameters
     ----------
     ours : Interval
-        Our number with its 95 % interval.
+        Number of this project with its 95 % interval.
     paper : Interval or float
         The number of the paper, with its 95 % interval if it prints one; NaN if it has no such number.
 
     Returns
     -------
     str
-        "covered" if our interval contains the number of the paper, "intervals meet" if the two intervals
-        overlap, and otherwise "not covered"; "not in the paper" or "none here" if a number is missing.
+        "covered" if `ours` contains the number of the paper, "intervals meet" if the two intervals overlap,
+        and otherwise "not covered"; "not in the paper" or "none here" if a number is missing.
     """
     theirs = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
     if not np.isfinite(theirs.estimate):

@@ -1,4 +1,7 @@
-"""Execution of the packs of a sweep on the workers of a Dask cluster."""
+"""Execution of the packs of a sweep on the workers of a Dask cluster.
+
+A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""The driver of a sweep, which runs the remaining packs and writes the index of the results."""
+"""The driver of a sweep, which runs the packs that are not complete, and writes the index of the results.
+
+A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
+"""
 
 import sys
 from collections import Counter

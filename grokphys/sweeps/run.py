@@ -1,4 +1,7 @@
-"""Execution of the packs of a sweep in this process, or in other processes on this machine."""
+"""Execution of the packs of a sweep in this process, or in other processes on this machine.
+
+A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
+"""
 
 import contextlib
 import os
@@ -78,7 +81,7 @@ class Serial:
         self._waiting: list[Pack] = []
 
     def free(self) -> bool:
-        """Return whether another pack may be submitted, which is the case if none waits."""
+        """Return whether another pack may be submitted, because no submitted pack waits to be computed."""
         return not self._waiting
 
     def submit(self, pack: Pack) -> None:

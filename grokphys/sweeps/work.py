@@ -1,4 +1,7 @@
-"""The work on a pack: find its file, continue or create it, and report the final values of its runs."""
+"""The work on a pack: find its file, continue or create it, and report the final values of its runs.
+
+A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
+"""
 
 import contextlib
 import importlib
