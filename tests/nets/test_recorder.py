@@ -366,7 +366,7 @@ def test_bad_input(tmp_path):
         with pytest.raises(InputError, match=r"\['x'\] must have state_dict and load_state_dict, got a Half"):
             nets.Recorder(torch.zeros(3, 2), path, checkpoint={"x": thing})
     for observables, sentence in (
-        ({"a/b": 1.0}, "must not be empty or contain '/'"),
+        ({"a/b": 1.0}, "must be text without '/'"),
         ({"loss": "x"}, "loss must be numbers, got str"),
     ):
         with pytest.raises(InputError, match=sentence):
