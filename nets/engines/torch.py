@@ -247,7 +247,7 @@ class BatchedEngine:
         index: Tensor,
         dropout: Callable[[Tensor, float], Tensor] | None = None,
     ) -> Tensor:
-        """Return the outputs of some members for the examples with the indices `index` (members, examples)."""
+        """Return the outputs of some members for the examples of the indices `index` (members, examples)."""
         return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
     def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
