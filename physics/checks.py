@@ -67,7 +67,7 @@ def number(
         result = float(value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} must be {allowed}, got {short_text(value)}") from None
-    if not (math.isfinite(result) and minimum <= result <= maximum and above < result < below):
+    if not (minimum <= result <= maximum and above < result < below):  # NaN and infinity are refused, too
         got = distinct(result, minimum, maximum, above, below)
         raise InputError(f"{name} must be {allowed}, got {got}")
     return result

@@ -18,7 +18,7 @@ FOLLOW_SECONDS = 0.5
 def info(files: Positional[Files], *, follow: Switch = False) -> int:
     """Print what trajectory files hold, whether they are complete, and how they were made.
 
-    Example: grokphys info networks.h5
+    Example: grokphys info example:ding
 
     Args:
         files: Trajectory files, at least one; quoted patterns such as 'runs/*.h5'; or examples such as

@@ -56,7 +56,7 @@ def phases(
             a learning rate, weight decay or scale of `grokphys train`, batch_size, train_fraction, epsilon
             (of AdamW), or a number of the model such as dim or dropout.
         y: Setting that varies from bottom to top, and its range, as for --x.
-        cells: Number of coarse cells along x and along y, each at least 1.
+        cells: Numbers of coarse cells along x and along y, each from 1 to 1000.
         scales: Scale of x and of y: linear or log. With auto an axis is logarithmic if it begins above 0 and
             spans a factor of at least 10.
         options: Other settings of the model or of the training, such as kind=classification hidden=100,100
