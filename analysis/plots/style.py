@@ -3,11 +3,11 @@
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import matplotlib.pyplot as plt
+import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -44,13 +44,18 @@ def style(width: float | None = None) -> Iterator[None]:
     """
     token = None if width is None else _enlarged.set(max(1.0, width / PRINTED))
     try:
-        with plt.style.context(STYLE):
-            settings: Any = {name: points(size) for name, size in plt.rcParams.items() if name in SIZES}
-            with plt.rc_context(settings):
-                yield
+        settings: dict[Any, Any] = dict(_settings())
+        with matplotlib.rc_context(settings | {name: points(settings[name]) for name in SIZES}):
+            yield
     finally:
         if token is not None:
             _enlarged.reset(token)
+
+
+@cache
+def _settings() -> Any:
+    """Return the settings of the style sheet; reading it takes longer than a panel takes to be made."""
+    return matplotlib.rc_params_from_file(STYLE, use_default_template=False)
 
 
 def points(size: float) -> float:
@@ -105,7 +110,11 @@ def axes_of(ax: Axes | None) -> Axes:
     Axes
         Axes on which to draw.
     """
-    return plt.subplots()[1] if ax is None else ax
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt  # only here: figures of the program need no window
+
+    return plt.subplots()[1]
 
 
 def panels(rows: int, columns: int, width: float, height: float, **options: Any) -> Panels:
@@ -160,11 +169,15 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     handles, labels = options.pop("handles", handles), options.pop("labels", labels)
     if columns is None:
         letters = max((len(str(label).replace("\\", "").replace("$", "")) for label in labels), default=1)
-        room = figure.get_figwidth() * ax.get_position().width * 72 / (0.55 * plt.rcParams["font.size"])
+        room = (
+            figure.get_figwidth() * ax.get_position().width * 72 / (0.55 * matplotlib.rcParams["font.size"])
+        )
         columns = max(1, min(len(labels), int(room / (letters + 6))))
-    ticks = max((text.get_text().count("\n") for text in ax.get_xticklabels()), default=0)
+    # The words alone: Matplotlib's own labels would be laid out now and again when they are drawn.
+    words = ax.xaxis.get_major_formatter().format_ticks(list(ax.get_xticks()))
+    ticks = max((text.count("\n") for text in words), default=0)
     below = 2.0 + 1.3 * (ticks + len(ax.get_xlabel().splitlines()))
-    shift = ScaledTranslation(0, -below * plt.rcParams["font.size"] / 72, figure.dpi_scale_trans)
+    shift = ScaledTranslation(0, -below * matplotlib.rcParams["font.size"] / 72, figure.dpi_scale_trans)
     anchor: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
     given = {"handles": handles, "labels": labels} if handles else {}
     return ax.legend(loc="upper center", ncols=columns, **given, **anchor, **options)

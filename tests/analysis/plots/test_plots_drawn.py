@@ -54,7 +54,7 @@ def test_an_embedding_is_drawn_with_its_numbers_over_its_outline():
     np.testing.assert_allclose(discs.get_facecolors(), palette.class_colors(5))
     for token, line in enumerate(ax.lines):
         np.testing.assert_allclose(line.get_xydata(), [E[token, :2], outline[token, :2]])
-    assert [(text.get_text(), tuple(text.xy)) for text in ax.texts] == [
+    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [
         (str(k), tuple(E[k, :2])) for k in range(5)
     ]
     assert title(ax) == "above"
