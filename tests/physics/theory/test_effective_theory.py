@@ -353,7 +353,7 @@ def test_bad_input(call, sentence):
 
 def test_one_run_without_extent_is_refused_among_others():
     states = np.stack([np.arange(5.0)[:, None], np.zeros((5, 1))])
-    for call in (THEORY.loss, lambda E: simulate(THEORY, initial=E), lambda E: THEORY.solve(E, [1.0])):
+    for call in (THEORY.loss, lambda E: THEORY.advance(E, 1.0, 1), lambda E: THEORY.solve(E, [1.0])):
         with pytest.raises(InputError, match="must not be zero everywhere"):
             call(states)
 
