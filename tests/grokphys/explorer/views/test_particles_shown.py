@@ -1,6 +1,7 @@
 """What the view of particles and its runs show, keep and say, recomputed from the positions themselves."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from sessions import opened, put
 
 import physics
+from grokphys.explorer.plots import plane
 from grokphys.explorer.runs import starts, verdicts
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.planes import plane_axes
@@ -232,3 +234,35 @@ def test_a_sweep_turns_at_both_ends_of_its_slider(view):
     turn = seen.index(0)
     assert seen[turn + 1] == 0.1
     assert {round(abs(a - b), 9) for a, b in pairwise(seen)} == {0.1}
+
+
+def test_heads_of_arrows_point_along_them_and_shrink_with_short_ones():
+    shown = plane.TokenPlot("x")
+    points, vectors = (
+        np.array([[1.0, 2.0], [0.0, 0.5], [3.0, 3.0]]),
+        np.array([[0.2, 0.0], [0.0, -1e-3], [0, 0]]),
+    )
+    shown.begin(points)
+    shown.arrows(points, vectors)
+    edge, data = shown.figure.y_range.end, shown._arrows.data
+    lengths = np.hypot(*vectors.T)
+    np.testing.assert_allclose(data["size"], 8 * np.minimum(1, lengths / (plane.HEAD * edge)))
+    np.testing.assert_allclose(data["angle"][:2], [-np.pi / 2, -np.pi])
+
+
+def test_what_is_said_of_motion_waits_while_a_particle_is_held(view):
+    for _ in range(3):
+        view.advance(10)
+    assert view._run.motion in (verdicts.MOVING, verdicts.SETTLED)
+    assert view.verdict().endswith(view._run.motion)
+    view._held = view._run.positions.copy()
+    assert view._run.motion not in view.verdict()
+    view._held = None
+
+
+def test_misalignment_is_the_median_of_living_neurons():
+    degrees = np.array([0.0, 10.0, -12.0, 179.0, np.nan])
+    spectrum = SimpleNamespace(
+        misalignment=np.radians(degrees), kind=np.array(["single"] * 4 + ["dead"]), frequency=np.ones(5, int)
+    )
+    assert "Phases are aligned to within 11° (median)." in verdicts.neurons(spectrum, None, 0)
