@@ -47,6 +47,13 @@ class Layers(nets.DenseModel):
         return nets.Architecture("sum", (self.dim, 9, self.tokens), "asinh", "cross_entropy", even=0.3)
 
 
+def test_each_class_has_a_one_hot_target_unless_the_model_says_otherwise():
+    task = nets.ToyAddition(7, 1, (9, 9), kind="classification").task
+    assert task.classes == 13
+    targets = type("Sums", (Product,), {"task": task})().targets(np.random.default_rng(0))
+    np.testing.assert_array_equal(targets, np.eye(13))
+
+
 def test_it_is_trained_as_a_plain_loop_would(tmp_path):
     options = {"steps": 25, "record": 25, "weight_decay": 0.3, "dtype": "float64", "seed": 4, "device": "cpu"}
     trained = nets.train(Product(), runs=2, out=tmp_path / "t.h5", observables=("layers",), **options)

@@ -9,7 +9,7 @@ from ensembles import noise, ring
 
 from analysis import compare
 from analysis.compare import parts
-from analysis.compare.ensembles import _quality
+from analysis.compare.ensembles import _quality, _watched
 from analysis.compare.onsets import Onsets
 from analysis.compare.symmetry import no_relabelling
 from analysis.stats.intervals import Interval
@@ -103,3 +103,8 @@ def test_motion_searches_the_relabelings_of_the_problem_unless_states_are_compar
     monkeypatch.setattr(parts, "compare_motion", stop)
     with pytest.raises(Stop):
         compare(walks(2, 2, 0), walks(2, 2, 1), states=states)
+
+
+def test_a_run_that_did_not_arrive_was_watched_until_its_clock_or_its_training_ended():
+    found = Onsets(np.array([5.0, 9.0, 9.0]), np.array([False, False, True]))
+    assert _watched(found, np.array([7.0, 7.0, 7.0])).times.tolist() == [5, 7, 9]

@@ -93,6 +93,7 @@ def test_ticks_of_known_axes():
     assert log_ticks(2.1, 4.8) == [3.0, 4.0]
     assert log_ticks(1, 30) == [1.0, 2.0, 5.0, 10.0, 20.0]
     assert log_ticks(1e-6, 1e3) == [1e-6, 1e-4, 1e-2, 1.0, 100.0]
+    assert log_ticks(10, 1e9) == [1e2, 1e4, 1e6, 1e8], "powers are counted from 1"
     assert log_ticks(3, 3) == [3.0]
     assert log_ticks(0, 3) == log_ticks(np.nan, 3) == []
 

@@ -265,9 +265,15 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         wait_for(lambda: view._end == 39)
         assert (view._frame, view._time.end) == (5, 39), "who looks back is not taken away"
         view._go(39)
+        recorder.append(int(whole.steps[40]), float(whole.times[40]), whole.frame(40))
+        recorder.flush()
+        view._follow()
+        wait_for(lambda: view._end == 40)
+        assert view._frame == 39, "who has paused is not taken away"
+        view._go(40)
         session.bridge.command = [3, "play", None]
-        assert view._frame == 39, "play goes on with what comes"
-        for frame in range(40, 61):
+        assert view._frame == 40, "play goes on with what comes"
+        for frame in range(41, 61):
             recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
     view._follow()
     wait_for(lambda: view._end == 60)

@@ -151,3 +151,14 @@ def test_more_than_ten_runs_that_diverged_are_named_by_the_first_ten_where_train
         )  # fmt: skip
     assert "of run 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 is not finite" in str(said[0].message)
     assert said[0].filename == __file__
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_the_embeddings_that_a_callback_keeps_stay_as_they_were(engine):
+    kept = []
+    found = nets.train(
+        MODELS["logits"], steps=9, record=3, engine=engine, device="cpu",
+        callback=lambda step, time, positions, observables: kept.append(positions),
+    )  # fmt: skip
+    assert not np.array_equal(kept[0], kept[-1])
+    np.testing.assert_array_equal(np.stack(kept, axis=1), found.positions)

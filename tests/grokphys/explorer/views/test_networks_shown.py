@@ -81,6 +81,14 @@ def test_held_out_pairs_are_those_that_train_nothing(small):
     assert not held & trained
 
 
+def test_another_plane_is_drawn_while_the_network_rests(small):
+    view = small(dim=3, plane="axes 1, 2")
+    E = view._run.training.embeddings[0].astype(float)
+    view._plane.value = "axes 2, 3"
+    np.testing.assert_allclose(xy(view._embedding.tokens), E @ view._run.axes.T)
+    np.testing.assert_allclose(np.abs(view._run.axes), np.eye(3)[1:], atol=1e-9)
+
+
 def test_the_map_lies_where_the_figure_looks_and_follows_its_zoom(small):
     view = small()
     figure = view._sums.figure
