@@ -95,7 +95,7 @@ class PhaseDiagram:
         Raises
         ------
         InputError
-            If the point is outside the diagram. On a logarithmic axis, 0 and less are a `ValueError`.
+            If the point is outside the diagram.
         """
         sides = ((self.x, x), (self.y, y))
         below = -1.0  # a logarithmic axis has no place for 0 and less
@@ -130,15 +130,20 @@ class PhaseDiagram:
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
         found = areas @ (runs / runs.sum(axis=1, keepdims=True))
-        return {
-            phase: proportion(min(share, 1.0) * effective, effective)
-            for phase, share in zip(PHASES, found.tolist(), strict=True)
-        }
+        return dict(zip(PHASES, [proportion(min(x, 1.0) * effective, effective) for x in found], strict=True))
 
     def leading(self, box: Box = WHOLE) -> str:
-        """Return the phase with the largest share of a box, which is given as in `shares`.
+        """Return the phase with the largest share of a box.
 
-        The result is one of `PHASES`; among equal shares, the first of them.
+        Parameters
+        ----------
+        box : pair of spans, default the whole plane
+            Ends of the box on both axes, as positions from 0 to 1.
+
+        Returns
+        -------
+        str
+            One of `PHASES`; among equal shares, the first of them.
         """
         shares = self.shares(box)
         return max(PHASES, key=lambda phase: shares[phase].estimate)
@@ -191,8 +196,8 @@ class PhaseDiagram:
         majority = cell.majority
         sides: dict[str, Any] = {}
         for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
-            sides |= {axis.name: value}
-            sides |= {f"{axis.name}_{end}": axis.value(part) for end, part in zip(ENDS, span, strict=True)}
+            low, high = map(axis.value, span)
+            sides |= {axis.name: value, f"{axis.name}_from": low, f"{axis.name}_to": high}
         odd = sum(np.isnan(run.train_steps) and np.isfinite(run.validation_steps) for run in cell.runs)
         return (
             sides
@@ -202,9 +207,6 @@ class PhaseDiagram:
             | {"share_low": majority.share.low, "share_high": majority.share.high}
             | {"certainty": majority.certainty, "decided": self.decided(cell)}
         )
-
-
-ENDS = ("from", "to")
 
 
 def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -364,9 +366,7 @@ class _Survey:
     def settle(self) -> None:
         """Add runs to unclear cells until they are decided or have the largest number of runs."""
         diagram, most = self._diagram, self._refinement.most_seeds
-        while unclear := [
-            cell for cell in diagram.cells if len(cell.runs) < most and not diagram.decided(cell)
-        ]:
+        while unclear := [one for one in diagram.cells if len(one.runs) < most and not diagram.decided(one)]:
             wanted = [cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))]
             diagram.complete &= len(wanted) <= self._left
             if not self._left:

@@ -208,14 +208,12 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
         rows = random_orders(operation, sets=sets, seed=seed)
     else:
         given, count = np.asarray(orders), len(operation.samples)
-        whole = given.dtype.kind in "iu" and given.ndim == 2
-        if not whole or not np.array_equal(
-            np.sort(given, axis=1), np.tile(np.arange(count), (len(given), 1))
-        ):
-            raise InputError(
-                f"orders must hold each number from 0 to {count - 1} once in every row, got {given.dtype} of "
-                f"shape {given.shape}"
-            )
+        what = f"orders must hold each number from 0 to {count - 1} once in every row"
+        if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != count:
+            raise InputError(f"{what}, got {given.dtype} of shape {given.shape}")
+        wrong = (np.sort(given, axis=1) != np.arange(count)).any(axis=1)
+        if wrong.any():
+            raise InputError(f"{what}, got other numbers in row {np.argmax(wrong)}")
         rows = np.ascontiguousarray(given, np.int32)
     size = np.empty(len(rows), np.int64)
     members, starts = operation.by_class

@@ -298,7 +298,9 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
-    arrays = [tuple(whole_number("a point of generators", x, 0) for x in one) for one in generators]
+    arrays = [
+        tuple(whole_number(f"generators[{k}]", point, 0) for point in one) for k, one in enumerate(generators)
+    ]
     if not arrays:
         raise InputError("generators must hold at least one permutation, got none")
     for k, array in enumerate(arrays):

@@ -46,7 +46,7 @@ REFUSED = [
      "than 1, got -0.1"),
     (lambda: analysis.StoppingRule(hold=-1), "hold must be at least 0, got -1"),
     (lambda: analysis.frequency_plane(E, 0), "frequency must be at least 1, got 0"),
-    (lambda: analysis.frequency_plane(E, 4), "frequency must be between 1 and 3, got 4"),
+    (lambda: analysis.frequency_plane(E, 4), "frequency must be at most 3, got 4"),
     (
         lambda: analysis.frequency_plane(E[None], 1),
         "E must be one embedding (tokens, dim), got the shape (1, 7, 2)",

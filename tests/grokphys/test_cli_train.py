@@ -121,7 +121,7 @@ def test_thresholds_are_summarised(capsys):
             "--learning-rate must be a number, or one for each of 3 runs, got the shape",
         ),
         ("--device cuda --engine fused", "cuda"),
-        ("--resume", "--resume needs --out"),
+        ("--resume", "--out must name the file of the unfinished run to resume it, got None"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(words, sentence, capsys):

@@ -277,7 +277,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--options joy=3", "joy must be left out for toy-addition, whose options are tokens, dim"),
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),
-        ("--options group=X2", "group must be Zn"),
+        ("--options group=X2", "group must be Q8, or Zn, Sn, An or Dn with n"),
         ("--validation-accuracy nan", "--validation-accuracy"),
     ],
 )

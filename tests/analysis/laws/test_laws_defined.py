@@ -149,6 +149,6 @@ def test_a_share_of_the_lasso_is_refused_beyond_0_and_1(share, sentence):
 
 
 def test_only_a_square_matrix_is_stable_or_not():
-    said = r"A and b must have the shapes \(K, K\) and \(K,\) with K at least 1, got \(2, 3\) and \(2,\)"
+    said = r"A must have the shape \(K, K\) with K at least 1, got \(2, 3\)"
     with pytest.raises(InputError, match=said):
         analysis.stability(np.ones((2, 3)))

@@ -51,7 +51,10 @@ def test_without_cuda_there_is_one_sentence(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["gpu", "--minutes", "0"], "minutes must be a finite number greater than 0"),
-        (["nets", "--minutes", "3"], "minutes must be left out unless gpu is among the names, got nets"),
+        (
+            ["nets", "--minutes", "3"],
+            "minutes must be left out unless gpu is among the names, got 3 with nets",
+        ),
     ],
 )
 def test_minutes_that_mean_nothing_are_refused(arguments, message, tmp_path, capsys):

@@ -585,7 +585,7 @@ LINE = np.arange(5.0)[:, None]
         ),
         (
             lambda: physics.critical_sizes(ADDITION, orders=[range(15), [0, *range(14)]]),
-            "orders must hold rearrangements of 0 … 14, got other numbers in row 1",
+            "orders must hold each number from 0 to 14 once in every row, got other numbers in row 1",
         ),
         (lambda: physics.critical_sizes(ADDITION, orders=np.arange(15.0)[None]), "got float64 of shape"),
     ],
