@@ -30,11 +30,12 @@ def compare(
     Args:
         first: File or quoted pattern of the first ensemble, such as simulated particles.
         second: File or quoted pattern of the second ensemble, such as trained networks.
-        align: How the times of the two ensembles are matched. scaling multiplies the times of one by the
-            factor of least error, for runs from the same initial positions; ends lets both end at the same
-            time; none leaves the times as they are. The name of an observable that both have, such as
-            quality, compares them at equal values of it. auto means scaling if the initial positions are the
-            same, and ends otherwise. Ensembles with different numbers of tokens allow only auto and none.
+        align: How the times of the two ensembles are matched. scaling multiplies the times of the second by
+            the factor at which its motion is closest to the first, for runs from the same initial positions;
+            ends lets both end at the same time; none leaves the times as they are. The name of an observable
+            that both have, such as quality, compares them at equal values of it. auto means scaling if the
+            initial positions are the same, and ends otherwise. Ensembles with different numbers of tokens
+            allow only auto and none, and their motion is not compared.
         delta: Tolerance of the representation quality, greater than 0: the largest distance |E_i + E_j - E_m
             - E_n| at which four tokens count as a parallelogram. The unit is the standard deviation of the
             embedding on each axis, which is scaled to 1 first.

@@ -156,15 +156,15 @@ def train(
         batch_size: Number of examples in each step, at least 1 and at most all training examples.
         train_fraction: Fraction of the examples to train on, greater than 0 and at most 1. The others are the
             validation set, so that one must be left, except for two-layer. If image data has a test set, this
-            is the validation set, and the fraction is one of the other images.
+            is the validation set, and the fraction refers to all other images.
         shared: Random draws that all networks share: embedding, layers, split, targets or noise.
         layer_scale: Factor, greater than 0, by which the initial weights of the layers are multiplied: one
             value, or one for each of the runs.
         embedding_scale: Factor, greater than 0, by which the initial embedding is multiplied: one value, or
             one for each of the runs.
         record: When to record: K (every K steps, K at least 1), 'log' (about 20 frames in each decade),
-            'log:N' (about N frames), or '1:1000,100' (every step to 1000, then every hundredth). These record
-            step 0 and the last step too. A list such as 0,10,100 records exactly its steps.
+            'log:N' (about N in each), or '1:1000,100' (every step to 1000, then every hundredth). These
+            record step 0 and the last step too. A list such as 0,10,100 records exactly its steps.
         observables: What to record in addition to the positions. Losses (cross-entropy in nats, or mean
             squared error) and accuracies (from 0 to 1) are recorded by default. Others are recorded if they
             are named. weight_norm and bias_norm are the mean absolute weight and bias of the first hidden

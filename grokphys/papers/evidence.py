@@ -231,8 +231,9 @@ def _numbered(groups: Any) -> NDArray[np.intp]:
 
 def _slope(x: Any, y: Any) -> float:
     a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    spread = float(np.sum((a - a.mean()) ** 2))
-    return float(np.sum((a - a.mean()) * b)) / spread if spread else np.nan
+    if len(a) == 0 or np.ptp(a) == 0:  # the sum of squares of equal numbers may be of the size of rounding
+        return np.nan
+    return float(np.sum((a - a.mean()) * b) / np.sum((a - a.mean()) ** 2))
 
 
 def _correlation(x: Any, y: Any) -> float:

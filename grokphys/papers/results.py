@@ -204,8 +204,11 @@ def read_result(folder: Path) -> Stored | None:
         }
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise FileFormatError(f"cannot read the result in {folder}: {error}; run its recipe again") from error
+    except FileFormatError:
+        raise
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its JSON is damaged or lacks entries"
+        raise FileFormatError(f"cannot read the result in {folder}: {why}; run its recipe again") from error
     return Stored(about, tables)
 
 

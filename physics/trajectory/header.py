@@ -260,9 +260,8 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
     if length is None:
         length = len(step_array)
     if step_array.shape != (length,) or time_array.shape != (length,):
-        raise InputError(
-            f"{name} and its times must have {length} entries, got {step_array.shape} and {time_array.shape}"
-        )
+        got = f"{step_array.size} and {time_array.size}"
+        raise InputError(f"{name} and times of {name} must have {length} entries, got {got}")
     if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
     step_array = step_array.astype(np.int64)

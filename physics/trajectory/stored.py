@@ -389,6 +389,8 @@ def _clock(file: h5py.File, group: str, length: int, *, exact: bool) -> tuple[ND
     if step.dtype.kind not in "iu" or time.dtype.kind != "f":
         raise ValueError(f"steps in {group} are {step.dtype}, and times {time.dtype}")
     steps, times = step[:frames].astype(np.int64), time[:frames].astype(np.float64)
-    if np.any(steps[1:] <= steps[:-1]) or not np.isfinite(times).all():
-        raise ValueError(f"steps in {group} do not increase, or times are not finite")
+    if np.any(steps[1:] <= steps[:-1]):
+        raise ValueError(f"steps in {group} do not increase")
+    if not np.isfinite(times).all():
+        raise ValueError(f"times in {group} are not all finite")
     return steps, times

@@ -49,7 +49,7 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
     kind : {"normal", "circle", "grid"}
         "normal" is what `physics.simulate` draws. "circle" puts the tokens, in order, on a circle of radius
         √2 around the origin in the first two axes, of which a single dimension has only the first. "grid"
-        puts them, in order, on lattice sites at distance 1 around the origin. Both add normal noise.
+        puts them, in order, on the sites of a lattice of spacing 1 around the origin. Both add normal noise.
     tokens, dim : int
         Numbers of tokens and dimensions.
     seed : int

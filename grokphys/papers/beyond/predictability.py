@@ -338,7 +338,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
         (0, 10, 20, 50, 100, 150, 200, 300, 400, 600),
         1000,
     ),
-    cost="one to three hours",
+    cost="two hours",
     rules=(*_rules(31), *_rules(59)),
 )
 def predictability(run: Run) -> Result:
@@ -372,21 +372,24 @@ def predictability(run: Run) -> Result:
 
 def _show(tables: Tables, setting: Setting) -> Figure:
     with style(12.6):
-        figure = Figure(figsize=(12.6, 4.1))
+        figure = Figure(figsize=(12.6, 6.4))
         axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
         names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
         for n, place in enumerate(setting.places):
             found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
-            x = np.arange(len(names)) + 0.15 * n
-            look: Any = {"color": SERIES[n], "linestyle": "none", "label": f"p = {place.tokens}"}
-            show_intervals(axes[0], x, found, **look)
+            middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
+            look: Any = {"color": SERIES[n], "marker": "o", "capsize": 2, "label": f"p = {place.tokens}"}
+            error = np.clip([middle - low, high - middle], 0, None)
+            axes[0].errorbar(middle, np.arange(len(names)) + 0.2 * n, xerr=error, linestyle="none", **look)
             ax = axes[n + 1]
             for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
                 values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]
                 show_intervals(ax, np.array(setting.starts) + 3 * k, values, color=SERIES[k], label=name)
             ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
             legend_below(ax)
-        axes[0].set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize="small")
-        axes[0].set(ylabel="agreement on the survivors", ylim=(0, 1.02), title="The same network again")
+            ax.set_ylabel("agreement on survivors")
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].set(xlabel="agreement on the survivors", xlim=(0, 1.02), title="The same network again")
+        axes[0].invert_yaxis()
         legend_below(axes[0])
     return figure

@@ -61,7 +61,8 @@ def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
     """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
 
     The positions are the input weights (runs, frames, tokens, hidden). By default the first and the last
-    frame are recorded, with the output weights. `options` of `nets.train` are added, or replace these.
+    frame are recorded, with the output weights. `options` are further options of `nets.train`; they may
+    replace the weight decay, the training fraction, and what is recorded.
     """
     given: dict[str, Any] = {
         "weight_decay": 0.0,

@@ -54,6 +54,7 @@ def test_trends_that_cannot_be_measured_have_no_interval():
     for measure in (evidence.slope, evidence.correlation):
         assert math.isnan(measure(flat, X[:4], 0.95).estimate)
     assert math.isnan(evidence.correlation(X[:4], flat, 0.95).estimate)
+    assert math.isnan(evidence.slope([0.1] * 3, X[:3], 0.95).estimate), "their mean is not quite 0.1"
     assert evidence.slope(X[:4], flat, 0.95).estimate == 0
     assert math.isnan(evidence.correlation(X[:2], Y[:2], 0.95).estimate)
     two = evidence.slope(X[:2], Y[:2], 0.95)
@@ -255,8 +256,13 @@ def test_a_stored_result_says_how_it_was_made(stored):
     assert (statement["verdict"], statement["least"], statement["most"]) == ("holds", 0.0, 1.0)
     np.testing.assert_array_equal(found.tables["t"]["x"], [0.33333333, np.nan])
     assert results.read_result(place) is None
-    (folder / "u.json").write_text("{")
-    with pytest.raises(FileFormatError, match="cannot read the result in .*run its recipe again"):
+    why = "cannot read the result in .*: its JSON is damaged or lacks entries; run its recipe again"
+    for text in ("{", '{"x": 3}', "[]"):
+        (folder / "u.json").write_text(text)
+        with pytest.raises(FileFormatError, match=why):
+            results.read_result(folder)
+    (folder / "result.json").write_text("{}")
+    with pytest.raises(FileFormatError, match=r"^\S+ holds no result of version 1; run its recipe again$"):
         results.read_result(folder)
 
 

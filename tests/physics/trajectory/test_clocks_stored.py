@@ -32,6 +32,9 @@ def put(path, place, values):
         file[place] = values
 
 
+WRONG = {"step": "steps in {} do not increase", "time": "times in {} are not all finite"}
+
+
 @pytest.mark.parametrize("change", [-1, 1])
 @pytest.mark.parametrize("name", ["step", "time"])
 @pytest.mark.parametrize("place", PLACES)
@@ -71,7 +74,7 @@ def test_a_clock_is_as_long_as_what_it_times_unless_the_run_was_cut_short(
 def test_steps_increase_and_times_are_finite(place, name, change, tmp_path):
     path = stored(tmp_path / "t.h5")
     put(path, f"{place}/{name}", change(PLACES[place]))
-    with pytest.raises(FileFormatError, match=f"steps in {place} do not increase, or times are not finite"):
+    with pytest.raises(FileFormatError, match=WRONG[name].format(place)):
         Trajectory.open(path)
 
 

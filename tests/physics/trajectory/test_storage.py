@@ -490,12 +490,12 @@ def test_the_checksum_is_the_sum_with_the_carry_added_again(data):
             "positions must be float32 or float64 of shape (runs, frames, tokens, dim)",
         ),
         ((np.zeros((1, 3, 4, 2), int), [0, 1, 2]), "positions must be float32 or float64"),
-        ((np.zeros((1, 3, 4, 2)), [0, 1]), "steps and its times must have 3 entries, got (2,) and (2,)"),
+        ((np.zeros((1, 3, 4, 2)), [0, 1]), "steps and times of steps must have 3 entries, got 2 and 2"),
         ((np.zeros((1, 3, 4, 2)), [0.0, 1.0, 2.0]), "steps must be whole numbers of shape (frames,)"),
         ((np.zeros((1, 3, 4, 2)), [0, 2, 2]), "steps must increase, got 2 followed by 2"),
         (
             (np.zeros((1, 3, 4, 2)), [0, 1, 2], [0, 1]),
-            "steps and its times must have 3 entries, got (3,) and (2,)",
+            "steps and times of steps must have 3 entries, got 3 and 2",
         ),
     ],
 )
