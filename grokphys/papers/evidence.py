@@ -217,6 +217,33 @@ def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.G
     return chance
 
 
+def pooled(
+    column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]
+) -> Callable[[Any, np.random.Generator], Any]:
+    """Return a model of chance for rules: a function that permutes a column among rows of two tables.
+
+    `first` and `second` are each the name of a table, and the values by which its rows are chosen, as in
+    `where`. The values of `column` in the rows of both are permuted together.
+    """
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        mixed = {name: dict(tables[name]) for name, _ in (first, second)}
+        rows = [
+            np.flatnonzero(
+                np.all([np.asarray(mixed[name][key]) == value for key, value in chosen.items()], 0)
+            )
+            for name, chosen in (first, second)
+        ]
+        both = [np.array(mixed[name][column]) for name in mixed]
+        values = generator.permutation(np.concatenate([a[own] for a, own in zip(both, rows, strict=True)]))
+        for name, a, own, new in zip(mixed, both, rows, np.split(values, [len(rows[0])]), strict=True):
+            a[own] = new
+            mixed[name][column] = a
+        return {**tables, **mixed}
+
+    return chance
+
+
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     """Return the rows of a table in which every named column has the given value, as a dict of columns."""
     chosen = np.ones(len(next(iter(table.values()))), bool)

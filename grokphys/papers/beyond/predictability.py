@@ -21,7 +21,7 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.selection import SOURCE, Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import difference, mean, shuffled, where
+from grokphys.papers.evidence import difference, mean, pooled, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.architecture import EMBEDDING
 from nets.models import EmbeddingMLP
@@ -307,8 +307,13 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                 SOURCE,
                 f"the same of a start changed by 1e-4, minus that of survivors predicted by {name}",
                 _less(tokens, _knows(tokens, name, 0)),
-                chance=MIXED,
+                chance=pooled(
+                    "agreement",
+                    ("changes", {"tokens": tokens, "change": f"start × (1 ± {1e-4:g})"}),
+                    ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
+                ),
                 least=0.2,
+                note="corrected after the run: chance mixes networks and predictions; before, kinds of change",
             )
             for name in ("signal", "rate", "SVM", "linear law", "mean field")
         ),

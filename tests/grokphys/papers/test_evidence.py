@@ -95,6 +95,20 @@ def test_chance_shuffles_one_column_and_keeps_the_others():
     assert pairs["g"] is table["g"]
 
 
+def test_chance_permutes_a_column_among_chosen_rows_of_two_tables():
+    tables = {
+        "t": {"kind": np.array(["a", "b", "a"]), "x": np.array([1.0, 2.0, 3.0])},
+        "u": {"kind": np.array(["a", "a", "b", "a"]), "p": [3, 5, 3, 3], "x": [4.0, 5.0, 6.0, 7.0]},
+    }
+    mix = evidence.pooled("x", ("t", {"kind": "a"}), ("u", {"kind": "a", "p": 3}))
+    found = mix(tables, np.random.default_rng(5))
+    t, u = found["t"]["x"].tolist(), found["u"]["x"].tolist()
+    assert (t[1], u[1:3]) == (2, [5, 6]), "the others stay"
+    values = np.random.default_rng(5).permutation([1.0, 3.0, 4.0, 7.0]).tolist()
+    assert [t[0], t[2], u[0], u[3]] == values != [1, 3, 4, 7]
+    assert tables["t"]["x"].tolist() == [1, 2, 3], "the tables themselves stay"
+
+
 def test_rows_are_chosen_by_all_values():
     table = {"a": [1, 1, 2, 2], "b": ["x", "y", "x", "y"], "c": [0.1, 0.2, 0.3, 0.4]}
     assert {k: v.tolist() for k, v in evidence.where(table, a=2, b="x").items()} == {

@@ -241,7 +241,11 @@ def bounded():
         ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "the run numbers of its 21 points"),
         ("particles/tokens/position/step", np.arange(12)[::-1], "do not increase"),
         ("particles/tokens/position/step", np.arange(11), "has steps of shape (11,)"),
-        ("particles/tokens/position/time", np.full(12, np.nan), "times are not finite"),
+        (
+            "particles/tokens/position/time",
+            np.full(12, np.nan),
+            "times in particles/tokens/position are not all finite",
+        ),
         ("observables/signals/step", np.zeros(40, int), "do not increase"),
         ("observables/loss/value", np.zeros((12, 4)), "does not have 3 runs"),
         ("observables/loss/value", np.zeros((11, 3)), "does not have 12 frames"),
