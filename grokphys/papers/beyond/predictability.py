@@ -313,7 +313,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                     ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
                 ),
                 least=0.2,
-                note="corrected after the run: chance mixes networks and predictions; before, kinds of change",
+                note="corrected after the run: chance mixes networks and predictions; before, all changes",
             )
             for name in ("signal", "rate", "SVM", "linear law", "mean field")
         ),
