@@ -42,9 +42,10 @@ def bars(ax):
         if not isinstance(one, ErrorbarContainer):
             continue
         label = one.get_label() if one.get_label()[:1] != "_" else n
-        x, y = (np.asarray(values, float) for values in one.lines[0].get_data())
-        ends = np.array([segment[:, 1] for segment in one.lines[2][0].get_segments()])
-        found[label] = np.array([x, y, ends.min(axis=1), ends.max(axis=1)])
+        data = np.asarray(one.lines[0].get_data(), float)
+        value = 0 if one.has_xerr else 1  # horizontal bars have their places on the other axis
+        ends = np.array([segment[:, value] for segment in one.lines[2][0].get_segments()])
+        found[label] = np.array([data[1 - value], data[value], ends.min(axis=1), ends.max(axis=1)])
     return found
 
 

@@ -141,14 +141,14 @@ def test_agreements_are_drawn_by_change_and_by_predictor():
             ]
             for name in ("a", "b")
         ]
-        same(bars(first)[f"p = {place.tokens}"], np.arange(2) + 0.15 * n, [mean(values) for values in each])
+        same(bars(first)[f"p = {place.tokens}"], np.arange(2) + 0.2 * n, [mean(values) for values in each])
         for k, name in enumerate(("signal", "SVM")):
             own = [
                 chosen(predictions, "agreement", tokens=place.tokens, predictor=name, start=start)
                 for start in (0, 40)
             ]
             same(bars(others[n])[name], np.array([0, 40]) + 3 * k, [mean(values) for values in own])
-    assert [text.get_text() for text in first.get_xticklabels()] == ["a", "b"]
+    assert [text.get_text() for text in first.get_yticklabels()] == ["a", "b"]
 
 
 def test_agreement_with_another_change_is_subtracted():
