@@ -57,20 +57,21 @@ def number(
 
     The number may equal `minimum` and `maximum`, but neither `above` nor `below`.
     """
+    try:
+        result = float(value)
+    except (TypeError, ValueError, OverflowError):
+        got = short_text(value)
+    else:
+        if minimum <= result <= maximum and above < result < below:  # neither NaN nor infinity is
+            return result
+        got = distinct(result, minimum, maximum, above, below)
     if math.isfinite(minimum) and math.isfinite(maximum):
         ends = [f"from {minimum:g} to {maximum:g}"]
     else:
         words = {"greater than": above, "of at least": minimum, "less than": below, "at most": maximum}
         ends = [f"{word} {end:g}" for word, end in words.items() if math.isfinite(end)]
     allowed = " ".join(["a finite number", " and ".join(ends)]).rstrip()
-    try:
-        result = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} must be {allowed}, got {short_text(value)}") from None
-    if not (minimum <= result <= maximum and above < result < below):  # NaN and infinity are refused, too
-        got = distinct(result, minimum, maximum, above, below)
-        raise InputError(f"{name} must be {allowed}, got {got}")
-    return result
+    raise InputError(f"{name} must be {allowed}, got {got}") from None
 
 
 def distinct(value: float, *bounds: float) -> str:

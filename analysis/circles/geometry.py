@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import point_sets, whole_number
+from physics.checks import place, point_sets, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -232,9 +232,7 @@ class PrincipalComponents:
         >>> [found.frequency(pair) for pair in range(3)]
         [11, 11, 13]
         """
-        last = (self.points.shape[1] - 1) // 2
-        if whole_number("pair", pair, 0) > last:
-            raise InputError(f"pair must be at most {last}, got {pair}")
+        pair = place("pair", pair, (self.points.shape[1] + 1) // 2)
         return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 

@@ -227,19 +227,20 @@ def pooled(
     """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
-        mixed = {name: dict(tables[name]) for name, _ in (first, second)}
-        rows = [
-            np.flatnonzero(
-                np.all([np.asarray(mixed[name][key]) == value for key, value in chosen.items()], 0)
+        places = [
+            (
+                name,
+                np.flatnonzero(np.all([np.asarray(tables[name][key]) == chosen[key] for key in chosen], 0)),
             )
             for name, chosen in (first, second)
         ]
-        both = [np.array(mixed[name][column]) for name in mixed]
-        values = generator.permutation(np.concatenate([a[own] for a, own in zip(both, rows, strict=True)]))
-        for name, a, own, new in zip(mixed, both, rows, np.split(values, [len(rows[0])]), strict=True):
-            a[own] = new
-            mixed[name][column] = a
-        return {**tables, **mixed}
+        values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in places])
+        mixed = np.split(generator.permutation(values), [len(places[0][1])])
+        found = dict(tables)
+        for (name, rows), own in zip(places, mixed, strict=True):
+            found[name] = {**found[name], column: np.array(found[name][column])}
+            found[name][column][rows] = own
+        return found
 
     return chance
 

@@ -291,8 +291,9 @@ def _digits(classes: int) -> Images:
             "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not installed"
         )
     table = np.loadtxt(io.BytesIO(_content(path)), delimiter=",", dtype=np.float32)
-    _check_labels(DIGITS, table[:, -1].astype(np.int64), classes)
-    return Images(table[:, :-1] / np.float32(16), table[:, -1].astype(np.int64), len(table))
+    labels = table[:, -1].astype(np.int64)
+    _check_labels(DIGITS, labels, classes)
+    return Images(table[:, :-1] / np.float32(16), labels, len(table))
 
 
 def _content(path: Path) -> bytes:

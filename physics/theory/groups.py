@@ -108,7 +108,7 @@ def cyclic(order: int) -> FiniteGroup:
     >>> physics.cyclic(3).table.tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
-    order = _at_most("order", order, LARGEST_ORDER)
+    order = whole_number("order", order, 1, LARGEST_ORDER)
     elements = np.arange(order)
     return FiniteGroup((elements[:, None] + elements) % order, f"C_{order}")
 
@@ -177,7 +177,7 @@ def symmetric(degree: int) -> FiniteGroup:
     >>> group.order, group.commutes
     (6, False)
     """
-    degree = _at_most("degree", degree, LARGEST_DEGREE)
+    degree = whole_number("degree", degree, 1, LARGEST_DEGREE)
     return _of_permutations(list(itertools.permutations(range(degree))), f"S_{degree}")
 
 
@@ -205,7 +205,7 @@ def alternating(degree: int) -> FiniteGroup:
     >>> physics.alternating(4).order
     12
     """
-    degree = _at_most("degree", degree, LARGEST_DEGREE)
+    degree = whole_number("degree", degree, 1, LARGEST_DEGREE)
     even = [
         permutation
         for permutation in itertools.permutations(range(degree))
@@ -240,7 +240,7 @@ def dihedral(sides: int) -> FiniteGroup:
     >>> physics.dihedral(4).order
     8
     """
-    sides = _at_most("sides", sides, LARGEST_ORDER // 2)
+    sides = whole_number("sides", sides, 1, LARGEST_ORDER // 2)
     flip, turn = np.divmod(np.arange(2 * sides), sides)
     sign = 1 - 2 * flip
     angle = (turn[:, None] + sign[:, None] * turn) % sides
@@ -372,13 +372,6 @@ def _identity(table: NDArray[np.int64]) -> int:
             f"{nearest}·{b} = {row[b]} and {b}·{nearest} = {column[b]}"
         )
     return int(np.argmax(neutral))
-
-
-def _at_most(name: str, value: Any, largest: int) -> int:
-    found = whole_number(name, value, 1)
-    if found > largest:
-        raise InputError(f"{name} must be at most {largest}, got {found}")
-    return found
 
 
 def _check_order(name: str, order: int) -> None:

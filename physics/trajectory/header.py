@@ -187,13 +187,6 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
     return dict(parameters)
 
 
-def _shown(parameters: Any) -> str:
-    """Return the entries of `parameters` that the package itself reads, as a short text."""
-    read = ("model", "system", "first_run", "run_numbers", "per_run")
-    entries = parameters.items() if isinstance(parameters, dict) else ()
-    return repr({name: value for name, value in entries if name in read} or parameters)[:200]
-
-
 def observable_name(name: Any) -> str:
     """Return a name of an observable or of an initial array, after checking that a file can hold it.
 

@@ -43,6 +43,8 @@ SHARED = {
     UNRELATED: (),
 }
 """Random draws that a network shares with the first one, by the name of what is drawn separately."""
+CHANGED = "start × (1 ± {:g})"
+"""Name of a change of the initial embedding, by its relative size."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _again(setting: Setting, place: Place, base: int) -> dict[str, Any]:
         initial={EMBEDDING: np.stack(changed)},
         **options,
     )
-    names, finals = [f"start × (1 ± {size:g})" for size in setting.changes], [twins.final]
+    names, finals = [CHANGED.format(size) for size in setting.changes], [twins.final]
     for name, shared in SHARED.items():
         finals.append(train(model, runs=2, first_run=1, shared=shared, **options).final)
         names += [name] * 2
@@ -243,7 +245,7 @@ def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float],
 
 def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[Tables, float], Interval]:
     """Return a `Measure` of the agreement after a change of the start by 1e-4 of its size, minus `other`."""
-    twin = _changed(tokens, f"start × (1 ± {1e-4:g})")
+    twin = _changed(tokens, CHANGED.format(1e-4))
     return lambda tables, level: difference(twin(tables, level), other(tables, level))
 
 
@@ -260,7 +262,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             "survivors are settled at step 0",
             SOURCE,
             f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
-            _changed(tokens, f"start × (1 ± {size:g})"),
+            _changed(tokens, CHANGED.format(size)),
             chance=MIXED,
             least=0.9,
             independent="embedding",
@@ -309,7 +311,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                 _less(tokens, _knows(tokens, name, 0)),
                 chance=pooled(
                     "agreement",
-                    ("changes", {"tokens": tokens, "change": f"start × (1 ± {1e-4:g})"}),
+                    ("changes", {"tokens": tokens, "change": CHANGED.format(1e-4)}),
                     ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
                 ),
                 least=0.2,
@@ -382,10 +384,8 @@ def _show(tables: Tables, setting: Setting) -> Figure:
         names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
         for n, place in enumerate(setting.places):
             found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
-            middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
-            look: Any = {"color": SERIES[n], "marker": "o", "capsize": 2, "label": f"p = {place.tokens}"}
-            error = np.clip([middle - low, high - middle], 0, None)
-            axes[0].errorbar(middle, np.arange(len(names)) + 0.2 * n, xerr=error, linestyle="none", **look)
+            look: Any = {"color": SERIES[n], "linestyle": "none", "label": f"p = {place.tokens}"}
+            show_intervals(axes[0], np.arange(len(names)) + 0.2 * n, found, across=True, **look)
             ax = axes[n + 1]
             for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
                 values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]

@@ -239,15 +239,21 @@ def path_of(name: str, law: Law, x: Array) -> Array:
     return law.predict(x[0], times)
 
 
-def show_intervals(ax: Axes, x: Any, values: Sequence[Interval], **look: Any) -> Axes:
-    """Draw estimates at positions x (n,) as points with error bars; a bound of NaN gives a bar of length 0.
+def show_intervals(
+    ax: Axes, places: Any, values: Sequence[Interval], *, across: bool = False, **look: Any
+) -> Axes:
+    """Draw estimates at places (n,) on the x-axis as points with error bars; a bound of NaN gives no bar.
 
-    `look` holds options of `Axes.errorbar`.
+    With `across`, the places are on the y-axis and the bars are horizontal. `look` holds options of
+    `Axes.errorbar`.
     """
     middle, low, high = (
         np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
     )
     bars = np.nan_to_num(np.clip([middle - low, high - middle], 0, None))
     style: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2} | look
-    ax.errorbar(x, middle, bars, **style)
+    if across:
+        ax.errorbar(middle, places, xerr=bars, **style)
+    else:
+        ax.errorbar(places, middle, bars, **style)
     return ax

@@ -355,7 +355,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 if len(scales) > 1:
                     found = [mean(where(rows, scale=scale)[column], 0.95) for scale in scales]
                     name = _in_words(str(series).partition(", p =")[0]).replace("descent, ", "descent,\n")
-                    look = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
+                    look: Any = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
                     show_intervals(axes[column], scales, found, label=name, **look)
             axes[column].set(xlabel="initial scale", ylabel="fraction", title=words, xscale="log")
             axes[column].set_ylim(0, 1.02)

@@ -1,6 +1,7 @@
 """Estimates that several figures of Liu et al. need: medians, transitions, and differences of shares."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,17 +100,17 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
     return float(2 * power[frequency] / power.sum())
 
 
-def half_rise(fraction: Any, passed: Any) -> float:
+def half_rise(fraction: Any, passed: Any, rate: Callable[[Any], Any] = np.mean) -> float:
     """Return the training fraction of a jump from 0 to 1 that stands for a gradual rise.
 
-    The rise is the share of networks that have `passed` (n,), over their training `fraction` (n,). The area
-    between the curve and 1 is the same for the jump and for the rise. The result is NaN if all networks pass
-    or none does.
+    The rise is the `rate` from 0 to 1 of the networks that have `passed` (n,), by default their share, over
+    their training `fraction` (n,). The area between the curve and 1 is the same for the jump and for the
+    rise. The result is NaN if the rate is 1 everywhere or 0 everywhere.
     """
     places = np.unique(fraction)
-    if not 0 < passed.sum() < len(passed):
+    rates = np.array([rate(passed[fraction == place]) for place in places], float)
+    if not 0 < rates.sum() < len(rates):
         return float("nan")
-    rates = np.array([passed[fraction == place].mean() for place in places])
     return float(places[0] + np.trapezoid(1 - rates, places))
 
 
@@ -122,13 +123,7 @@ def best_passes(tables: Tables, level: float) -> Interval:
     """
     rows = tables["networks"]
     passed = np.isfinite(rows["steps_to_rqi"])
-
-    def place(fraction: Any, passed: Any) -> float:
-        places = np.unique(fraction)
-        best = np.array([passed[fraction == one].any() for one in places], float)
-        return float(places[0] + np.trapezoid(1 - best, places)) if 0 < best.sum() < len(best) else np.nan
-
-    return jackknife(place, (rows["fraction"], passed), level)
+    return jackknife(partial(half_rise, rate=np.any), (rows["fraction"], passed), level)
 
 
 def _distance(column: Any, row: Any, phase: Any) -> float:
