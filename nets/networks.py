@@ -13,7 +13,7 @@ from nets.models import Model
 from nets.neurons import all_logits, neuron_weights
 from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, place
+from physics.checks import finite_array, place, regular_array
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -301,7 +301,7 @@ class Networks:
     def _inputs(self, inputs: Any) -> NDArray[Any]:
         """Return the checked inputs of `outputs`."""
         task = self.model.task
-        given = np.asarray(task.inputs if inputs is None else inputs)
+        given = task.inputs if inputs is None else regular_array("inputs", inputs)
         wanted, whole = task.inputs.shape[1:], task.inputs.dtype.kind == "i"
         if given.ndim not in (2, 3) or given.shape[-1:] != wanted or (whole and given.dtype.kind not in "iu"):
             raise InputError(

@@ -11,7 +11,7 @@ from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
 from nets.neurons import adds, all_logits, has_neurons, neuron_weights
-from physics.checks import number
+from physics.checks import number, regular_array
 from physics.errors import InputError
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
@@ -141,7 +141,7 @@ class Observer:
         InputError
             If there is not one value for each member.
         """
-        decided = np.asarray(decided, bool)
+        decided = regular_array("decided", decided).astype(bool)
         if decided.shape != self.status.shape:
             raise InputError(
                 f"stop must return one truth value for each of {len(self.status)} runs, got {decided.shape}"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import distinct, number, short_text
+from physics.checks import distinct, number, regular_array, short_text
 from physics.errors import InputError
 from physics.theory.groups import FiniteGroup
 
@@ -183,7 +183,7 @@ class Task:
 
     def _indices(self, name: str, value: Any) -> NDArray[np.int64]:
         """Return checked indices of examples in increasing order; messages call the argument `name`."""
-        indices = np.asarray(value)
+        indices = regular_array(name, value)
         if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
             raise InputError(
                 f"{name} must be a non-empty list of numbers of examples, got {short_text(value)}"

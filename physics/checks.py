@@ -87,7 +87,9 @@ def distinct(value: float, *bounds: float) -> str:
 def short_text(value: Any) -> str:
     """Return the ``repr`` of a value on one line of at most 80 characters, or a huge integer's length."""
     if isinstance(value, int) and abs(value) > 10**30:
-        return f"a {'negative ' * (value < 0)}number of {math.floor(math.log10(abs(value))) + 1} digits"
+        digits = math.floor(math.log10(abs(value))) + 1
+        digits -= abs(value) < 10 ** (digits - 1)  # if the logarithm was rounded up to a whole number
+        return f"a {'negative ' * (value < 0)}number of {digits} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
@@ -106,10 +108,19 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
-def finite_array(name: str, value: Any) -> NDArray[np.float64]:
-    """Return `value` as a C-contiguous array of float64; refuse complex numbers, text, NaN and infinity.
+def regular_array(name: str, value: Any) -> NDArray[Any]:
+    """Return `value` as an array of any type; refuse nested sequences of unequal lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} must have rows of equal lengths, got {_describe(value)}") from None
 
-    Booleans count as 0 and 1. The result shares memory with `value` if that already has this type and layout.
+
+def real_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
+    """Return `value` as a C-contiguous array of float64 with `ndim` axes, by default any number.
+
+    Complex numbers and text are refused. Booleans count as 0 and 1. The result shares memory with `value` if
+    that already has this type and layout.
     """
     try:
         raw = np.asarray(value)
@@ -118,6 +129,15 @@ def finite_array(name: str, value: Any) -> NDArray[np.float64]:
         array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be an array of real numbers, got {_describe(value)}") from None
+    if ndim not in (None, array.ndim):
+        axes = "1 axis" if ndim == 1 else f"{ndim} axes"
+        raise InputError(f"{name} must have {axes}, got the shape {array.shape}")
+    return array
+
+
+def finite_array(name: str, value: Any) -> NDArray[np.float64]:
+    """Return `value` as from `real_array`, and refuse NaN and infinity as well."""
+    array = real_array(name, value)
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
     if bad:
         raise InputError(f"{name} must be finite, got {bad} NaN or infinite among {array.size} values")

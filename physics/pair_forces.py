@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, whole_number
+from physics.checks import choice, finite_array, regular_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel, rows_kernel
 from physics.particles.adaptive import checked_tolerance, integrate
@@ -151,7 +151,7 @@ class PairForces(Value):
         >>> pull.forces([[0.0], [3.0]]).tolist()
         [[3.0], [-3.0]]
         """
-        array = np.asarray(positions)
+        array = regular_array("positions", positions)
         one = (self.tokens, self.dim)
         if array.dtype.kind not in "biuf" or array.ndim not in (2, 3) or array.shape[-2:] != one:
             raise InputError(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, whole_number
+from physics.checks import finite_array, regular_array, whole_number
 from physics.errors import InputError
 from physics.neurons.spectrum import NeuronSpectrum
 
@@ -157,7 +157,7 @@ def neuron_ablation(
             f"activations and W_out must have the shapes (..., examples, hidden) and (..., hidden, classes), "
             f"got {states.shape} and {out.shape}"
         )
-    right = np.asarray(labels)
+    right = regular_array("labels", labels)
     if right.dtype.kind not in "iu" or right.shape != states.shape[-2:-1]:
         raise InputError(
             f"labels must be whole numbers of shape ({states.shape[-2]},), got {right.dtype} of shape "
@@ -166,7 +166,7 @@ def neuron_ablation(
     if not 0 <= right.min() <= right.max() < out.shape[-1]:
         raise InputError(f"labels must be from 0 to {out.shape[-1] - 1}, got {right.min()} to {right.max()}")
     hidden = states.shape[-1]
-    marks = np.eye(hidden, dtype=bool) if groups is None else np.asarray(groups)
+    marks = np.eye(hidden, dtype=bool) if groups is None else regular_array("groups", groups)
     if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden:
         raise InputError(
             f"groups must be bool of shape (..., groups, {hidden}), got {marks.dtype} {marks.shape}"

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, whole_number
+from physics.checks import finite_array, regular_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -197,7 +197,7 @@ def fitness(
             raise InputError(
                 f"groups must be given unless signals have the shape (runs, K), got {np.shape(signals)}"
             )
-        groups = np.arange(len(np.asarray(signals)))
+        groups = np.arange(len(signals))
     names = _names(groups, x)
     if len(np.unique(names)) < 2:
         raise InputError(f"groups must name at least 2 groups of the runs, got {len(np.unique(names))}")
@@ -235,7 +235,7 @@ def fitness(
 
 def _names(groups: Any, circles: Array) -> NDArray[Any]:
     """Return the name of the group of every circle, (n,), from those of the runs or of the circles."""
-    names = np.asarray(groups).ravel()
+    names = regular_array("groups", groups).ravel()
     if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
         names = np.repeat(names, len(circles) // len(names))
     if names.shape != circles.shape:
@@ -363,7 +363,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     (0.0, 620.0, 0.38)
     """
     rule = rule or StoppingRule()
-    clock, x = np.asarray(steps), finite_array("signals", signals)
+    clock, x = regular_array("steps", steps), finite_array("signals", signals)
     if x.ndim != 3 or x.shape[1] != len(clock):
         raise InputError(f"signals must have the shape (runs, {len(clock)}, K), got {x.shape}")
     stopped, wrong, misjudged, undecided = [], 0, 0, 0
@@ -390,7 +390,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
 
 def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Booleans]:
     """Return checked values and outcomes, each as a flat array."""
-    x, y = finite_array(name, values), np.asarray(survived)
+    x, y = finite_array(name, values), regular_array("survived", survived)
     if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
         raise InputError(
             f"{name} and survived (bool) must have the same shape, got {x.shape} and {y.dtype} of {y.shape}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import number, whole_number
+from physics.checks import number, real_array, regular_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -49,7 +49,7 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     >>> analysis.survives([0.1, 5.0, 0.2, 0.3]).tolist()
     [False, True, False, False]
     """
-    array = np.asarray(signals, np.float64)
+    array = real_array("signals", signals)
     if threshold is not None:
         return array > number("threshold", threshold, above=0.0)
     return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
@@ -113,7 +113,7 @@ def agreement(first: Any, second: Any) -> float:
     >>> analysis.agreement([True, True, False], [True, False, False])
     0.5
     """
-    a, b = np.asarray(first, bool), np.asarray(second, bool)
+    a, b = (regular_array(name, one).astype(bool) for name, one in (("first", first), ("second", second)))
     either = int((a | b).sum())
     return int((a & b).sum()) / either if either else float("nan")
 

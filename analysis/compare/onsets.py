@@ -12,6 +12,7 @@ from scipy import stats
 
 from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
+from physics.checks import number, real_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -292,7 +293,8 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     >>> found.times.tolist(), found.reached.tolist()
     ([10.0, 20.0], [True, False])
     """
-    array, clock = np.asarray(values, np.float64), np.asarray(times, np.float64)
+    threshold = number("threshold", threshold)
+    array, clock = real_array("values", values), real_array("times", times)
     if array.ndim != 2 or clock.shape != array.shape[1:] or not array.size:
         raise InputError(
             f"values and times must have the shapes (runs, frames) and (frames,), got {array.shape} and "

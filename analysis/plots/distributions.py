@@ -10,6 +10,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import axes_of, legend_below, styled
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
+from physics.checks import real_array
 
 
 @styled
@@ -35,7 +36,7 @@ def show_distributions(
     """
     ax = axes_of(ax)
     for name, values in samples.items():
-        array = np.asarray(values, np.float64)
+        array = real_array(f"samples[{name!r}]", values)
         array = array[np.isfinite(array)]
         if len(array):
             ax.ecdf(array, label=f"{name} (n = {len(array)})")

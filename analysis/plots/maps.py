@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 
 from analysis.plots.palette import WHITE, class_colors
 from analysis.plots.style import axes_of, framed, styled
-from physics.checks import finite_array
+from physics.checks import finite_array, regular_array
 from physics.errors import InputError
 
 Bounds = tuple[float, float, float, float]
@@ -92,7 +92,7 @@ def show_classifier(
     InputError
         If `classes` or `sums` have another shape, or `labels` do not match the sums.
     """
-    seen, points = np.asarray(classes), None if sums is None else _planar("sums", sums)
+    seen, points = regular_array("classes", classes), None if sums is None else _planar("sums", sums)
     if seen.ndim != 2:
         raise InputError(f"classes must be a grid (rows, columns), got the shape {seen.shape}")
     if points is not None and np.shape(labels) != (len(points),):

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from analysis.circles.signals import Signals
 from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
 from analysis.plots.style import Panels, axes_of, legend_below, panels, style, styled
+from physics.checks import real_array
 
 if TYPE_CHECKING:
     from analysis.laws.scores import Law
@@ -50,7 +51,7 @@ def show_signals(
         The axes.
     """
     ax = axes_of(ax)
-    t, values = np.asarray(times), np.asarray(signals, np.float64)
+    t, values = real_array("times", times, ndim=1), real_array("signals", signals, ndim=2)
     looks = [(color, line) for line in ("-", "--", "-.") for color in SERIES]  # distinct up to 18 survivors
     named = {k: looks[n % len(looks)] for n, k in enumerate(marked)}
     order = sorted(range(1, values.shape[1] + 1), key=lambda k: k in named)

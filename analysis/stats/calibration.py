@@ -9,6 +9,7 @@ from scipy import stats
 
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, mean
+from physics.checks import real_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -75,7 +76,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     >>> round(found.bias.estimate, 6), round(found.slope.estimate, 6)
     (0.1, 1.0)
     """
-    x, y = np.asarray(predicted, np.float64), np.asarray(measured, np.float64)
+    x, y = real_array("predicted", predicted), real_array("measured", measured)
     if x.shape != y.shape or x.ndim != 1:
         raise InputError(f"predicted and measured must have one shape (n,), got {x.shape} and {y.shape}")
     sound = np.isfinite(x) & np.isfinite(y)

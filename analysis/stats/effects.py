@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
-from physics.checks import finite_array
+from physics.checks import finite_array, real_array
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -138,7 +138,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     >>> round(found.difference.estimate, 2), found.effects["Cliff's delta"].estimate, round(found.p_value, 3)
     (0.6, 1.0, 0.029)
     """
-    x, y = (np.asarray(values, np.float64) for values in (first, second))
+    x, y = real_array("first", first, ndim=1), real_array("second", second, ndim=1)
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
     return Difference(
         name,

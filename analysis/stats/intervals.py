@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from physics.checks import real_array
+from physics.errors import InputError
+
 CONFIDENCE = 0.95
 
 
@@ -250,7 +253,7 @@ def mean(values: Any, level: float = CONFIDENCE) -> Interval:
     >>> analysis.mean([1.0, 2.0, 3.0]).format(2)
     '2.00 [-0.48, 4.48]'
     """
-    array = np.asarray(values, np.float64)
+    array = real_array("values", values, ndim=1)
     count = len(array)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
@@ -298,14 +301,21 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
         Correlation from -1 to 1. All numbers are NaN if a variable does not vary, or if there are fewer than
         4 values.
 
+    Raises
+    ------
+    InputError
+        If `x` or `y` are not lists of real numbers of one length.
+
     Examples
     --------
     >>> import analysis
     >>> round(analysis.correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).estimate, 2)
     0.8
     """
-    first, second = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    first, second = real_array("x", x, ndim=1), real_array("y", y, ndim=1)
     count = len(first)
+    if len(second) != count:
+        raise InputError(f"x and y must have the same length, got {count} and {len(second)}")
     if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Interval(np.nan, np.nan, np.nan, count)
     from scipy.stats import pearsonr  # takes half a second, which other intervals need not wait for

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval, proportion
-from physics.checks import finite_array
+from physics.checks import finite_array, short_text
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -166,9 +166,8 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     """
     r = finite_array("values", values)
     if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
-        raise InputError(
-            f"values must be a list of at least 3 numbers that are not all equal, got {r.tolist()!r:.60}"
-        )
+        got = short_text(r.tolist())
+        raise InputError(f"values must be a list of at least 3 numbers that are not all equal, got {got}")
     level, weight = np.unique(r, return_counts=True)
 
     def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:

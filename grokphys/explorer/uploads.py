@@ -11,6 +11,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler, stream_request_body
 
 from grokphys.options import sentence
+from physics.checks import short_text
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 
@@ -112,8 +113,8 @@ class Uploads:
         """
         if key not in self._names:
             raise InputError(
-                f"upload must be the key of a file that has not been opened yet, got {key!r:.60}; upload the "
-                "file again"
+                f"upload must be the key of a file that has not been opened yet, got {short_text(key)}; "
+                "upload the file again"
             )
         return self._names.pop(key)
 

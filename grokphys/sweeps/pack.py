@@ -13,6 +13,7 @@ import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.papers.fingerprint import fingerprint
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
+from physics.checks import short_text
 from physics.errors import InputError
 from physics.particles import structures
 from physics.simulate import simulate
@@ -181,7 +182,7 @@ def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
     part, _, whole = shard.partition("/")
     short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
     if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
-        raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {shard[:60]!r}")
+        raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {short_text(shard)}")
     return list(packs[int(part) - 1 :: int(whole)])
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
 from nets.engines.threads import cuda_is_available
-from physics.checks import choice, number, whole_number
+from physics.checks import choice, number, real_array, whole_number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -103,7 +103,8 @@ def optimiser(
     InputError
         If a value is out of its range.
     """
-    if np.shape(betas) != (2,) or not all(0 <= number("betas", beta, 0.0) < 1 for beta in betas):
+    pair = real_array("betas", betas)
+    if pair.shape != (2,) or not ((pair >= 0) & (pair < 1)).all():
         raise InputError(f"betas must be two numbers of at least 0 and less than 1, got {betas!r}")
     if embedding_learning_rate is None:
         embedding_learning_rate = learning_rate
@@ -114,7 +115,7 @@ def optimiser(
         per_member("weight_decay", weight_decay, runs, 0.0),
         per_member("embedding_learning_rate", embedding_learning_rate, runs, 0.0),
         per_member("embedding_weight_decay", embedding_weight_decay, runs, 0.0),
-        (float(betas[0]), float(betas[1])),
+        (float(pair[0]), float(pair[1])),
         number("epsilon", epsilon, above=0.0),
         choice("optimizer", kind, ("adamw", "sgd")),
     )

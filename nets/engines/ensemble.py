@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.models import Model
 from nets.tasks import Task
-from physics.checks import choice, finite_array, number, whole_number
+from physics.checks import choice, finite_array, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, children, numbers_of_runs, parent_seed
 from physics.trajectory.recording import require_memory
@@ -157,7 +157,7 @@ def draw(
     if EMBEDDING not in parameters and (factors[True] != 1).any():
         raise InputError(
             f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding, got "
-            f"{embedding_scale!r:.60}; layer_scale scales its layers"
+            f"{short_text(embedding_scale)}; layer_scale scales its layers"
         )
     for name, values in parameters.items():
         values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
@@ -194,9 +194,9 @@ def per_member(
     InputError
         If the count of numbers is not `runs`, or a number is not finite or out of its range.
     """
-    if np.ndim(value) == 0:
+    values = regular_array(name, value)
+    if values.ndim == 0:
         return np.full(runs, number(name, value, minimum, above=above))
-    values = np.asarray(value)
     if values.shape != (runs,):
         raise InputError(
             f"{name} must be a number, or one for each of {runs} runs, got the shape {values.shape}"
@@ -266,7 +266,7 @@ def _require_sound(model: Any, runs: int) -> None:
     drawn: Any = model.initial(np.random.default_rng(0), np.random.default_rng(0))  # a user's may be anything
     if not isinstance(drawn, Mapping) or not drawn:
         raise InputError(
-            f"initial of {kind} must return a dict of arrays that is not empty, got {drawn!r:.60}"
+            f"initial of {kind} must return a dict of arrays that is not empty, got {short_text(drawn)}"
         )
     one = {name: finite_array(f"initial[{name!r}] of {kind}", value) for name, value in drawn.items()}
     numbers = sum(value.size for value in one.values())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, whole_number
+from physics.checks import finite_array, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -346,7 +346,7 @@ def _spread(by_sum: Array) -> Array:
 
 def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.bool_]:
     """Return frequencies as a mask (K,), or (*leading, K) if they are given as a mask."""
-    given = np.asarray(frequencies)
+    given = regular_array("frequencies", frequencies)
     if given.dtype == bool:
         if given.shape[-1:] != (K,):
             raise InputError(f"frequencies as a mask must have the length {K}, got the shape {given.shape}")
@@ -357,7 +357,7 @@ def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.boo
             raise InputError(f"frequencies must be a mask of shape ({K},) or {got}") from None
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
         raise InputError(
-            f"frequencies must be a sequence of whole numbers or a mask, got {frequencies!r:.60}"
+            f"frequencies must be a sequence of whole numbers or a mask, got {short_text(frequencies)}"
         )
     marks = np.zeros(K, bool)
     chosen: Sequence[Any] = list(frequencies)
@@ -378,7 +378,7 @@ def _loss(logits: Array, examples: Any) -> Array:
     ]
     if examples is None:
         return np.asarray(surprise.mean(axis=(-2, -1)))
-    pairs = np.asarray(examples)
+    pairs = regular_array("examples", examples)
     if pairs.dtype.kind not in "iu" or pairs.ndim < 2 or pairs.shape[-1] != 2 or not pairs.size:
         raise InputError(
             f"examples must be whole numbers of shape (n, 2), got {pairs.dtype} of shape {pairs.shape}"

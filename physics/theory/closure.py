@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import regular_array, whole_number
 from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.seeds import Seed
@@ -207,7 +207,7 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
     if orders is None:
         rows = random_orders(operation, sets=sets, seed=seed)
     else:
-        given, count = np.asarray(orders), len(operation.samples)
+        given, count = regular_array("orders", orders), len(operation.samples)
         what = f"orders must hold each number from 0 to {count - 1} once in every row"
         if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != count:
             raise InputError(f"{what}, got {given.dtype} of shape {given.shape}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import regular_array, whole_number
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -49,7 +49,7 @@ class FiniteGroup(Value):
     name: str = field(default="group", compare=False)
 
     def __post_init__(self) -> None:
-        table = np.asarray(self.table)
+        table = regular_array("table", self.table)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "iu":
             raise InputError(
                 f"table must hold whole numbers in the shape (n, n), got {table.dtype} of shape {table.shape}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, whole_number
+from physics.checks import finite_array, number, regular_array, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
 from physics.theory.linear_state import pack, unpack
@@ -93,7 +93,7 @@ class LinearNetwork(Value):
         }
         self._set(labels=read_only(labels), inputs=whole_number("inputs", self.inputs, 1), **rates)
         if self.pairs is not None:
-            pairs = np.array(self.pairs)
+            pairs = regular_array("pairs", self.pairs)
             if pairs.dtype.kind not in "iu" or pairs.shape != (len(labels), 2):
                 got = f"{pairs.dtype} of shape {pairs.shape}"
                 raise InputError(f"pairs must be integers of shape ({len(labels)}, 2), got {got}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import regular_array, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
@@ -145,7 +145,7 @@ class Operation(Value):
         """
         if pairs is None:
             return read_only(np.ones(len(self.samples), bool))
-        array = np.asarray(pairs)
+        array = regular_array("pairs", pairs)
         if array.size == 0:
             raise InputError("pairs must hold at least 1 pair of symbols, got an empty training set")
         if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
@@ -192,7 +192,7 @@ class Operation(Value):
         >>> physics.Operation(2).masks([[True, False, True]]).sum(axis=1).tolist()
         [2]
         """
-        array = np.asarray(masks)
+        array = regular_array("masks", masks)
         if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
             raise InputError(
                 f"masks must be bool of the shape (sets, {len(self.samples)}), got {array.dtype} of shape "

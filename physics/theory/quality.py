@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, point_sets
+from physics.checks import finite_array, number, point_sets, regular_array
 from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures
@@ -259,7 +259,7 @@ def _mask(theory: Any, mask: Mask | None) -> Mask:
     operation = operation_of(theory)
     if mask is None:
         return operation.mask(None) if theory is operation else theory.mask
-    return operation.masks(np.asarray(mask)[None])[0]
+    return operation.masks(regular_array("mask", mask)[None])[0]
 
 
 def _label(theory: Any, mask: Mask | None) -> NDArray[np.int32]:

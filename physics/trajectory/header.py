@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, short_text, whole_number
+from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -137,13 +137,21 @@ class Header:
         return cls(layout, parameters, dict(values["made_with"]), start, str(values["identity"]))
 
 
+def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, NDArray[Any]]:
+    """Return the values of a mapping as arrays, if a file can hold their names; None is empty."""
+    return {
+        observable_name(name): regular_array(f"{argument}[{name!r}]", value)
+        for name, value in (values or {}).items()
+    }
+
+
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
     """Return NumPy's string of the type of each observable, and its shape in one frame of one run, by name.
 
     `measured` maps names to values of one frame, (runs, ...) each. A name or type that a file cannot hold is
     an `InputError`.
     """
-    arrays = {observable_name(name): np.asarray(values) for name, values in measured.items()}
+    arrays = named_arrays("observables", measured)
     return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
 
 
@@ -171,7 +179,9 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
     def require(name: str, good: bool, allowed: str) -> None:
         if not good:
-            raise InputError(f"parameters[{name!r}] must be {allowed}, got {parameters.get(name)!r:.60}")
+            raise InputError(
+                f"parameters[{name!r}] must be {allowed}, got {short_text(parameters.get(name))}"
+            )
 
     for name in ("model", "system"):
         require(name, isinstance(parameters.get(name, {}), dict), "a dict")
@@ -209,7 +219,7 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
 
     An `InputError` refuses a name, a type or a shape that a file cannot hold.
     """
-    arrays = {observable_name(name): np.asarray(values) for name, values in (start or {}).items()}
+    arrays = named_arrays("start", start)
     for name, values in arrays.items():
         observable_type(name, values.dtype, "start")
         if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
@@ -244,7 +254,7 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
     InputError
         If a value or a shape is invalid, or steps do not increase.
     """
-    step_array = np.asarray(steps)
+    step_array = regular_array(name, steps)
     if step_array.ndim != 1 or step_array.dtype.kind not in "iu":
         raise InputError(
             f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"

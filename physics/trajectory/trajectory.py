@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
+from physics.checks import regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
 from physics.trajectory.header import (
@@ -16,7 +16,7 @@ from physics.trajectory.header import (
     checked_clock,
     checked_index,
     checked_start,
-    observable_name,
+    named_arrays,
     observable_type,
 )
 
@@ -80,7 +80,7 @@ class Trajectory:
         made_with: Mapping[str, Any] | None = None,
         complete: bool = True,
     ) -> None:
-        self._positions = np.asarray(positions)
+        self._positions = regular_array("positions", positions)
         if self._positions.ndim != 4 or self._positions.dtype not in (np.float32, np.float64):
             raise InputError(
                 "positions must be float32 or float64 of shape (runs, frames, tokens, dim), got "
@@ -96,9 +96,7 @@ class Trajectory:
         self._clocks: dict[str, Clock] = {
             name: checked_clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
         }
-        self._observables: Mapping[str, NDArray[Any]] = {
-            observable_name(name): np.asarray(values) for name, values in (observables or {}).items()
-        }
+        self._observables: Mapping[str, NDArray[Any]] = named_arrays("observables", observables)
         for name, values in self._observables.items():
             observable_type(name, values.dtype)
             expected = (self.runs, len(self.clock(name)[0]))
@@ -278,7 +276,9 @@ class Trajectory:
         """
         chosen = np.atleast_1d(np.arange(self.runs)[runs])
         if chosen.ndim != 1 or not chosen.size:
-            raise InputError(f"runs must choose at least one run by number, slice or list, got {runs!r:.40}")
+            raise InputError(
+                f"runs must choose at least one run by number, slice or list, got {short_text(runs)}"
+            )
         return self._some(chosen, 1)
 
     def __iter__(self) -> Iterator["Trajectory"]:
