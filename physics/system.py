@@ -186,7 +186,7 @@ def starts(
     array = finite_array("initial", initial)
     if array.shape == one:
         return np.repeat(array[None], runs, axis=0)
-    if array.ndim == 3 and array.shape[1:] == one and runs in (1, len(array)) and len(array):
+    if array.shape[1:] == one and runs in (1, len(array)) and len(array):
         return array.copy()
     number = f"runs = {runs}" if runs > 1 else "at least 1 run"
     raise InputError(
