@@ -17,6 +17,13 @@ from analysis.stats.intervals import clustered_proportion, mean, proportion
 from physics import InputError, Operation, Trajectory
 
 RNG = np.random.default_rng(13)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
 
 
 def ring(p, frequency):

@@ -37,6 +37,13 @@ from physics import InputError, Trajectory
 
 NONE = Interval(np.nan, np.nan, np.nan, 0)
 RNG = np.random.default_rng(11)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
 
 
 def axes_(width=5.0):
