@@ -160,8 +160,8 @@ class ODEFit(Law):
         """
         if self.kind == "generator":
             return to_increment(self.A, self.b, step)
-        times = step / self.unit
-        if times < 1 or abs(times - round(times)) > 1e-9:
+        times = number("step", step, above=0.0) / self.unit
+        if round(times) < 1 or abs(times - round(times)) > 1e-8 * times:  # `unit` has nine digits
             raise InputError(
                 f"step must be a whole multiple of the map's step, {distinct(self.unit, step)}, got "
                 f"{distinct(step, self.unit, self.unit * round(times))}"

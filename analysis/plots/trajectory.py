@@ -67,7 +67,7 @@ def show_trajectory(
         one = trajectory.run(run)
         signals = fourier_signals(one.positions[0])
         return show_signals(
-            one.times, signals, ax, marked=surviving_frequencies(one.final[0]).tolist(), title=title
+            one.steps, signals, ax, marked=surviving_frequencies(one.final[0]).tolist(), title=title
         )
     values, (_, times) = np.asarray(trajectory.observables[what]), trajectory.clock(what)
     if values.ndim > 3:

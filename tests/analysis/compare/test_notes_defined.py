@@ -78,6 +78,7 @@ def test_starts_are_equal_up_to_a_similarity_unless_all_tokens_lie_in_one_point(
     for place in (0.0, [1.0, 2.0]):
         assert not same(starts(shapes * 0 + place, shapes * 0 + place))
         assert not same(starts(shapes, shapes * 0 + place))
+        assert not same(starts(shapes * 0 + place, shapes))
 
 
 def test_quality_is_nan_where_nothing_varies():
