@@ -177,8 +177,10 @@ def test_a_link_opens_its_file_its_run_and_its_frame(path):
 
 @contextmanager
 def recorded(path, frames):
-    """Record frames one by one: yield a function that appends so many more, and the positions of all."""
-    positions = np.random.default_rng(2).standard_normal((frames, 7, 2)) * np.arange(1, frames + 1)[:, None, None]
+    """Record frames one by one: yield a function that appends so many more."""
+    positions = (
+        np.random.default_rng(2).standard_normal((frames, 7, 2)) * np.arange(1, frames + 1)[:, None, None]
+    )
     with FileRecorder(path, Layout(1, 7, 2, "float64", frames), {}) as recorder:
         done = 0
 
@@ -189,15 +191,16 @@ def recorded(path, frames):
             done += count
             recorder.flush()
 
-        yield more, positions
+        yield more
 
 
 def test_a_run_that_grows_keeps_its_plane_and_its_place(tmp_path):
-    with recorded(tmp_path / "run.h5", 60) as (more, positions):
+    with recorded(tmp_path / "run.h5", 60) as more:
         more(20)
         page = opened(tmp_path / "run.h5.partial")
         view = page.view
         assert (view._frame, page.bridge.playing, view._last.high, view._last.value) == (19, 1, 19, 19)
+        assert len(page.document.session_callbacks) == 1, "no frame until more is recorded"
         page._command("pause", None)
         plane = view._plane.options[2]
         view._plane.value = plane
@@ -250,7 +253,13 @@ def test_a_run_that_grows_keeps_its_plane_and_its_place(tmp_path):
 
 def test_of_a_long_run_no_more_is_read_than_memory_holds(monkeypatch, path):
     whole = physics.load(path)
-    for largest, every in ((8 * 21 * 201, 1), (8 * 21 * 200, 2), (8 * 21 * 67, 3), (8 * 21 * 66, 4), (1, 201)):
+    for largest, every in (
+        (8 * 21 * 201, 1),
+        (8 * 21 * 200, 2),
+        (8 * 21 * 67, 3),
+        (8 * 21 * 66, 4),
+        (1, 201),
+    ):
         monkeypatch.setattr(runs, "LARGEST_BYTES", largest)
         run = runs.open_run(path, 1)
         assert run.every == every
@@ -298,7 +307,9 @@ def test_targets_that_have_not_converged_are_counted(monkeypatch, path):
     law = SimpleNamespace(
         A=np.eye(3), b=np.zeros(3), converged=np.array([True, False, False]), predict=lambda x, times: times
     )
-    monkeypatch.setattr("grokphys.report.circles.fit_and_score", lambda *_, **options: SimpleNamespace(law=law))
+    monkeypatch.setattr(
+        "grokphys.report.circles.fit_and_score", lambda *_, **options: SimpleNamespace(law=law)
+    )
     fitted = runs.open_run(path).fit(first=5, last=100)
     assert fitted.notes == ("2 of 3 targets have not converged",)
     assert (fitted.recipe, fitted.kind) == ("Lasso, α = 0.01", "increment")
@@ -313,7 +324,12 @@ def test_scores_are_written_as_they_can_be_read():
     A = np.array([[0.0, 2.0], [0.5, 0.0]])
     scores = SimpleNamespace(in_sample=score(0.98765, -9.99996), forward=None)
     fitted = SimpleNamespace(
-        A=A, kind="increment", recipe="least squares", steps=np.array([3, 5, 9]), scores=scores, notes=("a note",)
+        A=A,
+        kind="increment",
+        recipe="least squares",
+        steps=np.array([3, 5, 9]),
+        scores=scores,
+        notes=("a note",),
     )
     assert score_text(fitted) == (
         "<h2>Scores</h2><p>Increment map, least squares, steps 3 to 9: 2 of 4 coefficients are not 0.</p>"

@@ -57,7 +57,9 @@ def test_another_plane_is_drawn_in_all_panels_while_the_network_rests(page, star
         np.testing.assert_allclose(xy(tokens.tokens), points[:, 1:])
         np.testing.assert_allclose(xy(sums._sums), points[pairs][..., 1:].sum(axis=1), atol=1e-4)
         for name in ("x0", "x1"):  # no trail leads from another plane
-            np.testing.assert_allclose(tokens._trails.data[name], np.tile(points[:, 1], plane.TRAIL), atol=1e-4)
+            np.testing.assert_allclose(
+                tokens._trails.data[name], np.tile(points[:, 1], plane.TRAIL), atol=1e-4
+            )
     left, right, bottom, top = run.map_bounds
     assert run.map_bounds == theme.bounds(view._sums.figure)
     middle = E[pairs].sum(axis=1).mean(axis=0)[0]
@@ -159,7 +161,8 @@ def test_another_law_has_its_own_step_and_the_same_one_changes_nothing():
     assert len(run.particles.segments) == 2
     assert run.particles.step_size == law.default_step_size
     np.testing.assert_allclose(
-        run.particles.trajectory().times[-1], 2 * ParticleSystem(5).default_step_size + 2 * law.default_step_size
+        run.particles.trajectory().times[-1],
+        2 * ParticleSystem(5).default_step_size + 2 * law.default_step_size,
     )
 
 
@@ -216,9 +219,7 @@ def test_a_network_that_diverges_is_a_sentence():
         step=7, embeddings=np.full((1, 5, 2), np.inf)))  # fmt: skip
     with pytest.raises(SimulationError) as said:
         run.advance(7)
-    assert str(said.value) == (
-        "the network diverged by step 7; reset it, and choose a smaller learning rate"
-    )
+    assert str(said.value) == ("the network diverged by step 7; reset it, and choose a smaller learning rate")
 
 
 def test_what_is_saved_names_the_rates_of_the_last_steps():

@@ -124,8 +124,10 @@ def test_of_many_pair_sums_every_third_frame_of_play_is_drawn(monkeypatch, start
 
 def test_a_constant_rests_while_play_rests_or_nothing_sweeps(page, start):
     view = start(sweep="alignment")
-    for playing, sweep, whole, moved in ((0, "alignment", True, False), (1, "", True, False),
-                                         (1, "alignment", False, False), (1, "alignment", True, True)):  # fmt: skip
+    for playing, sweep, whole, moved in (
+        *((0, "alignment", True, False), (1, "", True, False)),
+        *((1, "alignment", False, False), (1, "alignment", True, True)),
+    ):
         before = view._law["alignment"].value
         with view.filling():
             view._sweep.value = sweep
@@ -166,7 +168,12 @@ def test_the_measures_of_a_held_particle_are_those_of_the_law(page, start):
 def test_each_start_has_the_controls_that_it_reads(page, start, tmp_path):
     view = start()
     fields = view._file.panel, view._noise, view._seed
-    for kind, shown in (("normal", (0, 0, 1)), ("circle", (0, 1, 1)), ("grid", (0, 1, 1)), ("file", (1, 0, 0))):
+    for kind, shown in (
+        ("normal", (0, 0, 1)),
+        ("circle", (0, 1, 1)),
+        ("grid", (0, 1, 1)),
+        ("file", (1, 0, 0)),
+    ):
         put(page, view._kind, kind)
         assert tuple(field.visible for field in fields) == shown, kind
         assert view._tokens.disabled == view._dim.disabled == (kind == "file")

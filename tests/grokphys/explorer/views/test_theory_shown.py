@@ -180,7 +180,9 @@ def test_most_frames_leave_the_slider_and_a_replayed_end_begins_again(page, view
     page._command("pause", None)
 
 
-@pytest.mark.parametrize("text", ["", "0", "ffff1", "1ffff", "-ffff", "0xffff", "ff ff", "\uff11ffff", None, 3])
+@pytest.mark.parametrize(
+    "text", ["", "0", "ffff1", "1ffff", "-ffff", "0xffff", "ff ff", "\uff11ffff", None, 3]
+)
 def test_pairs_of_a_link_are_bits_after_a_one(view, text):
     for taken in ("ffff", "FFFF", "8000"):  # 15 pairs after the first bit
         view.restore({"tokens": 5, "size": 11, "pairs": taken})
