@@ -1,5 +1,7 @@
 """Sessions of the explorer without a browser: what its tests share."""
 
+import asyncio
+
 from bokeh.document import Document
 from matplotlib.figure import Figure
 
@@ -40,3 +42,26 @@ def drawn(film, frame=-1):
     figure.canvas.draw()
     move(range(film.frames)[frame])
     return {ax.get_label(): ax for ax in figure.axes}
+
+
+def waiting(page):
+    """Take the callbacks that wait for the event loop out of a document, and return their functions."""
+    found = page.document.callbacks.session_callbacks
+    functions = [one.callback for one in found]
+    for one in found:
+        page.document.callbacks.remove_session_callback(one)
+    return functions
+
+
+def passed(page):
+    """Let the event loop do what waits, once, and return how many functions this were."""
+
+    async def each(functions):
+        for function in functions:
+            found = function()
+            if found is not None:
+                await found
+
+    functions = waiting(page)
+    asyncio.run(each(functions))
+    return len(functions)

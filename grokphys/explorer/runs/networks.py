@@ -241,8 +241,6 @@ class NetworkRun:
 
     def change_law(self, system: ParticleSystem) -> None:
         """Change the law of the particles from now on, and their step size to the default of the new law."""
-        if system == self._law:
-            return
         self._law = system
         self.particles.change(system, system.default_step_size)
 

@@ -228,7 +228,7 @@ def learning(
     memorized: int | None,
     generalized: int | None,
     train: float,
-    held_out: float | None,
+    held_out: float,
     *,
     partly: bool = False,
 ) -> str:
@@ -239,14 +239,10 @@ def learning(
     memorized, generalized : int or None
         Steps by which the training pairs and the held-out pairs were `learned`.
     train, held_out : float
-        Present accuracies, from 0 to 1; `held_out` is None if no pair is held out.
+        Present accuracies on the training pairs and on the held-out pairs, from 0 to 1.
     partly : bool, default False
         Whether the held-out pairs were learned in part.
     """
-    if held_out is None:
-        if memorized is None:
-            return f"Answers {100 * train:.0f} % of the pairs."
-        return f"It has learned the whole table by step {memorized}."
     if memorized is not None and generalized is not None:
         if generalized <= memorized:
             return f"Generalizes from step {generalized}."

@@ -195,8 +195,8 @@ class NetworksView(View):
     def verdict(self) -> str:
         """Return sentences on what the network has learned, and on the shape of its embedding."""
         run, last = self._run, self._run.history.last
-        held_out = float(last["validation_accuracy"]) if run.held_out.any() else None
-        train, partly = float(last["train_accuracy"]), run.partly is not None
+        train, held_out = float(last["train_accuracy"]), float(last["validation_accuracy"])
+        partly = run.partly is not None
         learned = verdicts.learning(run.memorized, run.generalized, train, held_out, partly=partly)
         return f"{learned} {run.shape[1]}"
 

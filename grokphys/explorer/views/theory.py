@@ -171,8 +171,8 @@ class TheoryView(FrameView):
         if "pairs" in state:
             text = str(state["pairs"])
             count = len(self._chosen.mask)
-            known = text.isascii() and text.isalnum() and all(digit in hexdigits for digit in text)
-            bits = f"{int(text, 16):b}" if known and text else ""
+            known = text and all(digit in hexdigits for digit in text)
+            bits = f"{int(text, 16):b}" if known else ""
             if len(bits) != count + 1:
                 raise InputError(
                     f"pairs must be a 1 and then a bit for each of {count} pairs, in hexadecimal, got "

@@ -7,12 +7,14 @@ import pytest
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
-from sessions import opened, put
+from sessions import drawn, opened, put
 
+from analysis.plots.palette import class_colors
 from grokphys.explorer import theme
 from grokphys.explorer.runs import verdicts
 from grokphys.explorer.views import neurons
 from grokphys.explorer.views import view as views
+from physics.errors import SimulationError
 from physics.neurons.lottery import FourierLottery
 
 SMALL = {"tokens": 11, "hidden": 8}
@@ -151,3 +153,82 @@ def test_fewer_neurons_keep_the_choice_within_them(page, view):
     put(page, view._seed, 5)
     run = view._run
     assert (run.model.scale, run.seed, run.model.tokens, run.model.hidden) == (0.3, 5, 11, 4)
+
+
+def test_what_is_chosen_is_ringed_filmed_and_kept_by_no_other_key(page, view):
+    view.advance(5)
+    view.show()
+    put(page, view._neuron, 3)
+    ring = view._phases._ring.data
+    assert (ring["x"].tolist(), ring["y"].tolist()) == tuple([place] for place in view._points()[3].tolist())
+    for key, chosen in (("ArrowUp", 2), ("ArrowDown", 3), ("ArrowRight", 4), ("Enter", 4), ("ArrowLeft", 3)):
+        view.key(key)
+        assert view._chosen == chosen
+    view._tap(SimpleNamespace(x=0.0, y=None))
+    assert view._chosen == 3
+    run, axes = view._run, drawn(view.film())
+    assert axes["race"].get_title() == "race of neuron 3; dashed: exact flow"
+    trained = run.history["magnitude"][:, 3]
+    assert axes["race"].get_ylim() == (0, pytest.approx(1.15 * trained.max()))
+    solid = [line for line in axes["race"].lines if line.get_linestyle() == "-" and line.get_alpha() is None]
+    np.testing.assert_array_equal([line.get_ydata() for line in solid], trained.T)
+    dashed = [line for line in axes["race"].lines if line.get_linestyle() == "--"]
+    np.testing.assert_array_equal([line.get_ydata() for line in dashed], run.flow(3)[1].T)
+    np.testing.assert_allclose(axes["phases"].collections[1].get_offsets(), view._points(), atol=1e-12)
+    first = drawn(view.film(), 0)["phases"].collections[1].get_offsets()
+    assert np.hypot(*np.transpose(first)).max() == pytest.approx(1), "relative to the strongest of its frame"
+    colors = class_colors(8)[run.spectrum.frequency * 8 // 6]
+    np.testing.assert_allclose(axes["phases"].collections[1].get_facecolors(), colors)
+    assert axes["phases"].get_title() == "phases of neurons, step 5"
+    (accuracy,) = (line for line in axes["accuracy"].lines if line.get_alpha() is None)
+    np.testing.assert_array_equal(accuracy.get_ydata(), run.history["train_accuracy"])
+
+
+def test_most_frames_move_the_phases_alone(monkeypatch, view):
+    view.show()
+    shown = view._race._source.data, view._bars._source.data, view._accuracy._source.data
+    view.advance(4)
+    view.show(whole=False)
+    points = np.stack([view._phases.tokens.data[name] for name in "xy"], axis=1)
+    np.testing.assert_array_equal(points, view._points())
+    assert shown == (view._race._source.data, view._bars._source.data, view._accuracy._source.data)
+    view.show()
+    assert view._race._source.data["xs"][0].tolist() == [0, 4]
+    assert view.state() == SMALL | {"step": 4}
+    view.reset()
+    moved = []
+    monkeypatch.setattr(view._phases, "move", moved.append)
+    view.show()
+    assert view.state() == SMALL
+    assert view._race._source.data["xs"][0].tolist() == [0]
+    assert moved == [], "no trail leads from the run before"
+
+
+def test_a_neuron_of_which_no_frequency_diverges_flows_for_a_thousand_steps(view):
+    run = view._run
+    run.start = SimpleNamespace(theta=1e-3 * run.start.theta, xi=1e-3 * run.start.xi)
+    run.__dict__["blowup"] = np.full((8, 5), np.inf)
+    steps, magnitude = run.flow(1)
+    np.testing.assert_allclose(steps, np.linspace(0, 1000, 120))
+    assert magnitude.shape == (120, 5)
+    run.reset()
+
+
+def test_what_is_saved_of_neurons_names_the_network_and_its_training(view):
+    run = view._run
+    run.advance(2)
+    kept = run.trajectory()
+    assert kept.parameters["model"]["type"] == "TwoLayer"
+    assert kept.parameters["python"] == run.python() == run.python(0)
+    assert {name: kept.parameters[name] for name in run.settings} == run.settings
+    assert run.settings == {
+        "learning_rate": 2.0, "weight_decay": 0.0, "optimizer": "sgd", "train_fraction": 1.0
+    }  # fmt: skip
+    assert kept.observables["train_loss"][0, -1] == run.training.losses("train")[0][0]
+    np.testing.assert_array_equal(kept.final[0], run.weights()[0].astype(np.float32))
+    with np.errstate(over="ignore"), pytest.raises(SimulationError, match="by step 3; reset it"):
+        run.training.advance = lambda steps: setattr(
+            run, "training", SimpleNamespace(step=3, embeddings=np.full((1, 11, 8), np.inf))
+        )
+        run.advance(1)
+    run.reset()

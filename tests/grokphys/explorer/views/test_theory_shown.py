@@ -5,12 +5,13 @@ import pytest
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
-from sessions import opened, put
+from sessions import drawn, opened, put
 
 from grokphys.explorer.runs import verdicts
-from grokphys.explorer.runs.training_set import FRAMES
+from grokphys.explorer.runs.training_set import FRAMES, TrainingSet
 from grokphys.explorer.views import theory
 from grokphys.explorer.views import view as views
+from physics.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")
 
@@ -131,3 +132,96 @@ def test_a_link_holds_chosen_pairs_and_only_those(view):
     view.restore(state)
     assert view._chosen.pairs == pairs
     assert view.state() == state
+
+
+def test_a_link_opens_the_frame_of_its_time(view):
+    view.restore({"tokens": 5, "size": 9, "seed": 6, "dim": 2, "time": 33})
+    chosen = TrainingSet.drawn(5, size=9, dim=2, seed=6)
+    assert view._chosen.pairs == chosen.pairs
+    assert (view._frame, view._time.value, view.begun) == (33, 33, True)
+    np.testing.assert_allclose(view._shape._tokens.points(), chosen.embeddings[33])
+    corners = chosen.quadrilaterals(33)
+    np.testing.assert_allclose(view._shape._shapes.data["xs"], corners[..., 0])
+    assert view.film().shown == 33
+    assert drawn(view.film(), 33)["tokens"].get_title().startswith(f"time {chosen.times[33]:.4g}: ")
+    assert view.state() == {"tokens": 5, "size": 9, "seed": 6, "dim": 2, "time": 33}
+
+
+def test_another_training_set_is_drawn_in_all_panels_at_the_frame_of_now(page, view):
+    view.advance(50)
+    view.show()
+    for field, value in ((view._seed, 8), (view._dim, 2), (view._modulus, 5), (view._size, 7)):
+        put(page, field, value)
+        chosen, samples = view._chosen, view._chosen.operation.samples
+        assert view._frame == 50
+        points = np.pad(chosen.embeddings[50], ((0, 0), (0, 2 - chosen.dim)))
+        np.testing.assert_allclose(view._shape._tokens.points(), points)
+        filled = np.array(view._grid._cells.data["state"]) == "trained"
+        assert [tuple(pair) for pair in samples[filled].tolist()] == chosen.pairs
+        np.testing.assert_array_equal(view._embedding._source.data["ys"], chosen.embeddings[..., 0].T)
+        np.testing.assert_array_equal(view._quality._source.data["ys"], [chosen.quality, chosen.accuracy])
+        assert view._embedding._now.location == view._quality._now.location == chosen.times[50]
+    assert (chosen.seed, chosen.dim, chosen.operation.modulus, len(chosen.pairs)) == (8, 2, 5, 7)
+    assert chosen.pairs == TrainingSet.drawn(5, 5, size=7, dim=2, seed=8).pairs
+    put(page, view._seed, 1)
+    assert view._chosen.pairs == TrainingSet.drawn(5, 5, size=7, dim=2, seed=1).pairs, "of the same size"
+
+
+def test_most_frames_leave_the_slider_and_a_replayed_end_begins_again(page, view):
+    view.advance(4)
+    view.show(whole=False)
+    assert (view._frame, view._time.value) == (4, 0)
+    assert view._embedding._now.location == view._chosen.times[4]
+    view.show()
+    assert view._time.value == 4
+    view.advance(FRAMES)
+    page._command("play", None)
+    assert (view._frame, page.bridge.playing) == (0, 1), "from the start, because it was at its end"
+    page._command("pause", None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "ffff1", "1ffff", "-ffff", "0xffff", "ff ff", "\uff11ffff", None, 3]
+)
+def test_pairs_of_a_link_are_bits_after_a_one(view, text):
+    for taken in ("ffff", "FFFF", "8000"):  # 15 pairs after the first bit
+        view.restore({"tokens": 5, "size": 11, "pairs": taken})
+        assert len(view._chosen.pairs) == (0 if taken == "8000" else 15)
+    with pytest.raises(InputError) as said:
+        view.restore({"tokens": 5, "size": 11, "pairs": text})
+    assert str(said.value) == (
+        f"pairs must be a 1 and then a bit for each of 15 pairs, in hexadecimal, got {str(text)!r}"
+    )
+
+
+def test_a_pair_that_is_refused_stays_to_be_corrected(page, view):
+    before = view._chosen
+    for text in ("3", "1 2 3", "a, b", "1, " + "2" * 10, "1, 5"):
+        put(page, view._pair, text)
+        assert page.bridge.message[1] == "error"
+        assert (view._pair.value, view._chosen) == (text, before)
+    put(page, view._pair, " 4 , 1 ")
+    assert set(view._chosen.pairs) ^ set(before.pairs) == {(1, 4)}
+    assert (view._pair.value, page.bridge.message[2]) == ("", "")
+
+
+def test_a_flow_without_motion_lasts_about_a_unit_of_time_and_lines_join_plain_sums():
+    still = TrainingSet.drawn(6).filled(False).toggled(2, 3)
+    assert still.step_size == float(f"{1 / 120:.3g}")
+    assert TrainingSet.drawn(6).filled(False).step_size == still.step_size
+    moving = TrainingSet.drawn(6).filled(True)
+    slowest = min(value for value in moving.theory.spectrum if value > 0)
+    assert moving.step_size == float(f"{16 / slowest / 120:.3g}")
+    assert moving.times.tolist() == [moving.step_size * k for k in range(FRAMES)]
+    cyclic = TrainingSet.drawn(5, 5).filled(True)
+    assert [line.sum(axis=1).tolist() for line in cyclic.diagonals] == [
+        [total] * sum(1 for i, j in cyclic.operation.samples if i + j == total) for total in range(9)
+    ]
+    alone = TrainingSet.drawn(5, 5).filled(False).toggled(0, 0).toggled(1, 4).toggled(2, 4)
+    assert [line.tolist() for line in alone.diagonals] == [[[0, 0]], [[1, 4]]]
+    grid = theory.PairGrid(lambda i, j: None)
+    grid.show(alone)
+    assert grid._lines.data["xs"] == [], "one pair is no line"
+    grid.show(alone.toggled(2, 3))
+    assert [line.tolist() for line in grid._lines.data["xs"]] == [[1, 2]]
+    assert [line.tolist() for line in grid._lines.data["ys"]] == [[4, 3]]
