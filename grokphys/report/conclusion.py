@@ -36,17 +36,12 @@ def _states(comparison: Comparison) -> str:
         for one in found
         if one.differs
     ]
+    alone = len(found) == 1
+    every = "the one quantity compared" if alone else f"the {len(found)} quantities compared"
     if not differ:
-        what = _counted(len(found))
-        return f"No difference between the {first} and the {second} runs is shown in {what}."
-    return (
-        f"The {first} and the {second} runs differ in {len(differ)} of {_counted(len(found))}: "
-        f"{listed(differ)}."
-    )
-
-
-def _counted(quantities: int) -> str:
-    return "the one quantity compared" if quantities == 1 else f"the {quantities} quantities compared"
+        return f"No difference between the {first} and the {second} runs is shown in {every}."
+    where = every if alone else f"{len(differ)} of {every}"
+    return f"The {first} and the {second} runs differ in {where}: {listed(differ)}."
 
 
 def _nearness(comparison: Comparison) -> str:
