@@ -12,7 +12,7 @@ import pytest
 
 import physics
 from physics import FileFormatError, InputError, OutputError, Trajectory
-from physics.trajectory import recording, stored
+from physics.trajectory import recording
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claimed, replace_as_a_whole, signals_deferred
 from physics.trajectory.log import ARRAY, END, FRAMES, Log, LogWriter
@@ -335,10 +335,64 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path, error, said):
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("kept.bin", b"old")]
 
 
-def test_what_waits_is_written_at_the_documented_sizes():
-    """About two seconds and a megabyte for a block, sixty-four megabytes in the queue."""
-    from physics.trajectory import h5md, writer
+# -- what a recorder takes up and takes over --------------------------------------------------------------
 
-    assert (writer.FLUSH_SECONDS, writer.BLOCK_BYTES, writer.WAITING_BYTES) == (2.0, 2**20, 2**26)
-    assert h5md.CHUNK_BYTES == 2**19
-    assert 1032 <= stored.LARGEST_RATIO < 2 * 1032, "deflate packs by 1032 at most"
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ({"s": np.zeros((2, 1))}, r"start\['s'\] must have the shape \(runs, ...\) with 1 runs"),
+        ({"run_1": np.zeros(1)}, "names such as run_2 and axis_0_3 are reserved"),
+        ({"a/b": np.zeros(1)}, "must be text without '/'"),
+    ],
+)
+def test_a_run_does_not_begin_with_what_a_file_cannot_hold(tmp_path, start, said):
+    with pytest.raises(InputError, match=said):
+        FileRecorder(tmp_path / "t.h5", LAYOUT, {}, start=start)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("resume", [None, False])
+def test_a_recorder_keeps_the_configuration_that_it_was_given(tmp_path, resume):
+    parameters, path = {"seed": 1}, tmp_path / "t.h5"
+    with FileRecorder(path, LAYOUT, parameters, resume=resume) as record:
+        parameters["seed"] = 2
+        record.append(0, 0.0, [[[1], [2], [3]]])
+    found = record.result()
+    assert (found.parameters, found.identity) == ({"seed": 1}, record.identity)
+    assert found.final.tolist() == [[[1], [2], [3]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"", None), (b"abc", None), (b"GPhd", None), (b"abcd", "or is not an unfinished run")],
+)
+def test_what_is_too_short_to_be_a_log_is_begun_again(tmp_path, content, sentence):
+    path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
+    partial.write_bytes(content)
+    if sentence:
+        with pytest.raises(InputError, match=rf"{sentence}; pass overwrite \(--overwrite\) to start again"):
+            FileRecorder(path, LAYOUT, {}, resume=True)
+        assert partial.read_bytes() == content
+        return
+    with pytest.warns(RuntimeWarning, match="was killed before it began; the run starts again"):
+        record = FileRecorder(path, LAYOUT, {}, resume=True)
+    with record:
+        record.append(0, 0.0, np.ones((1, 3, 1)))
+    assert record.result().frames == 1
+
+
+def test_who_overwrites_and_resumes_begins_again_unless_there_is_an_unfinished_run(tmp_path):
+    path = tmp_path / "t.h5"
+    for begun, kept in ((True, 1), (False, 0)):
+        made().save(path, overwrite=True)
+        if begun:
+            with pytest.raises(KeyboardInterrupt):
+                with FileRecorder(path, LAYOUT, {}, overwrite=True) as record:
+                    record.append(0, 0.0, np.ones((1, 3, 1)))
+                    raise KeyboardInterrupt
+        with FileRecorder(path, LAYOUT, {}, overwrite=True, resume=True) as record:
+            assert (record.frames, record.complete) == (kept, False)
+            record.append(5, 0.5, np.ones((1, 3, 1)))
+        assert Trajectory.open(path).steps.tolist() == [0, 5][1 - kept :]
+        assert [one.name for one in tmp_path.iterdir()] == ["t.h5"]

@@ -2,15 +2,21 @@
 
 import errno
 import json
+import math
+import platform
+import re
+from importlib import metadata
 
 import h5py
 import numpy as np
 import pytest
 
+import physics
 from physics import FileFormatError, Trajectory
-from physics.trajectory import stored
+from physics.trajectory import h5md, stored, writer
 from physics.trajectory.header import Header, Layout
-from physics.trajectory.log import FRAMES, HEAD, LogWriter
+from physics.trajectory.log import FRAMES, HEAD, Log, LogWriter
+from physics.trajectory.provenance import LIBRARIES, made_with, source_digest
 from physics.trajectory.stored import damage
 
 POSITION = "particles/tokens/position"
@@ -257,3 +263,95 @@ def test_a_file_that_another_program_writes_is_told_from_a_damaged_one(path, mon
             patched.setattr(h5py, "File", fails)
             with pytest.raises(FileFormatError, match=said):
                 Trajectory.open(path)
+
+
+# -- what is written block by block -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize("block", [1, 3, 8, 11, 16, 40])
+def test_blocks_of_any_length_fill_chunks_of_eight_frames(tmp_path, monkeypatch, count, block):
+    monkeypatch.setattr(h5md, "CHUNK_BYTES", 8 * 2 * 3 * 4)  # eight frames of positions
+    rng = np.random.default_rng(count)
+    positions, wide = rng.standard_normal((2, count, 3, 1)).astype("f4"), rng.random((2, count, 9, 12))
+    layout = Layout(2, 3, 1, "float32", 0, {"wide": ("<f8", (9, 12))})
+    steps = np.arange(count, dtype=np.int64)
+    columns = [steps, steps / 4, np.moveaxis(positions, 1, 0), np.moveaxis(wide, 1, 0)]
+    blocks = ([one[at : at + block] for one in columns] for at in range(0, count, block))
+    path = tmp_path / "t.h5"
+    h5md.write_file(path, Header(layout, {"seed": 1}, {"grokphys": "9"}), blocks, frames=40)
+    found = Trajectory.open(path)
+    assert (found.steps.tolist(), found.times.tolist()) == (columns[0].tolist(), columns[1].tolist())
+    np.testing.assert_array_equal(found.positions, positions)
+    np.testing.assert_array_equal(found.observables["wide"], wide)
+    with h5py.File(path) as file:
+        assert file[f"{POSITION}/value"].chunks[0] == 8
+        assert math.prod(file["observables/wide/value"].chunks) * 8 <= 2 * h5md.CHUNK_BYTES
+
+
+class Full:
+    """A disk that is full after two pieces of a record."""
+
+    def __init__(self, file):
+        self.file, self.pieces = file, iter((1, 2))
+
+    def write(self, view):
+        if next(self.pieces, None) is None:
+            raise OSError(28, "No space left on device")
+        return self.file.write(view)
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_large_records_are_written_and_taken_back_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("physics.trajectory.log.LARGEST_COPY", 40)  # a frame has forty bytes
+    path = tmp_path / "t.h5.partial"
+    log = LogWriter(path)
+    log.begin(Header(LAYOUT, {}, {}), {})
+    for first, count in ((0, 1), (1, 2), (3, 5)):
+        log.append(FRAMES, *frames(first, count))
+    before, log._file = path.read_bytes(), Full(whole := log._file)
+    with pytest.raises(OSError, match="No space left on device"):
+        log.append(FRAMES, *frames(8, 9))
+    log._file = whole
+    assert path.read_bytes() == before
+    log.append(FRAMES, *frames(8, 1))
+    log.close()
+    assert Log(path).steps.tolist() == list(range(9))
+    assert sum(part[2].size for part in Log(path).blocks()) == 27
+
+
+def test_what_was_loaded_does_not_need_its_file(path, tmp_path):
+    found = physics.load(path)
+    path.unlink()
+    assert type(found) is Trajectory
+    assert found == made()
+    log = LogWriter(tmp_path / "u.h5.partial")
+    log.begin(Header(LAYOUT, {"seed": 3}, {"numpy": "2"}, ("s",)), {"s": np.array([5])})
+    log.append(FRAMES, *frames(0, 2))
+    log.close()
+    found = physics.load(tmp_path / "u.h5.partial")
+    (tmp_path / "u.h5.partial").unlink()
+    assert (found.parameters, found.made_with, found.complete) == ({"seed": 3}, {"numpy": "2"}, False)
+    assert (found.start["s"].tolist(), found.final[0, :, 0].tolist()) == ([5], [3, 4, 5])
+
+
+def test_versions_are_those_of_this_machine():
+    found = made_with("physics")
+    assert re.fullmatch("[0-9a-f]{16}", found["source"])
+    assert (found["python"], found["system"]) == (platform.python_version(), platform.system())
+    assert found["processor"].startswith(f"{platform.machine()} ")
+    assert {name: found[name] for name in LIBRARIES} == {name: metadata.version(name) for name in LIBRARIES}
+    assert set(found) == {"grokphys", "source", "python", "processor", "system", *LIBRARIES}
+    one, other = source_digest("physics"), source_digest("physics.theory")
+    assert (
+        len({one, other, source_digest("physics", "physics.theory"), source_digest("physics.neurons")}) == 4
+    )
+
+
+def test_what_waits_is_written_at_the_documented_sizes():
+    """About two seconds and a megabyte for a block, sixty-four megabytes in the queue."""
+    assert (writer.FLUSH_SECONDS, writer.BLOCK_BYTES, writer.WAITING_BYTES) == (2.0, 2**20, 2**26)
+    assert h5md.CHUNK_BYTES == 2**19
+    assert 1032 <= stored.LARGEST_RATIO < 2 * 1032, "deflate packs by 1032 at most"
