@@ -1,5 +1,6 @@
 """Kernels of the theory at odd sizes, layouts and bounds: primes, orders, modes, forms and quality."""
 
+import warnings
 from itertools import combinations, pairwise
 
 import naive_theory as naive
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import physics
-from physics import EffectiveTheory, InputError, Operation, Trajectory
+from physics import EffectiveTheory, InputError, LinearNetwork, Operation, SimulationError, Trajectory
 from physics.theory import closure_kernels, flow_kernels
 from physics.theory.closure import LARGEST_PRIME, nullities, primes_for
 from physics.theory.operations import random_orders
@@ -255,3 +256,58 @@ def test_matrices_of_one_entry_are_numbers_whose_products_are_compared():
         assert found == np.mean(np.array(gaps) <= delta)
     flat = Trajectory(E.reshape(1, 1, 6, 1), [0])
     assert physics.representation_quality(flat, S_3, max(gaps) * 1.001).tolist() == [[1.0]]
+
+
+# -- linear networks --------------------------------------------------------------------------------------
+
+LABELS = np.array([[1.0, -0.5, 0.3], [0.2, 0.9, -1.0]])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "design"),
+    [
+        (None, [[1, 0], [0, 1]]),
+        ([(0, 3), (1, 1)], [[1, 0, 0, 1], [0, 2, 0, 0]]),
+        (np.array([[2, 0], [0, 0]], np.uint8), [[1, 0, 1], [2, 0, 0]]),
+    ],
+)
+def test_inputs_are_points_or_sums_of_two_of_them(pairs, design):
+    network = LinearNetwork(LABELS, inputs=4, pairs=pairs, input_rate=0.7, decay=0.2)
+    assert (network.design.dtype, network.design.tolist()) == (np.float64, design)
+    points = len(design[0])
+    assert (network.points, network.outputs, network.tokens, network.dim) == (points, 3, points + 3, 5)
+    state = network.start(np.random.default_rng(4))
+    A, b, x = network.unpack(state)
+    np.testing.assert_array_equal(x, np.random.default_rng(4).standard_normal((points, 4)))
+    np.testing.assert_allclose(A @ A.T, np.eye(3), atol=1e-15)
+    assert (b.tolist(), state[:points, -1].tolist()) == ([0, 0, 0], [0] * points)
+    assert np.shares_memory(A, state), "views of the state"
+    b += [0.5, -1, 2]
+    kept = state.copy()
+    flow, velocity = network.adiabatic(A, b), network.velocity(state)
+    np.testing.assert_allclose(flow.A @ x.ravel() + flow.b, network.unpack(velocity)[2].ravel(), atol=1e-14)
+    assert (velocity[:points, -1] == 0).all()
+    network.loss(state)
+    network.internal_energy(state)
+    np.testing.assert_array_equal(state, kept)
+    both = np.stack([state, 2 * state])
+    for measure in (network.loss, network.velocity, network.internal_energy):
+        np.testing.assert_allclose(measure(both)[1], measure(2 * state), rtol=1e-14)
+    network.advance(both, 0.1, 0)
+    np.testing.assert_array_equal(both[0], kept)
+    network.advance(both, 0.01, 1)
+    np.testing.assert_allclose(both[0], kept + 0.01 * network.velocity(kept), atol=1e-2)
+
+
+def test_a_network_that_overflows_is_an_error_without_a_warning():
+    with warnings.catch_warnings(), pytest.raises(SimulationError, match="the state overflowed"):
+        warnings.simplefilter("error")
+        physics.simulate(LinearNetwork(LABELS), steps=60, step_size=1e6, record_every=60)
+
+
+@pytest.mark.parametrize("name", ["A", "b", "x"])
+def test_parts_of_a_state_are_finite(name):
+    parts = {"A": np.ones((3, 2)), "b": np.ones(3), "x": np.ones((2, 2))}
+    parts[name].flat[-1] = np.inf
+    with pytest.raises(InputError, match=f"^{name} must be finite, got 1 NaN or infinite among"):
+        LinearNetwork(LABELS).pack(*parts.values())
