@@ -355,3 +355,24 @@ def test_what_waits_is_written_at_the_documented_sizes():
     assert (writer.FLUSH_SECONDS, writer.BLOCK_BYTES, writer.WAITING_BYTES) == (2.0, 2**20, 2**26)
     assert h5md.CHUNK_BYTES == 2**19
     assert 1032 <= stored.LARGEST_RATIO < 2 * 1032, "deflate packs by 1032 at most"
+
+
+def test_a_run_without_frames_is_a_trajectory_too(tmp_path):
+    observables = {"o": np.zeros((2, 0, 4), bool)}
+    never = Trajectory(
+        np.zeros((2, 0, 3, 1), "f4"), np.empty(0, int), observables=observables, complete=False
+    )
+    assert (never[1].frames, never.run(0, every=2).frames, list(never.blocks())) == (0, 0, [])
+    never.save(tmp_path / "t.h5")
+    for found in (Trajectory.open(tmp_path / "t.h5"), physics.load(tmp_path / "t.h5")):
+        assert found == never
+        assert found[:1].positions.shape == (1, 0, 3, 1)
+        assert found.observables["o"].dtype == bool
+
+
+def test_only_small_integers_that_are_marked_stand_for_booleans(path):
+    with h5py.File(path, "r+") as file:
+        file["observables/own/value"].attrs["dtype"] = "bool"
+        del file["observables/alive/value"].attrs["dtype"]
+    found = Trajectory.open(path).observables
+    assert (found["own"].dtype, found["alive"].dtype) == (np.int64, np.int8)
