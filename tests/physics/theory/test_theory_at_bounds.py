@@ -43,9 +43,11 @@ def test_ranks_are_computed_modulo_the_largest_primes():
     above = np.arange(int(found[-1]), LARGEST_PRIME)
     prime = above[np.all(above[:, None] % np.array(small) != 0, axis=1)]
     assert found.tolist() == prime[::-1].tolist()
-    for operation, longest in ((Operation(99), 6), (Operation(99, 98), 8), (Operation(99, 99), 6)):
-        primes, bits = primes_for(operation), 98 / 2 * np.log2(longest)
-        assert np.log2(primes[:-1]).sum() <= bits < np.log2(primes).sum()
+    for p in range(2, 60):
+        # (0, 0) and (q, q) are of one class if 2q is a multiple of the modulus, and their row has the length √8
+        for operation, longest in ((Operation(p), 6), (Operation(p, p), 6 + 2 * (p % 2 == 0))):
+            primes, bits = primes_for(operation), (p - 1) / 2 * np.log2(longest)
+            assert np.log2(primes[:-1]).sum() <= bits < np.log2(primes).sum(), operation.name
 
 
 @pytest.mark.parametrize("operation", [Operation(6), Operation(5, 5), S_3], ids=lambda one: one.name)
