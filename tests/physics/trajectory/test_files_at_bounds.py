@@ -112,6 +112,7 @@ def test_an_older_schema_is_read(path):
     [
         ("schema", 3, "is an H5MD file of another program, not a GrokPhys trajectory"),
         ("schema", None, "is an H5MD file of another program, not a GrokPhys trajectory"),
+        ("schema", np.bytes_(b"\xff"), r"\(schema 'grokphys-trajectory', found '\ufffd'\)"),
         ("schema_version", None, "is an H5MD file of another program, not a GrokPhys trajectory"),
         ("config", None, "its configuration cannot be read"),
         ("config", 3, "its configuration cannot be read"),
