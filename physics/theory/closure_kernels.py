@@ -308,7 +308,7 @@ def critical_sizes(
             first[:] = -1
             free = tokens
             at = 0
-            while at < count and at + 1 < size[s] and free > floor:
+            while at + 1 < size[s] and free > floor:  # a size is at most one more than all samples
                 a = orders[s, at]
                 at += 1
                 base = first[label[a]]

@@ -231,7 +231,7 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
 
 
 def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) -> Clock:
-    """Return steps and times as arrays of int64 and float64, and refuse those that a file cannot hold.
+    """Return copies of steps and times, int64 and float64, and refuse those that a file cannot hold.
 
     Parameters
     ----------
@@ -259,7 +259,9 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
         raise InputError(
             f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"
         )
-    time_array = step_array.astype(np.float64) if times is None else finite_array(f"times of {name}", times)
+    time_array = np.array(
+        step_array if times is None else finite_array(f"times of {name}", times), np.float64
+    )
     if length is None:
         length = len(step_array)
     if step_array.shape != (length,) or time_array.shape != (length,):

@@ -137,7 +137,7 @@ class StoredTrajectory(Trajectory):
             return self.frames - before
         with self._unchanged(), damage(self.path):
             self._log.refresh()
-        if self.frames != self._log.frames or self.complete != self._log.complete:
+        if self.frames != self._log.frames:
             self._forget()
         self._take(self._log, self._log.layout)
         return self.frames - before

@@ -23,8 +23,8 @@ def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, A
     parameters |= {name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())}
     if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
         parameters |= {"first_run": 0, "run_numbers": trajectory.run_numbers[runs].tolist()}
-    elif "first_run" in parameters:
-        parameters["first_run"] += span.start
+    elif span.start:
+        parameters["first_run"] = int(trajectory.run_numbers[span.start])
     return {
         "positions": np.concatenate([trajectory._read(span, part)[rows] for part in kept], axis=1),
         "steps": np.concatenate([trajectory.steps[part] for part in kept]),
