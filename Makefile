@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # One process more than cores, and four at most, share the test files: many tests wait for a process or a browser.
-SPREAD := -n $$($(BIN)/python -c "import os; print(min(os.cpu_count() + 1, 4))") --dist loadfile
+# They are taken in their own order, as the files with the fewest tests, which xdist leaves to the end, take longest.
+SPREAD := -n $$($(BIN)/python -c "import os; print(min(os.cpu_count() + 1, 4))") --dist loadfile --no-loadscope-reorder
 # The suite starts some two hundred processes, which all use the compiled sources that the first one keeps.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
