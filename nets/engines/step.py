@@ -395,6 +395,7 @@ def _gradient(
     if tabulated:
         call(calls.untabulate, (row, gradient, shape, sizes, scratch, calls.product))
     if shape.penalty > 0:
-        share = shape.penalty / shape.encoded
-        for i in range(shape.encoded):
+        numbers = shape.tokens * shape.dim  # of the embedding, which a longer encoder only begins with
+        share = shape.penalty / numbers
+        for i in range(numbers):
             gradient[i] += share * np.sign(row[i])
