@@ -395,7 +395,6 @@ def _gradient(
     if tabulated:
         call(calls.untabulate, (row, gradient, shape, sizes, scratch, calls.product))
     if shape.penalty > 0:
-        numbers = shape.tokens * shape.dim  # of the embedding, which a longer encoder only begins with
-        share = shape.penalty / numbers
+        numbers = shape.tokens * shape.dim  # of the embedding; the encoder may be longer
         for i in range(numbers):
-            gradient[i] += share * np.sign(row[i])
+            gradient[i] += shape.penalty / numbers * np.sign(row[i])
