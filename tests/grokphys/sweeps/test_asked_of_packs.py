@@ -56,9 +56,9 @@ def test_a_cell_that_nobody_described_is_what_the_commands_do_by_default():
     assert resolved("simulate", {})["system"] == "particles"
     theory = resolved("simulate", {"system": "effective-theory"})
     assert (theory["system"], "alignment" in theory) == ("effective-theory", False)
-    sentence = "^alignmen is not a parameter of particles; did you mean alignment.$"
+    sentence = "^alignments is not a parameter of particles; did you mean alignment.$"
     with pytest.raises(InputError, match=sentence):
-        resolved("simulate", {"system": "particles", "alignmen": 1.0})
+        resolved("simulate", {"system": "particles", "alignments": 1.0})
     with pytest.raises(InputError, match="^zzz is not a parameter of train; known are model, tokens"):
         resolved("train", {"zzz": 1})
 
