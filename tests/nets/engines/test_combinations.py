@@ -231,12 +231,18 @@ def test_what_an_engine_gives_is_a_copy_and_so_is_what_it_takes(runs):
         np.testing.assert_array_equal(machine.point_sets(), drawn["embedding"])
         kept = machine.parameters() | {"points": machine.point_sets()}
         before = {name: value.copy() for name, value in kept.items()}
-        ended = np.zeros(runs, bool)
-        machine.stop(ended)
-        ended[:] = True  # of its caller
+        ended = np.ones(runs, bool)
+        for who in (True, False):  # its caller fills the same array again
+            ended[:] = who
+            machine.stop(ended)
+        ended[:] = True
         machine.advance(0, 1, None)
         agree(kept, before, rtol=0, atol=0)
-        assert (machine.parameters()["embedding"] != drawn["embedding"]).all(axis=(1, 2)).all()
+        moved = machine.parameters()
+        assert (moved["embedding"] != drawn["embedding"]).all(axis=(1, 2)).all()
+        machine.stop(ended)
+        machine.advance(1, 1, None)
+        agree(machine.parameters(), moved, rtol=0, atol=0)
     agree(ensemble.parameters, drawn, rtol=0, atol=0)
 
 
@@ -319,6 +325,12 @@ def test_a_model_that_reads_data_without_an_architecture_is_trained_as_a_plain_l
         layers = found.observables["layers.out"][run, -1], found.observables["layers.into"][run, -1]
         for layer, value in zip(layers, (out, into), strict=True):
             np.testing.assert_allclose(layer, value.detach(), rtol=0, atol=1e-13)
+
+
+def test_data_are_read_in_the_number_type_of_the_training():
+    single, double = (nets.train(Reading(), steps=3, record=3, dtype=one) for one in ("float32", "float64"))
+    assert (single.final.dtype, double.final.dtype) == (np.float32, np.float64)
+    np.testing.assert_allclose(single.final, double.final, rtol=1e-4)
 
 
 def test_dropout_in_a_model_of_ones_own_is_drawn_for_each_member():
