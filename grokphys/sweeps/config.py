@@ -300,11 +300,7 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise InputError(f"{name} must be text, got {short_text(value)}")
         return str(value)
-    checks: dict[Any, Callable[[str, Any], Any]] = {
-        bool: flag,
-        int: _whole,
-        float: number,
-    }
+    checks: dict[Any, Callable[[str, Any], Any]] = {bool: flag, int: _whole, float: number}
     return checks[annotation](name, value) if annotation in checks else value
 
 
@@ -343,7 +339,8 @@ def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
         default = table[name].default
         table[name] = Parameter(float, default[0]) if default else Parameter(float | None, None)
     table["train_fraction"] = Parameter(float, 0.8)
-    own = models.defaults(given.get("model", table["model"].default))
+    frozen = given.get("freeze_embedding", False)
+    own = models.defaults(given.get("model", table["model"].default), frozen=frozen)
     table |= {name: Parameter(type(value), value) for name, value in own.items()}
     return table | {"device": Parameter(str, "cpu")}
 

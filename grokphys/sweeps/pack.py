@@ -202,18 +202,27 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
         size = sweep.pack or _affordable(kind, common)
     except InputError as error:
         where = ", ".join(f"{name} = {value}" for name, value in group[0][0].coordinates.items())
-        raise InputError(f"{error} (in the cell {where})") from None
+        raise InputError(f"{error} (in the cell {where})" if where else str(error)) from None
     members = [(cell, k, row + k) for cell, row in group for k in range(len(cell.numbers))]
     for start in range(0, len(members), size):
         part = members[start : start + size]
-        columns = {name: [_own(cell, name) for cell, _, _ in part] for name in PER_MEMBER}
         yield Pack(
             kind,
             common,
-            {} if PER_MEMBER[0] in common or kind == "simulate" else columns,
+            {} if PER_MEMBER[0] in common or kind == "simulate" else _columns([cell for cell, _, _ in part]),
             [cell.numbers[k] for cell, k, _ in part],
             [row for _, _, row in part],
         )
+
+
+def _columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
+    """Return the rates and scales of runs, given the cell of each; an embedding that is frozen has none."""
+    frozen = cells[0].parameters["freeze_embedding"]
+    return {
+        name: [_own(cell, name) for cell in cells]
+        for name in PER_MEMBER
+        if not frozen or any(cell.parameters[name] is not None for cell in cells)
+    }
 
 
 def _own(cell: Cell, name: str) -> Any:
@@ -271,12 +280,9 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
     import torch
 
     import nets
-    from nets.provenance import RATES
 
     options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
     options |= pack.columns | storing
-    if options["freeze_embedding"]:  # a frozen embedding has no rates, but the columns have one for each run
-        options = {name: value for name, value in options.items() if name not in RATES[2:]}
     thresholds = dict(map(named_value, options.pop("threshold")))
     stop = "thresholds" if options.pop("stop_at_thresholds") else None
     threads = torch.get_num_threads()

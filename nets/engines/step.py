@@ -395,6 +395,6 @@ def _gradient(
     if tabulated:
         call(calls.untabulate, (row, gradient, shape, sizes, scratch, calls.product))
     if shape.penalty > 0:
-        share = shape.penalty / shape.encoded
-        for i in range(shape.encoded):
-            gradient[i] += share * np.sign(row[i])
+        numbers = shape.tokens * shape.dim  # of the embedding; the encoder may be longer
+        for i in range(numbers):
+            gradient[i] += shape.penalty / numbers * np.sign(row[i])
