@@ -102,6 +102,15 @@ def test_tokens_that_are_followed_keep_the_extent_of_all_frames_unless_they_are_
     assert sums.figure.tags == [9.0]
 
 
+def test_numbers_of_pair_sums_are_those_of_the_sums_that_are_shown_now():
+    shown, points = plane.SumPlot("x"), np.array([[1.0, 2], [3, 4], [-5, 6]])
+    shown.show_numbers(True)
+    for classes in ([0, 2, 1], [1, 1, 0]):
+        shown.begin(points, [(0, 0), (0, 1), (1, 2)], classes, 3)
+        assert shown._texts.data["class"] == list(map(str, classes))
+        assert shown._texts.data["x"] == [1, 3, -5]
+
+
 def test_an_arrow_is_a_third_of_half_a_figure_at_most():
     vectors = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
     np.testing.assert_allclose(shortened(vectors, 3.0), vectors / 5)
