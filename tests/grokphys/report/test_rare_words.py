@@ -81,6 +81,11 @@ def test_a_ratio_of_one_pair_says_so():
 
     assert row(Interval(2.5, NAN, NAN, 1))[5:] == ["2.5 (one pair)", "0.50", "unknown"]
     assert row(Interval(2.5, 0.5, 3.5, 2))[5] == "2.5 [0.5, 3.5]"
+    never = Onsets(np.array([9.0, 9.0]), np.zeros(2, bool))
+    for sides, text in (((both[0], never), "2.5 (at least 2)"), ((never, both[0]), "2.5 (at least 2)"),
+                        ((never, never), "undetermined")):  # fmt: skip
+        one = OnsetDifference("x", *sides, 0.5, Interval(2.5, 2.0, INF, 3), none, 0.5)
+        assert onset_table(compared(onsets={"x": one})).rows[0][5] == text
 
 
 @pytest.mark.parametrize(

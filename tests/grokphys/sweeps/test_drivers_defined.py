@@ -284,6 +284,7 @@ def test_final_values_are_the_scalars_of_the_last_frame_and_shapes_where_they_me
     np.testing.assert_array_equal(
         finals["grid_imperfections"][[0, 2]], physics.grid_imperfections(E[[0, 2], -1])
     )
+    assert found(train, parameters, 3)[1]["grid_imperfections"].shape == (3,)
     for given, tokens in ((parameters, 2), ({"model": {"type": "ToyAddition"}}, 7)):
         assert "circle" not in found(train, given, tokens)[1], "pair sums have no classes there"
     theory = {"kind": "simulate", "fixed": {"system": "effective-theory", "tokens": 7}}
