@@ -119,6 +119,22 @@ def test_a_reset_shows_the_start_with_the_rates_of_now(page, start):
     np.testing.assert_array_equal(names["E"], run.training.embeddings[0])
 
 
+def test_another_network_begins_without_the_changes_of_the_one_before(page, start):
+    for name, value in (("seed", 3), ("tokens", 6), ("dim", 3), ("hidden", 5), ("kind", networks.ADDITION)):
+        view = start()
+        view.advance(4)
+        put(page, view._rate, "0.002")
+        assert [step for step, _ in view.state()["before"]] == [4]
+        put(page, view.widgets[name], value)
+        assert view._run.step == 0
+        assert not {"before", "step"} & set(view.state()), name
+        assert not view.begun
+        view.advance(3)
+        put(page, view._alignment, 0.5)
+        ((step, before),) = view.state()["before"]
+        assert (step, set(before)) == (3, {"alignment"}), "what changed before the start is no change"
+
+
 def test_toy_addition_trains_its_embedding_at_rates_of_its_own(monkeypatch, page, start):
     view = start()
     assert "embedding_learning_rate" not in view.python()
