@@ -361,6 +361,12 @@ def test_points_of_long_signals_are_even_in_the_logarithm_of_the_step():
         assert plots._log_evenly(few).tolist() == list(range(plots.POINTS))
 
 
+def test_what_only_keeps_the_limit_in_sight_is_not_seen():
+    shown = plots.SignalPlot()
+    (point,) = [one for one in shown.figure.renderers if one.data_source is shown._reach]
+    assert (point.glyph.fill_alpha, point.glyph.line_alpha) == (0, 0)
+
+
 def test_signs_and_ticks_of_many_coefficients_shrink():
     plot = CoefficientPlot()
     for count, size, ticks in ((12, 14, [*range(1, 13)]), (28, 10, [1, 5, 10, 15, 20, 25]), (57, 5, None)):
