@@ -8,7 +8,7 @@ SPREAD := -n $$($(BIN)/python -c "import os; print(min(os.cpu_count() + 1, 4))")
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint types contracts docs pictures format clean
+.PHONY: help demo test test-all suite suite-all lint types contracts docs pictures format clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -16,10 +16,17 @@ help:            ## this list
 demo: $(VENV)/.installed   ## the main job on embedded real data; ends with results/demo/report.html
 	$(BIN)/grokphys demo --overwrite
 
-test: lint types contracts   ## lint, types, import contracts and the default suite
+# mypy has one process and takes half a minute without its cache: the suite runs meanwhile.
+test: lint contracts   ## lint, types, import contracts and the default suite
+	@$(MAKE) --no-print-directory -j2 types suite
+
+test-all: lint contracts   ## the same and the slow statistical reproductions
+	@$(MAKE) --no-print-directory -j2 types suite-all
+
+suite:
 	$(PYTEST) $(SPREAD)
 
-test-all: lint types contracts   ## the same and the slow statistical reproductions
+suite-all:
 	$(PYTEST) -m "slow or not slow" $(SPREAD)
 
 lint: $(VENV)/.installed-dev   ## ruff: rules and format; codespell: spelling

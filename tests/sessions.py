@@ -1,8 +1,7 @@
 """Sessions of the explorer without a browser: what its tests share."""
 
-import asyncio
-
 from bokeh.document import Document
+from hostile import apart
 from matplotlib.figure import Figure
 
 from grokphys.explorer import session
@@ -63,5 +62,5 @@ def passed(page):
                 await found
 
     functions = waiting(page)
-    asyncio.run(each(functions))
+    apart(each(functions))
     return len(functions)

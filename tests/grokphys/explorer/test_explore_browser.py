@@ -100,8 +100,11 @@ def test_all_follows_while_the_button_is_held(browser, explorer, playing):
         mouse.move(*where)
         mouse.down()
         mouse.move(where[0] - 8, where[1] - 6, steps=2)
-        tab.page.wait_for_timeout(500)  # what was on the way arrives, and play rests
-        step, seen = tab.status("step"), [tab.status("circle-ratio")]
+        step = None
+        while step != tab.status("step"):  # what was on the way arrives, and play rests
+            step = tab.status("step")
+            tab.page.wait_for_timeout(500)
+        seen = [tab.status("circle-ratio")]
         for k in range(1, 4):
             mouse.move(where[0] - 40 * k, where[1] - 30 * k, steps=4)
             tab.wait_status("circle-ratio", f"value !== '{seen[-1]}'")
