@@ -51,6 +51,14 @@ def test_a_plane_has_equal_units_in_the_shape_that_the_page_has_drawn(width, hei
     assert theme.bounds(made) == theme.limits(made) == (-3 * aspect, 3 * aspect, -3.0, 3.0)
 
 
+def test_the_page_keeps_units_equal_whenever_its_plane_changes_its_shape_or_range():
+    made = theme.plot("x", square=True)
+    for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
+        (script,) = owner.js_property_callbacks[f"change:{name}"]
+        assert (script.code, script.args) == (theme.SQUARE, {"plot": made}), name
+    assert not theme.plot("x").js_property_callbacks
+
+
 def test_a_figure_zooms_only_if_points_would_fill_too_little_or_too_much_of_it():
     made = square()
     for extent, top in (
