@@ -40,7 +40,7 @@ SMALL = DING | {"model": EmbeddingMLP(31, 64), "steps": 1500}
 # Liu, Appendix G: p = 10, 1-200-200-30, a rate of 10⁻³ and no decay of the representation, 45 of 55 pairs.
 LIU = {"model": ToyAddition(10, 1, (200, 200), 30), "embedding_learning_rate": 1e-3, "weight_decay": 0.0}
 FRACTIONS = LIU | {"runs": 25, "steps": 10_000, "learning_rate": 1e-4, "train_fraction": 5 / 55}
-FRACTIONS |= {"thresholds": {"quality": 0.95}}
+FRACTIONS |= {"thresholds": {"quality": 0.95}, "track": 20, "delta": 0.1}
 PLANE = LIU | {"steps": 100_000, "train_fraction": 45 / 55, "thresholds": NINE_TENTHS, "stop": "thresholds"}
 PLANE |= {"runs": 30, "track": 50, "embedding_weight_decay": 0.0}
 # Liu, Section 4.2: p = 53, 256 dimensions, decay of the decoder only, embeddings at 10⁻³.
@@ -63,7 +63,7 @@ TRAINED = {
     "musat-table1": MUSAT | {"runs": 1000, "weight_decay": 0.0},
     "musat-start": MUSAT | {"runs": 500, "weight_decay": 0.0},
     "ding-2": DING | {"runs": 30},
-    "ding-3": DING | {"runs": 30, "record": [30_000]},
+    "ding-3": DING | {"runs": 30, "record": [30_000], "observables": ()},
     "ding-4": DING
     | {"model": EmbeddingMLP(59, 4), "freeze_embedding": True, "steps": 10_000}
     | {"record": [100, 300, 1000, 2000, 4000, 10_000]},
@@ -99,10 +99,11 @@ TRAINED = {
     "liu-6b": PLANE,
     "liu-6c": PLANE | {"model": ToyAddition(10, 1, (200, 200), 30, "classification")},
     "liu-6d": PLANE | {"model": GroupDecoder(), "train_fraction": 24 / 36},
-    "liu-7": TRANSFORMER | {"runs": 1, "record": 200},
-    "liu-7b": TRANSFORMER | {"runs": 5, "weight_decay": 0.0, "stop": "thresholds"},
+    "liu-7": TRANSFORMER | {"runs": 1, "record": 200, "thresholds": NINE_TENTHS},
+    "liu-7b": TRANSFORMER
+    | {"runs": 5, "weight_decay": 0.0, "stop": "thresholds", "thresholds": NINE_TENTHS, "track": 20},
     "liu-7c": TRANSFORMER | {"runs": 8, "steps": 100_000, "track": 50, "thresholds": NINE_TENTHS},
-    "liu-8": IMAGES | {"stop": None},
+    "liu-8": IMAGES | {"stop": None, "track": 200, "record": "log:12"},
     "liu-8b": IMAGES | {"stop": "thresholds"},
     "liu-10": FRACTIONS,
     "liu-12": LIU | {"model": ToyAddition(4), "runs": 200, "learning_rate": 1e-2},
@@ -110,8 +111,10 @@ TRAINED = {
     "liu-14": PLANE,
     "liu-15": PLANE,
     "liu-17": LIU | {"model": GroupDecoder(), "runs": 50, "train_fraction": 24 / 36},
-    "liu-18": LIU | {"model": GroupDecoder(), "runs": 11, "train_fraction": 3 / 36},
-    "liu-20": IMAGES | {"batch_size": 50, "stop": "thresholds"},
+    "liu-18": LIU
+    | {"model": GroupDecoder(), "runs": 11, "train_fraction": 3 / 36, "learning_rate": 1e-5}
+    | {"steps": 20_000, "delta": 4.5, "track": 20},
+    "liu-20": IMAGES | {"batch_size": 50, "stop": "thresholds", "track": 200, "record": 100_000},
     "liu-21": TRANSFORMER | {"runs": 1},
     "liu-22": TRANSFORMER | {"runs": 1},
     "compare-theory": LIU | {"runs": 20, "steps": 10_000, "train_fraction": 15 / 55},

@@ -1,22 +1,28 @@
 """What reports say in rare cases: equal bounds, one quantity, a run that diverged, signals that are none."""
 
+import base64
 import csv
+import io
 import math
 from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 import nets
 import physics
 from analysis import Axis, Signals
+from analysis.circles.structures import structures
 from analysis.compare.onsets import OnsetDifference, Onsets
 from analysis.phases.cells import Cell, Run
 from analysis.phases.diagram import PhaseDiagram
 from analysis.stats.intervals import Interval
-from grokphys.report import circles, comparing, laws, survival
+from grokphys.report import circles, comparing, laws, musat, survival
 from grokphys.report.conclusion import conclusion
+from grokphys.report.page import DPI, Picture
 from grokphys.report.phases import write_diagrams
 from grokphys.report.side_by_side import onset_table
 from grokphys.report.wording import explained, listed, median_time, rounded, significant
@@ -75,6 +81,11 @@ def test_a_ratio_of_one_pair_says_so():
 
     assert row(Interval(2.5, NAN, NAN, 1))[5:] == ["2.5 (one pair)", "0.50", "unknown"]
     assert row(Interval(2.5, 0.5, 3.5, 2))[5] == "2.5 [0.5, 3.5]"
+    never = Onsets(np.array([9.0, 9.0]), np.zeros(2, bool))
+    for sides, text in (((both[0], never), "2.5 (at least 2)"), ((never, both[0]), "2.5 (at least 2)"),
+                        ((never, never), "undetermined")):  # fmt: skip
+        one = OnsetDifference("x", *sides, 0.5, Interval(2.5, 2.0, INF, 3), none, 0.5)
+        assert onset_table(compared(onsets={"x": one})).rows[0][5] == text
 
 
 @pytest.mark.parametrize(
@@ -255,3 +266,38 @@ def test_tables_of_several_diagrams_say_of_which_a_row_is(tmp_path):
         expected = (share.estimate, share.low, share.high, share.count)
         names = ("share", "share_low", "share_high", "effective_runs")
         assert tuple(float(row[name]) for name in names) == pytest.approx(expected)
+
+
+# -- pictures and tables ----------------------------------------------------------------------------------
+
+
+def test_a_picture_of_a_page_has_its_resolution_and_no_transparency():
+    figure = Figure((3.0, 2.0), dpi=50)
+    figure.subplots()
+    read = Image.open(io.BytesIO(base64.b64decode(Picture("c", figure).png)))
+    assert (read.size, read.mode, read.format) == ((3 * DPI, 2 * DPI), "RGB", "PNG")
+    assert read.info["dpi"] == pytest.approx((DPI, DPI), abs=0.5)
+
+
+def test_accuracies_end_at_what_is_possible_and_rows_at_the_last_step(monkeypatch):
+    accuracy = np.zeros((8, 3))
+    accuracy[:, -1] = [0.0, 0, 0, 0.1, 1, 1, 1, 0.9]
+    circle = np.arange(8) < 4
+    found = structures(np.random.default_rng(0).normal(size=(8, 5, 2)))
+    monkeypatch.setattr(musat, "structures", lambda final: replace(found, circle=circle))
+    E = np.random.default_rng(0).normal(size=(8, 3, 5, 2))
+    trained = physics.Trajectory(E, [0, 3, 70], observables={"validation_accuracy": accuracy})
+    section = musat.table_1({0.6: trained, 1.0: trained})
+    rows = {(row[0], row[1]): row for row in section.tables[0].rows}
+    assert rows["0.6", "accuracy of circles, %"][3].startswith("2.5 [0.0, 1")
+    assert rows["1", "accuracy of the rest, %"][3].endswith(", 100.0]")
+    assert "for 70 epochs" in section.text[0]
+    assert "of 8 networks here and 100 in the paper" in section.tables[0].caption
+
+
+def test_runs_of_equal_imperfections_are_chosen_in_their_order():
+    count = 41
+    found = SimpleNamespace(circle=np.zeros(count, bool), imperfections=np.full(count, 7))
+    found.imperfections[30:] = 3
+    chosen = musat.typical_runs(SimpleNamespace(final=np.zeros((count, 5, 2))), found)
+    assert chosen == {"grid": 30, "imperfect grid": 9}, "eleven with 3 come first, then ten with 7"

@@ -187,3 +187,61 @@ def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
         run._end_with(7)
     assert ended == [1]
     assert len(slept) == 3, "as long as its parent is the driver"
+
+
+def test_a_machine_sees_the_directory_by_the_declaration_in_it(tmp_path):
+    assert not dask.sees_directory(str(tmp_path))
+    (tmp_path / "sweep.json").mkdir()
+    assert not dask.sees_directory(str(tmp_path))
+    (tmp_path / "sweep.json").rmdir()
+    (tmp_path / "sweep.json").write_text("{}")
+    assert dask.sees_directory(str(tmp_path))
+
+
+def test_only_addresses_are_greeted_and_encrypted_ones_by_dask_alone(monkeypatch):
+    pytest.importorskip("distributed")
+    asked = []
+
+    async def answers(address):
+        asked.append(address)
+
+    monkeypatch.setattr(dask, "_greet", answers)
+    for address in ("tcp://host:8786", "host:1", "ucx://a-b.c:99", "tls://host:8786"):
+        dask.greet(address)
+    assert asked == ["tcp://host:8786", "host:1", "ucx://a-b.c:99"]
+    for address in ("host", "tcp://host", "tcp://host:", "tcp://host:x", ":8786"):
+        with pytest.raises(InputError) as said:
+            dask.greet(address)
+        assert str(said.value) == f"scheduler must be an address such as tcp://host:8786, got {address!r}"
+    assert len(asked) == 3
+
+    async def refuses(address):
+        raise OSError("closed")
+
+    monkeypatch.setattr(dask, "_greet", refuses)
+    with pytest.raises(InputError) as said:
+        dask.greet("tcp://host:8786")
+    assert str(said.value) == (
+        "scheduler tcp://host:8786 does not answer within 10 s; give the address that `dask scheduler` shows"
+    )
+    monkeypatch.setattr(dask.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"^scheduler needs Dask: pip install 'grokphys\[cluster\]'$"):
+        dask.greet("tcp://host:8786")
+
+
+def test_a_client_is_of_one_scheduler_and_not_of_the_whole_process(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    asked = []
+    monkeypatch.setattr(dask, "greet", lambda address: asked.append(address))
+    monkeypatch.setattr(
+        distributed, "Client", lambda *given, **options: asked.append((given, options)) or "one"
+    )
+    assert dask._connected("tcp://a:1") == "one"
+    assert asked == ["tcp://a:1", (("tcp://a:1",), {"timeout": 10.0, "set_as_default": False})]
+
+    def silent(*given, **options):
+        raise TimeoutError
+
+    monkeypatch.setattr(distributed, "Client", silent)
+    with pytest.raises(InputError, match="scheduler tcp://a:1 does not answer within 10 s"):
+        dask._connected("tcp://a:1")

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from edges import taken_and_refused
+from matplotlib.figure import Figure
 
+from analysis.plots.palette import class_colors
 from grokphys.explorer import links
-from grokphys.explorer.films import export
+from grokphys.explorer.films import export, parts
 from grokphys.explorer.runs.starts import given, start
 from grokphys.explorer.runs.training_set import TrainingSet
 
@@ -91,3 +93,28 @@ def test_four_fifths_of_the_pairs_are_drawn_unless_a_size_is_given():
         assert TrainingSet.drawn(tokens).measures.pairs == pairs
     assert TrainingSet.drawn(5, size=0).theory is None
     assert TrainingSet.drawn(5).filled(trained=True).measures.pairs == 15
+
+
+def test_tokens_of_a_film_are_numbered_up_to_a_count_and_joined_only_if_asked():
+    rng = np.random.default_rng(0)
+    for count, numbered in ((parts.NUMBERED, True), (parts.NUMBERED + 1, False)):
+        paths, ax = rng.normal(size=(3, count, 2)), Figure().subplots()
+        parts.tokens(ax, paths)(2)
+        trail, discs, *names = ax.collections
+        assert not ax.lines, "no cycle was given"
+        assert len(names) == numbered
+        for shown in (discs, *names):
+            np.testing.assert_allclose(shown.get_offsets(), paths[2])
+        assert discs.get_sizes().tolist() == [110 if numbered else 34]
+        np.testing.assert_allclose(discs.get_facecolors(), class_colors(count))
+        segments = np.array(trail.get_segments())
+        np.testing.assert_allclose(segments[-count:], np.stack([paths[1], paths[2]], axis=1))
+        np.testing.assert_allclose(segments[0], [paths[0, 0]] * 2, err_msg="before the start it rests there")
+        assert len(segments) == parts.TRAIL * count
+        alpha = trail.get_colors()[:, 3].reshape(parts.TRAIL, count)
+        np.testing.assert_allclose(alpha[:, 0], 0.3 * np.arange(1, parts.TRAIL + 1) / parts.TRAIL)
+    order, cycle = np.array([2, 0, 1]), np.array([0, 2, 1, 0])
+    paths, ax = rng.normal(size=(2, 3, 2)), Figure().subplots()
+    parts.tokens(ax, paths, order=order, cycle=cycle)(1)
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), paths[1, cycle])
+    np.testing.assert_allclose(ax.collections[1].get_facecolors(), class_colors(3)[order])

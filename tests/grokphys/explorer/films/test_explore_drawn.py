@@ -60,7 +60,7 @@ def test_magnitudes_are_bars_from_frequency_1_and_logits_are_cells_about_their_c
     bars = Bars("x")
     bars.show(np.array([0.5, 2.0, 1.0]))
     assert columns(bars._source, "k", "top", "fill") == [[1, 2, 3], [0.5, 2, 1], theme.class_colors(3)]
-    assert bars.figure.y_range.start == 0
+    assert (bars.figure.y_range.start, bars.figure.renderers[0].glyph.fill_color) == (0, "fill")
     heat, logits = HeatMap("x", 200), np.array([[1.0, -3], [2, 0]])
     heat.show(logits)
     assert heat._source.data["image"][0].tolist() == logits.tolist()

@@ -51,6 +51,14 @@ def test_a_plane_has_equal_units_in_the_shape_that_the_page_has_drawn(width, hei
     assert theme.bounds(made) == theme.limits(made) == (-3 * aspect, 3 * aspect, -3.0, 3.0)
 
 
+def test_the_page_keeps_units_equal_whenever_its_plane_changes_its_shape_or_range():
+    made = theme.plot("x", square=True)
+    for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
+        (script,) = owner.js_property_callbacks[f"change:{name}"]
+        assert (script.code, script.args) == (theme.SQUARE, {"plot": made}), name
+    assert not theme.plot("x").js_property_callbacks
+
+
 def test_a_figure_zooms_only_if_points_would_fill_too_little_or_too_much_of_it():
     made = square()
     for extent, top in (
@@ -100,6 +108,15 @@ def test_tokens_that_are_followed_keep_the_extent_of_all_frames_unless_they_are_
     assert (sums.figure.tags, sums._discs.glyph.size) == ([3.0], 9)
     sums.move(np.full((400, 2), -9.0))
     assert sums.figure.tags == [9.0]
+
+
+def test_numbers_of_pair_sums_are_those_of_the_sums_that_are_shown_now():
+    shown, points = plane.SumPlot("x"), np.array([[1.0, 2], [3, 4], [-5, 6]])
+    shown.show_numbers(True)
+    for classes in ([0, 2, 1], [1, 1, 0]):
+        shown.begin(points, [(0, 0), (0, 1), (1, 2)], classes, 3)
+        assert shown._texts.data["class"] == list(map(str, classes))
+        assert shown._texts.data["x"] == [1, 3, -5]
 
 
 def test_an_arrow_is_a_third_of_half_a_figure_at_most():
@@ -349,3 +366,26 @@ def test_signals_that_are_never_positive_have_a_linear_axis():
     ax = Figure().subplots()
     parts.curves(ax, np.zeros(1), [("a", np.ones(1))], "time")
     assert ax.get_xlim() == (0, 1)
+
+
+def test_a_palette_keeps_the_colors_of_areas_and_none_that_are_nearly_the_same():
+    def palette_of(*sheets):
+        found = export._palette([Image.fromarray(sheet) for sheet in sheets]).getpalette()
+        return np.reshape(found, (-1, 3))
+
+    colors = np.array([(12 * (k % 20), 12 * (k // 20), 40) for k in range(export.AREAS)], np.uint8)
+    lines = np.array([(12 * (k % 20), 12 * (k // 20), 200) for k in range(60)], np.uint8)
+    blocks = np.kron(colors.reshape(16, 11, 3), np.ones((2, 2, 1), np.uint8))  # each has one point inside
+    for stripes in (np.tile(lines, (32, 1, 1)), np.tile(lines[:32, None], (1, 60, 1))):
+        sheet = np.concatenate([blocks, stripes], axis=1)  # lines have more points, but none inside
+        found = palette_of(sheet)
+        assert len(found) <= 256
+        assert {tuple(color) for color in colors} <= {tuple(color) for color in found}
+        apart = np.abs(found[:, None].astype(int) - found).max(axis=2)
+        assert apart[~np.eye(len(found), dtype=bool)].min() >= export.NEAR
+    frequent = np.zeros((6, 30, 3), np.uint8)
+    frequent[:, 10:20], frequent[:, 20:23], frequent[:, 23:] = 7, 100, 107
+    frequent[0, 29] = 255
+    found = {tuple(color) for color in palette_of(frequent, frequent[::-1])}
+    assert {(0, 0, 0), (107, 107, 107)} <= found, "of two that are nearly the same, the more frequent one"
+    assert not {(7, 7, 7), (100, 100, 100)} & found

@@ -163,6 +163,49 @@ def test_a_speed_is_a_whole_number_and_a_preset_sets_its_own(page):
     assert page.bridge.preset == ""
 
 
+def test_of_tabs_that_load_the_one_that_was_chosen_last_is_shown(page, monkeypatch):
+    loading = []
+    monkeypatch.setattr(session, "PREPARED", {PARTICLES})
+    page.later = lambda work, *given, then: loading.append((work, given, then))
+    page._command("view", "theory")
+    assert (page.bridge.view, page.bridge.message[1:]) == (
+        "particles", ["note", f"Loading {THEORY.name} …"]
+    )  # fmt: skip
+    page._command("view", "particles")
+    assert page.bridge.message[2] == ""
+    ((work, given, then),) = loading
+    assert (work, given) == (views.prepared, (THEORY,))
+    session.PREPARED.add(THEORY)
+    then(None)
+    assert page.bridge.view == "particles", "the user has gone back meanwhile"
+    session.PREPARED.discard(THEORY)
+    name = THEORY.presets[0].name
+    page._command("preset", f"theory/{name}")
+    session.PREPARED.add(THEORY)
+    loading[1][2](None)
+    assert (page.bridge.view, page.bridge.playing, page.bridge.preset) == ("theory", 1, name)
+    assert page.bridge.message[2] == ""
+    page._command("preset", "particles")
+    assert page.bridge.view == "theory", "no preset of this view"
+    page._command("view", "nothing")
+    assert page.bridge.message[1:] == ["error", "view must be one of particles, theory, got 'nothing'"]
+
+
+def test_a_page_without_a_server_takes_no_file_and_a_closed_one_no_command(page):
+    page._command("uploaded", "key")
+    words = "upload must be left out, because this page has no server that takes files"
+    assert page.bridge.message[1:] == ["error", words]
+    page._command("refused", "too large")
+    assert page.bridge.message[1:] == ["error", "too large"]
+    page._command("accepted", None)
+    assert page.bridge.message[2] == ""
+    page._command("unheard of", None)
+    assert page.bridge.message[2] == ""
+    page.close()
+    page._command("play", None)
+    assert page.bridge.playing == 0
+
+
 def test_a_view_is_prepared_once(monkeypatch):
     monkeypatch.setattr(views, "PREPARED", set())
     prepared = []

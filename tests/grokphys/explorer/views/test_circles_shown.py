@@ -14,6 +14,7 @@ from sessions import drawn
 
 import physics
 from grokphys.explorer import theme
+from grokphys.explorer.plots import circles as plots
 from grokphys.explorer.plots.circles import CoefficientPlot, score_text
 from grokphys.explorer.runs import circles as runs
 from grokphys.explorer.session import Session
@@ -346,6 +347,24 @@ def test_scores_are_written_as_they_can_be_read():
         assert "<p>Generator, least squares, " in text
         assert f"R² = {words[0]} of the changes, {words[1]} of the rollout. Below 0, a constant" in text
         assert text.count("<p>") == 3
+
+
+def test_points_of_long_signals_are_even_in_the_logarithm_of_the_step():
+    for first in (0, 50):
+        for every in (1, 7):
+            steps = first + every * np.arange(5000)
+            exact = np.geomspace(first + 1, steps[-1] + 1, plots.POINTS) - 1
+            places = np.ceil((exact - first) / every - 1e-5).astype(int)
+            assert plots._log_evenly(steps).tolist() == sorted(set(places.tolist()))
+            assert places[[0, -1]].tolist() == [0, 4999]
+        few = first + np.arange(plots.POINTS)
+        assert plots._log_evenly(few).tolist() == list(range(plots.POINTS))
+
+
+def test_what_only_keeps_the_limit_in_sight_is_not_seen():
+    shown = plots.SignalPlot()
+    (point,) = [one for one in shown.figure.renderers if one.data_source is shown._reach]
+    assert (point.glyph.fill_alpha, point.glyph.line_alpha) == (0, 0)
 
 
 def test_signs_and_ticks_of_many_coefficients_shrink():

@@ -14,7 +14,7 @@ from grokphys.explorer import theme
 from grokphys.explorer.films.network import network_film
 from grokphys.explorer.plots import plane
 from grokphys.explorer.runs import planes, verdicts
-from grokphys.explorer.runs.networks import LOSSES, NetworkRun
+from grokphys.explorer.runs.networks import LOSSES, NetworkRun, Stretch
 from grokphys.explorer.views import networks
 from grokphys.explorer.views import view as views
 from physics.errors import SimulationError
@@ -119,6 +119,22 @@ def test_a_reset_shows_the_start_with_the_rates_of_now(page, start):
     np.testing.assert_array_equal(names["E"], run.training.embeddings[0])
 
 
+def test_another_network_begins_without_the_changes_of_the_one_before(page, start):
+    for name, value in (("seed", 3), ("tokens", 6), ("dim", 3), ("hidden", 5), ("kind", networks.ADDITION)):
+        view = start()
+        view.advance(4)
+        put(page, view._rate, "0.002")
+        assert [step for step, _ in view.state()["before"]] == [4]
+        put(page, view.widgets[name], value)
+        assert view._run.step == 0
+        assert not {"before", "step"} & set(view.state()), name
+        assert not view.begun
+        view.advance(3)
+        put(page, view._alignment, 0.5)
+        ((step, before),) = view.state()["before"]
+        assert (step, set(before)) == (3, {"alignment"}), "what changed before the start is no change"
+
+
 def test_toy_addition_trains_its_embedding_at_rates_of_its_own(monkeypatch, page, start):
     view = start()
     assert "embedding_learning_rate" not in view.python()
@@ -211,6 +227,44 @@ def test_an_embedding_is_a_grid_if_a_sixth_of_its_pair_sums_is_imperfect(monkeyp
     run.advance(4)
     assert run.grid == expected
     assert (run.history.last["circle_ratio"], run.history["circle_ratio"][0] == 9.0) == (9.0, False)
+
+
+def test_steps_that_particles_are_owed_wait_for_the_ratio_and_not_for_another_run():
+    run = run_of(ratio=2)
+    for steps, taken in ((3, 1), (1, 2), (1, 2)):
+        run.advance(steps)
+        assert run.particles.step == taken
+    run.ratio = 3
+    for taken in (2, 3):
+        run.advance(1)
+        assert run.particles.step == taken
+    run.advance(2)
+    run.reset()
+    assert (run.step, run.particles.step, len(run.history), run.map) == (0, 0, 1, None)
+    for taken in (0, 0, 1):
+        run.advance(1)
+        assert run.particles.step == taken
+
+
+def test_rates_begin_a_stretch_only_after_steps_and_if_one_of_them_changes():
+    run = run_of()
+    run.change(0.02, 1.0)
+    assert run.stretches == [Stretch(0.02, 1.0)], "no step was taken before"
+    run.advance(2)
+    run.change(0.02, 1.0)
+    assert run.stretches == [Stretch(0.02, 1.0, 2)]
+    run.change(0.02, 0.5)
+    run.change(0.03, 0.5)
+    assert run.stretches == [Stretch(0.02, 1.0, 2), Stretch(0.03, 0.5)]
+    run.advance(3)
+    run.change(0.04, 0.5)
+    found = {}
+    exec(run.python(), found)
+    np.testing.assert_array_equal(found["E"], run.training.embeddings[0])
+    np.testing.assert_array_equal(found["P"], run.particles.positions)
+    assert run.trajectory().parameters["learning_rate"] == 0.04
+    run.reset()
+    assert run.stretches == [Stretch(0.04, 0.5)]
 
 
 def test_a_network_that_diverges_is_a_sentence():

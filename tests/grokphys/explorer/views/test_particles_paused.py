@@ -270,6 +270,19 @@ def test_a_link_holds_as_many_coordinates_and_changes_as_it_may(monkeypatch, pag
     assert [step for step, _ in view.changes.before] == [1, 2], "as many as a link may hold"
 
 
+def test_another_start_is_without_the_changes_and_moves_of_the_one_before(page, start):
+    for name, value in (("seed", 3), ("tokens", 8), ("dim", 3), ("kind", "circle"), ("twin_seed", 9)):
+        view = start(twin=True)
+        view.advance(4)
+        put(page, view._law["alignment"], 0.5)
+        view._run.move(0, np.ones(2))
+        assert {"before", "moves", "step"} <= set(view.state())
+        put(page, view.widgets[name], value)
+        assert not {"before", "moves", "step"} & set(view.state()), name
+        assert view.state()["alignment"] == view._run.system.alignment == 0.5
+        assert view._twin.system == view._run.system
+
+
 def test_presets_are_told_by_what_they_name(page, start):
     view = start(tokens=17)
     assert view.preset.name == "a circle forms"

@@ -104,6 +104,8 @@ def test_groups_are_drawn_from_the_smallest_down_in_two_colors():
             for g in own
         ]
         np.testing.assert_allclose(x, medians)
+        for group, median in zip(own, medians, strict=True):
+            assert scaling._of_group(group.name)({"orders": rows}, 0.95).estimate == median, group.name
     assert len(ax.get_yticks()) == len(groups)
 
 
