@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from functools import partial
 
 import numba
 import numpy as np
@@ -97,6 +98,21 @@ def test_what_is_not_drawn_from_a_seed_refuses_a_wrong_one_too(option, sentence)
     with pytest.raises(InputError) as error:
         physics.simulate(AffineFlow([[1.0]], [0.0]), initial=[[1.0]], steps=1, **option)
     assert str(error.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("system", "step_size"),
+    [
+        (physics.ParticleSystem(3), 0.02),
+        (PairForces(lambda r2: -1.0, 2, 1), 0.02),
+        (AffineFlow([[1.0]], [0.0]), 0.1),
+        (physics.FourierLottery(3), 1.0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_step_has_the_size_of_its_system_unless_one_is_given(system, step_size):
+    found = physics.simulate(system, steps=2)
+    assert (found.parameters["step_size"], found.times[-1]) == (step_size, 2 * step_size)
 
 
 LEAST = sys.float_info.min
@@ -256,6 +272,49 @@ def test_kernels_that_are_no_files_have_no_sources(tmp_path):
         assert jit._kernel_sources(str(tmp_path / "one.py")) != plain
         (tmp_path / "kernels.py").unlink()
         assert jit._kernel_sources(str(tmp_path / "one.py")) == plain
+
+
+class Timer:
+    """Stands for a timer, which fires when it is told to."""
+
+    def __init__(self, seconds, function, arguments, options):
+        self.seconds, self.fire, self.alive, self.daemon = (
+            seconds,
+            partial(function, *arguments, **options),
+            0,
+            0,
+        )
+
+    def start(self):
+        assert self.daemon is True, "it must not keep a process that has ended"
+        self.alive = True
+
+    def is_alive(self):
+        return self.alive
+
+    def cancel(self):
+        self.alive = False
+
+
+def test_a_compilation_is_announced_if_it_lasts_and_only_the_first_that_does(monkeypatch, capsys):
+    timers = []
+    monkeypatch.setattr(jit.threading, "Timer", lambda *given: timers.append(Timer(*given)) or timers[-1])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    announcement = jit._Announcement()
+    announcement.on_start(None)
+    announcement.on_start(None)  # a kernel that this one calls
+    announcement.on_end(None)
+    assert [timer.alive for timer in timers] == [True]
+    announcement.on_end(None)
+    assert [timer.alive for timer in timers] == [False], "a quick one is not announced"
+    announcement.on_start(None)
+    assert [(timer.alive, timer.seconds) for timer in timers] == [(False, 1.0), (True, 1.0)]
+    timers[1].fire()
+    timers[1].alive = False
+    assert capsys.readouterr().err == "compiling kernels, once\n"
+    announcement.on_end(None)
+    announcement.on_start(None)
+    assert len(timers) == 2
 
 
 def test_a_force_is_a_number_of_any_kind_and_no_answer():
