@@ -12,6 +12,7 @@ import pytest
 import physics
 from physics import AffineFlow, InputError, PairForces, SimulationError, blas, examples, jit
 from physics.checks import distinct, place, point_sets, real_array, regular_array, whole_number
+from physics.errors import InUseError
 from physics.hooks import goes_on
 from physics.seeds import describe_seed
 from physics.values import read_only
@@ -43,6 +44,17 @@ def test_a_refusal_is_this_sentence(call, sentence):
     assert str(error.value) == sentence
 
 
+def test_errors_are_those_of_python_that_a_script_may_catch():
+    for error, base in (
+        (InputError, ValueError),
+        (physics.FileFormatError, ValueError),
+        (physics.OutputError, OSError),
+        (InUseError, physics.OutputError),
+        (SimulationError, ArithmeticError),
+    ):
+        assert error.__bases__ == (base,)
+
+
 def test_six_digits_are_enough_unless_they_are_those_of_a_bound():
     assert [distinct(1.0000001, 2.0), distinct(1.0, 1.0), distinct(1.0, 3.0, 1.0)] == ["1", "1", "1"]
     assert distinct(1.0000001, 3.0, 1.0) == distinct(1.0000001, 1.0) == "1.0000001"
@@ -60,6 +72,7 @@ def test_a_read_only_view_leaves_what_was_given_as_it_is():
     flow = AffineFlow(np.ones((2, 2)), np.ones((2, 3)))
     assert not flow.A.flags.writeable
     assert not flow.b.flags.writeable
+    assert flow.solve(np.ones((2, 3)), []).shape == (0, 2, 3)
 
 
 # -- hooks and runs -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from analysis import (
     restricted_loss,
 )
 from physics import FourierLottery, InputError
+from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.three_waves import first_divergence
 from physics.system import describe
 
@@ -234,6 +235,16 @@ def test_misalignment_is_of_the_phases_of_both_tokens(both):
     np.testing.assert_allclose(found.misalignment, [wanted[0], wanted[1], np.nan], atol=1e-9)
     size = np.sqrt((1 + 1) / 2) * 1e-150
     np.testing.assert_allclose(found.magnitude[[0, 1], [0, 2]], size, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_half_a_turn_is_positive_in_single_precision_too(kind):
+    waves = np.array([[complex(-1.0, -0.0)], [complex(-1.0, 0.0)], [-1j]], kind)
+    found = NeuronSpectrum(3, waves, xi=waves)
+    half = np.angle(np.array(-1.0, kind))
+    assert found.phase.dtype == half.dtype
+    np.testing.assert_array_equal(found.phase[:, 0], [half, half, -half / 2])
+    np.testing.assert_array_equal(found.output_phase, found.phase)
 
 
 def test_a_neuron_that_reads_one_token_alone_has_the_phase_of_that_one():

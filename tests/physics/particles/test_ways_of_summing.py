@@ -107,11 +107,27 @@ def test_a_large_system_takes_the_same_steps(monkeypatch, normalise):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-def test_forces_of_no_run_are_none_and_of_another_system_are_refused():
+def test_forces_of_whole_numbers_and_of_no_run_are_summed_and_of_another_system_are_refused():
     system = ParticleSystem(5)
     assert physics.forces(np.zeros((0, 5, 2)), system).shape == (0, 5, 2)
+    whole = np.arange(10).reshape(1, 5, 2) ** 2
+    np.testing.assert_array_equal(system.forces(whole), system.forces(whole.astype(float)))
     with pytest.raises(InputError, match="^system must be a ParticleSystem, got EffectiveTheory$"):
         physics.forces(np.zeros((5, 2)), physics.EffectiveTheory(5, 2))
+
+
+def test_a_system_keeps_what_was_said_in_pythons_types():
+    given = {
+        "tokens": np.int64(5), "dim": np.int8(1), "attraction": np.float32(0.5), "repulsion": np.int16(2),
+        "alignment": 3, "softening": np.float64(0.25), "modulus": np.uint8(4), "normalise": np.False_,
+        "relative_tolerance": np.float64(0.01),
+    }  # fmt: skip
+    system = ParticleSystem(**given)
+    kept = {name: getattr(system, name) for name in given}
+    assert kept == given
+    assert [type(value) for value in kept.values()] == [int] * 2 + [float] * 4 + [int, bool, float]
+    assert ParticleSystem(group=physics.cyclic(4).table.tolist()).group == physics.cyclic(4)
+    assert ParticleSystem(group=physics.cyclic(4)).modulus is None
 
 
 # -- grids --------------------------------------------------------------------------------------------------
