@@ -15,6 +15,7 @@ from analysis import (
     restricted_loss,
 )
 from physics import FourierLottery, InputError
+from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.three_waves import first_divergence
 from physics.system import describe
 
@@ -111,6 +112,15 @@ def test_large_logits_cost_no_digits_and_a_constant_one_is_nan_alone():
     assert found.key_frequencies(1.0).sum(axis=-1).tolist() == [[3, 3, 3], [0, 3, 3]]
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint64])
+def test_examples_may_be_numbers_of_few_bits(kind):
+    """Pair (a, b) is number 19 a + b of 361 pairs, which 8 bits do not hold."""
+    logits = np.random.default_rng(2).standard_normal((19, 19, 19))
+    pairs = np.array([[0, 0], [18, 18], [14, 3], [7, 0]])
+    expected = excluded_loss(logits, [2], examples=pairs)
+    assert excluded_loss(logits, [2], examples=pairs.astype(kind)) == expected
+
+
 # -- the lottery ------------------------------------------------------------------------------------------
 
 
@@ -124,6 +134,21 @@ def test_a_lottery_keeps_what_was_said_in_pythons_types():
     }  # fmt: skip
     single = given.unpack(given.start(np.random.default_rng(0)).astype(np.float32))
     assert [one.dtype for one in single] == [np.complex128] * 2
+
+
+def test_weights_are_packed_for_as_many_neurons_as_there_are():
+    race, waves = FourierLottery(5, neurons=2), np.ones((3, 2, 2))
+    assert race.pack(waves, waves).shape == (3, 5, 4)
+    for shape in ((3, 2), (1, 2), (2,)):
+        sentence = said(lambda shape=shape: race.pack(np.ones(shape), np.ones(shape)))
+        assert sentence == f"theta and xi must have the shape (..., 2, 2), got {shape}"
+    for shape in ((2, 3), (2, 2, 1)):
+        sentence = said(lambda shape=shape: race.pack(waves[0], np.ones(shape)))
+        wanted = "theta and xi must have the same shape (..., 2) for 5 tokens, got (2, 2) and "
+        assert sentence == f"{wanted}{shape}"
+    for shape in ((5,), (4, 4), (5, 2)):
+        sentence = said(lambda shape=shape: race.unpack(np.ones(shape)))
+        assert sentence == f"positions must have the shape (..., 5, 4), got {shape}"
 
 
 def test_the_first_to_diverge_is_named_with_all_its_places():
@@ -212,9 +237,46 @@ def test_misalignment_is_of_the_phases_of_both_tokens(both):
     np.testing.assert_allclose(found.magnitude[[0, 1], [0, 2]], size, rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [np.complex64, np.complex128])
+def test_half_a_turn_is_positive_in_single_precision_too(kind):
+    waves = np.array([[complex(-1.0, -0.0)], [complex(-1.0, 0.0)], [-1j]], kind)
+    found = NeuronSpectrum(3, waves, xi=waves)
+    half = np.angle(np.array(-1.0, kind))
+    assert found.phase.dtype == half.dtype
+    np.testing.assert_array_equal(found.phase[:, 0], [half, half, -half / 2])
+    np.testing.assert_array_equal(found.output_phase, found.phase)
+
+
+def test_a_neuron_that_reads_one_token_alone_has_the_phase_of_that_one():
+    silent, read = np.zeros((7, 1)), wave(7, [(2, 3.0, 0.7)])[:, None]
+    outputs = wave(7, [(2, 5.0, 0.2)])[None]
+    for first, second in ((silent, read), (read, silent)):
+        found = neuron_spectrum(first, outputs, second=second)
+        assert (found.dead.tolist(), found.frequency.tolist(), found.kind.tolist()) == (
+            [False],
+            [2],
+            ["single"],
+        )
+        np.testing.assert_allclose(found.misalignment, [0.5])
+        np.testing.assert_allclose(found.magnitude, [[0, 3 / np.sqrt(2), 0]], atol=1e-14)
+        np.testing.assert_allclose(found.output_magnitude, [[0, 5, 0]], atol=1e-14)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
+        (
+            lambda: neuron_spectrum(np.ones((5, 1)), second=np.full((5, 1), np.nan)),
+            "second must be finite, got 5 NaN or infinite among 5 values",
+        ),
+        (
+            lambda: neuron_spectrum(np.ones((5, 1)), np.full((1, 5), np.inf)),
+            "W_out must be finite, got 5 NaN or infinite among 5 values",
+        ),
+        (
+            lambda: neuron_spectrum(np.ones((5, 1)), np.ones(5)),
+            "W_out must have the shape (..., hidden, tokens), got (5,)",
+        ),
         (lambda: neuron_spectrum(np.ones((2, 4))), "W_in must hold at least 3 tokens, got the shape (2, 4)"),
         (lambda: neuron_spectrum(np.ones(5)), f"{WEIGHTS}, got (5,)"),
         (lambda: neuron_spectrum(np.ones((5, 0))), f"{WEIGHTS}, got (5, 0)"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import physics
 from physics import InputError
+from physics.particles import structures
 
 
 def circle(tokens=17, frequency=1):
@@ -165,6 +166,13 @@ def test_how_far_from_its_plane_a_circle_may_be():
     np.testing.assert_array_equal(
         physics.is_circle(1e150 * states.reshape(3, 20, 17, 3), threshold=1.3), expected.reshape(3, 20)
     )
+
+
+@pytest.mark.parametrize(("allowed", "circle"), [(1 / 3, True), (0.3333, False)])
+def test_as_much_as_is_allowed_may_lie_outside_the_plane(monkeypatch, allowed, circle):
+    """Three orthogonal points of one distance have exactly a third of the squares outside each plane."""
+    monkeypatch.setattr(structures, "OUT_OF_PLANE", allowed)
+    assert physics.is_circle(np.eye(3)) == circle
 
 
 @pytest.mark.parametrize("dim", [1, 2])
