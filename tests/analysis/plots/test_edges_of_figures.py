@@ -1,4 +1,4 @@
-"""What the library's figures draw when data are missing, few or constant, and details that no other test reads."""
+"""What figures of the library draw when data are missing, few or constant, and details unread elsewhere."""
 
 from types import SimpleNamespace
 
