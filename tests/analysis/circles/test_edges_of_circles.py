@@ -269,6 +269,25 @@ def test_what_stopping_saves_is_a_share_of_the_whole_run():
     assert (none.saved, none.wrong.count, none.circles.count) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [([0, 1], (2, 3, 4)), ([[0, 1]], (2, 1, 4)), ([[0, 1]], (1, 1, 2)), (5, (2, 1, 3)), ([0, 1], (2, 2)),
+     ([0, 1], (0, 2, 3)), ([], (2, 0, 3)), ([0, 1], (2, 2, 0))],
+)  # fmt: skip
+def test_a_rule_is_tested_on_runs_with_frames_and_frequencies(steps, shape):
+    with pytest.raises(InputError) as refused:
+        decision_error(steps, np.ones(shape))
+    assert str(refused.value) == (
+        f"steps and signals must be (frames,) and (runs, frames, K), got {np.shape(steps)} and {shape}"
+    )
+
+
+def test_a_single_frame_at_the_start_saves_nothing_that_is_known():
+    found = decision_error([0], np.ones((2, 1, 3)))
+    assert math.isnan(found.saved)
+    assert (found.undecided.estimate, found.steps.estimate, found.wrong.count) == (1, 0, 0)
+
+
 # -- neurons ----------------------------------------------------------------------------------------------
 
 

@@ -192,6 +192,24 @@ def test_cells_are_cut_while_all_their_parts_can_be_run(most, cells, complete):
     assert {cell.level for cell in diagram.coarser} == {0}
 
 
+def test_parts_of_a_cell_get_more_runs_until_they_are_clear_as_cells_do():
+    """At first all is clear; of the parts of the lower cells every second run differs."""
+
+    def evaluate(points, first):
+        doubt = [first >= 8 and y < 0 and (first + k) % 2 for k, (_, y) in enumerate(points)]
+        low = [y < 0 for _, y in points]
+        return [
+            (first + k, 1.0, NAN if below != unlike else 2.0)
+            for k, (below, unlike) in enumerate(zip(low, doubt, strict=True))
+        ]
+
+    diagram = phase_diagram(X, Y, evaluate, Refinement(2, 4, 1))
+    fine = [cell for cell in diagram.cells if cell.level == 1]
+    assert {len(cell.runs) for cell in fine if cell.point[1] < 0} == {4}
+    assert {len(cell.runs) for cell in fine if cell.point[1] > 0} == {2}
+    assert {len(cell.runs) for cell in diagram.coarser} == {2}
+
+
 def test_refinement_is_by_default_that_of_the_manual():
     usual = Refinement()
     assert (usual.seeds, usual.most_seeds, usual.levels, usual.most_runs, usual.certain) == (
