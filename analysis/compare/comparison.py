@@ -238,7 +238,8 @@ def compare(
         If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, or a
         value is out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
         that are not paired. If `align` or `thresholds` name something that one ensemble lacks, or
-        `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of different numbers of tokens.
+        `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of
+        different numbers of tokens.
 
     Examples
     --------
