@@ -159,7 +159,7 @@ class EnsembleOf:
 
     @cached_property
     def observables(self) -> list[str]:
-        """Names, sorted, of the observables that all parts hold, with a real number in each frame of a run."""
+        """Names, sorted, of the observables that all parts hold, with a real number in each frame."""
         found = sorted(set.intersection(*(set(one.observables) for one in self.parts)))
         held = {name: [one.observables[name] for one in self.parts] for name in found}
         return [name for name in found if all(one.ndim == 2 and one.dtype.kind != "c" for one in held[name])]

@@ -8,7 +8,7 @@ from ensembles import ensemble, noise
 
 from analysis import compare
 from analysis.compare.progress import by_progress, same_progress
-from physics import InputError, Trajectory
+from physics import InputError, Operation, Trajectory, cyclic, symmetric
 
 NAN, INF = math.nan, math.inf
 STEPS = np.arange(5.0)
@@ -66,3 +66,15 @@ def test_ensembles_have_two_different_names(names):
     with pytest.raises(InputError, match="names must be two different names, got"):
         compare(*both, names=names)
     assert compare(*both, names=["A", "B"]).shapes is not None
+
+
+def test_products_that_do_not_commute_have_no_structures_of_pair_sums():
+    both = noise(3, 3, 6, 2), noise(2, 3, 6, 2, seed=1)
+    found = compare(*both, operation=Operation(group=symmetric(3)))
+    assert (found.simulated, found.trained) == (None, None)
+    assert set(found.distributions) == {"effective_dimension", "survivors"}
+    assert "quality" not in found.onsets
+    assert found.shapes.symmetry.name.startswith("automorphisms of ")
+    commuting = compare(*both, operation=Operation(group=cyclic(6)))
+    assert len(commuting.simulated.circle) == 3
+    assert {"circles", "quality"} <= set(commuting.distributions)
