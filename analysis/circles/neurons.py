@@ -73,7 +73,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     Raises
     ------
     InputError
-        If `spectrum` is not a spectrum, or an order is out of range.
+        If `spectrum` is not a spectrum, or an order is out of range or there is none.
 
     References
     ----------
@@ -91,6 +91,8 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     if not isinstance(spectrum, NeuronSpectrum):
         raise InputError(f"spectrum must be what neuron_spectrum returns, got {type(spectrum).__name__}")
     orders = tuple(whole_number("orders", order, 1) for order in orders)
+    if not orders:
+        raise InputError("orders must hold at least one multiple of the phase, got none")
     K = spectrum.theta.shape[-1]
     frequency = spectrum.frequency.reshape(-1, spectrum.hidden)
     place = (frequency + (K + 1) * np.arange(len(frequency))[:, None]).ravel()  # the first is of dead neurons
@@ -141,8 +143,8 @@ def neuron_ablation(
     Raises
     ------
     InputError
-        If the shapes of `activations`, `W_out`, `labels` and `groups` do not agree, a value is not finite, or
-        a label is not a class.
+        If the shapes of the arguments do not agree, or one is empty, a value is not finite, or a label is not
+        a class.
 
     Examples
     --------
@@ -157,6 +159,10 @@ def neuron_ablation(
             f"activations and W_out must have the shapes (..., examples, hidden) and (..., hidden, classes), "
             f"got {states.shape} and {out.shape}"
         )
+    if not (states.size and out.size):
+        raise InputError(
+            f"activations and W_out must not be empty, got the shapes {states.shape} and {out.shape}"
+        )
     right = regular_array("labels", labels)
     if right.dtype.kind not in "iu" or right.shape != states.shape[-2:-1]:
         raise InputError(
@@ -167,14 +173,24 @@ def neuron_ablation(
         raise InputError(f"labels must be from 0 to {out.shape[-1] - 1}, got {right.min()} to {right.max()}")
     hidden = states.shape[-1]
     marks = np.eye(hidden, dtype=bool) if groups is None else regular_array("groups", groups)
-    if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden:
+    if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:
         raise InputError(
             f"groups must be bool of shape (..., groups, {hidden}), got {marks.dtype} {marks.shape}"
         )
-    whole = states @ out + finite_array("bias", bias)
+    marks = _spread("groups", marks, (*states.shape[:-2], *marks.shape[-2:]))
+    whole = states @ out
+    whole += _spread("bias", finite_array("bias", bias), whole.shape)
     losses = []
     for group in range(marks.shape[-2]):
         lacking = whole - (states * marks[..., group, None, :]) @ out
         surprise = np.logaddexp.reduce(lacking, axis=-1) - lacking[..., np.arange(len(right)), right]
         losses.append(surprise.mean(axis=-1))
     return np.stack(losses, axis=-1)
+
+
+def _spread(name: str, value: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return an array broadcast to a shape; an `InputError` says if it cannot be."""
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        raise InputError(f"{name} must broadcast to the shape {shape}, got {value.shape}") from None

@@ -322,7 +322,7 @@ class DecisionError:
     steps : Interval
         Mean step at which a run ends, by the rule or at its last frame.
     saved : float
-        Fraction of the steps of all runs that the rule saves.
+        Fraction of the steps of all runs that the rule saves; NaN if they end at step 0.
     """
 
     wrong: Interval
@@ -352,7 +352,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     Raises
     ------
     InputError
-        If shapes do not agree or a signal is not finite.
+        If shapes do not agree, there is no run, frame or frequency, or a signal is not finite.
 
     Examples
     --------
@@ -364,8 +364,9 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     """
     rule = rule or StoppingRule()
     clock, x = regular_array("steps", steps), finite_array("signals", signals)
-    if x.ndim != 3 or x.shape[1] != len(clock):
-        raise InputError(f"signals must have the shape (runs, {len(clock)}, K), got {x.shape}")
+    if x.ndim != 3 or clock.shape != x.shape[1:2] or not x.size:
+        shapes = f"{clock.shape} and {x.shape}"
+        raise InputError(f"steps and signals must be (frames,) and (runs, frames, K), got {shapes}")
     stopped, wrong, misjudged, undecided = [], 0, 0, 0
     for run in x:
         step = rule.first(clock, run)
@@ -384,7 +385,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
         proportion(misjudged, decided * x.shape[2]),
         proportion(undecided, len(x)),
         mean(stopped),
-        1 - float(np.sum(stopped)) / (len(x) * float(clock[-1])),
+        1 - float(np.sum(stopped)) / (len(x) * float(clock[-1])) if clock[-1] else np.nan,
     )
 
 

@@ -18,7 +18,8 @@ from analysis.compare.symmetry import Symmetry
 from analysis.stats.calibration import Calibration
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval, holm
-from physics.checks import number, whole_number
+from physics.checks import number, short_text, whole_number
+from physics.errors import InputError
 from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
 
@@ -191,7 +192,7 @@ def compare(
         1, 2, …. Runs whose first or last frame is not finite are left out, which `Comparison.notes` reports.
         Shapes are compared only if the numbers of tokens are equal.
     names : pair of str, default ("simulated", "trained")
-        Names of the ensembles in results and messages.
+        Names of the ensembles in results and messages, which differ.
     align : str, default "auto"
         How times of the two are matched. "scaling" multiplies times by the factor with the least error, and
         is the default for paired runs, which it needs. "ends" uses the factor with which both end together,
@@ -234,10 +235,11 @@ def compare(
     Raises
     ------
     InputError
-        If no run of an ensemble is finite, its parts do not agree, or a value is out of its range. If runs to
-        be `paired` differ in number, or `align` is "scaling" for runs that are not paired. If `align` or
-        `thresholds` name something that one ensemble lacks, or `accuracies` do not have one value for each
-        trained run. If an argument asks to compare shapes of different numbers of tokens.
+        If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, or a
+        value is out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
+        that are not paired. If `align` or `thresholds` name something that one ensemble lacks, or
+        `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of
+        different numbers of tokens.
 
     Examples
     --------
@@ -252,6 +254,8 @@ def compare(
     (True, (6, 11), "Fisher's exact test")
     """
     delta = number("delta", delta, above=0.0)
+    if isinstance(names, str) or len(set(names)) != 2 or len(names) != 2:
+        raise InputError(f"names must be two different names, got {short_text(names)}")
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
     second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
     work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))

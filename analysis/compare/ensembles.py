@@ -159,10 +159,10 @@ class EnsembleOf:
 
     @cached_property
     def observables(self) -> list[str]:
-        """Names, sorted, of the observables that all parts hold with one number for each run and frame."""
-        names = [set(one.observables) for one in self.parts]
-        found = sorted(set.intersection(*names))
-        return [name for name in found if all(one.observables[name].ndim == 2 for one in self.parts)]
+        """Names, sorted, of the observables that all parts hold, with a real number in each frame."""
+        found = sorted(set.intersection(*(set(one.observables) for one in self.parts)))
+        held = {name: [one.observables[name] for one in self.parts] for name in found}
+        return [name for name in found if all(one.ndim == 2 and one.dtype.kind != "c" for one in held[name])]
 
     def last(self, name: str) -> Array:
         """Return the final value of a quantity in each run with finite ends, as float64 (runs,).

@@ -39,9 +39,16 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     -------
     ndarray of float64, shape (n,)
         Times of the first curve. While both curves stay at one level, equal fractions of their stays
-        correspond. A time is NaN where the first curve never has the value. All are NaN if a curve is
-        constant or if one rises and the other falls.
+        correspond. A time is NaN where the first curve never has the value, or the second one is not finite.
+        All are NaN if a curve is constant or if one rises and the other falls. Frames of the first curve that
+        are not finite are left out.
     """
+    known, seen = np.isfinite(first), np.isfinite(second)
+    if not (known.all() and seen.all()):
+        matched = np.full(len(times), np.nan)
+        if known.any() and seen.any():
+            matched[seen] = same_progress(first[known], second[seen], first_times[known], times[seen])
+        return matched
     a, b = monotone(first), monotone(second)
     if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
         return np.full(len(times), np.nan)

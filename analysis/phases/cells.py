@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-from analysis.phases.axes import Span
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.phases.axes import Axis, Span
 from analysis.phases.classification import Majority
 
 Point = tuple[float, float]
@@ -86,3 +89,13 @@ class Cell:
             for own, other in zip((self.x, self.y), box, strict=True)
         ]
         return max(sides[0], 0.0) * max(sides[1], 0.0)
+
+
+def new_cell(x: Axis, y: Axis, spans: Box, level: int) -> Cell:
+    """Return a new cell without runs, at `spans` of the axes `x` and `y`, after `level` divisions."""
+    return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
+
+
+def overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return for each two intervals whether they share more than an end, (n, n)."""
+    return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)

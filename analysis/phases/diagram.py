@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.phases.axes import Axis, Span
-from analysis.phases.cells import WHOLE, Box, Cell, Point, Run
+from analysis.phases.axes import Axis
+from analysis.phases.cells import WHOLE, Box, Cell, Point, Run, new_cell, overlap
 from analysis.phases.classification import DELAY, PHASES, classify_phases
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import distinct, number, whole_number
+from physics.checks import distinct, finite_array, number, real_array, whole_number
 from physics.errors import InputError
 
 Evaluate = Callable[[Sequence[Point], int], Any]
@@ -119,6 +119,11 @@ class PhaseDiagram:
         dict of str to Interval
             Share of each phase, from 0 to 1, with its 95 % interval.
 
+        Raises
+        ------
+        InputError
+            If the box covers no part of the plane.
+
         Notes
         -----
         Each run represents an equal part of its cell. The interval is Wilson's for an effective number of
@@ -126,6 +131,8 @@ class PhaseDiagram:
         too wide, because the runs of most cells agree.
         """
         areas = np.array([cell.covered(box) for cell in self.cells])
+        if not areas.any():
+            raise InputError(f"box must cover a part of the plane, from 0 to 1 on both axes, got {box}")
         areas /= areas.sum()
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
@@ -145,8 +152,7 @@ class PhaseDiagram:
         str
             One of `PHASES`; among equal shares, the first of them.
         """
-        shares = self.shares(box)
-        return max(PHASES, key=lambda phase: shares[phase].estimate)
+        return max(self.shares(box).items(), key=lambda share: share[1].estimate)[0]
 
     def borders(self) -> NDArray[np.intp]:
         """Return the pairs of cells that share an edge but differ in their phase.
@@ -160,8 +166,8 @@ class PhaseDiagram:
             np.array([getattr(cell, side) for cell in self.cells]).T for side in ("x", "y")
         )
         phases = np.array([cell.majority.phase for cell in self.cells])
-        beside = (right[:, None] == left) & _overlap(low, high)
-        above = (high[:, None] == low) & _overlap(left, right)
+        beside = (right[:, None] == left) & overlap(low, high)
+        above = (high[:, None] == low) & overlap(left, right)
         return np.argwhere((beside | above) & (phases[:, None] != phases))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -207,11 +213,6 @@ class PhaseDiagram:
             | {"share_low": majority.share.low, "share_high": majority.share.high}
             | {"certainty": majority.certainty, "decided": self.decided(cell)}
         )
-
-
-def _overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return for each two intervals whether they share more than an end, (n, n)."""
-    return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
 
 
 @dataclass(frozen=True)
@@ -318,7 +319,7 @@ def phase_diagram(
     delay = number("delay", delay, above=0.0)
     diagram = PhaseDiagram(x, y, delay, refinement.certain, [])
     survey = _Survey(diagram, evaluate, refinement)
-    survey.add([_cell(x, y, spans, 0) for spans in product(x.spans, y.spans)])
+    survey.add([new_cell(x, y, spans, 0) for spans in product(x.spans, y.spans)])
     survey.settle()
     while edge := _edge(diagram, refinement.levels):
         if not survey.cut(edge):
@@ -326,11 +327,6 @@ def phase_diagram(
             break
         survey.settle()
     return diagram
-
-
-def _cell(x: Axis, y: Axis, spans: tuple[Span, Span], level: int) -> Cell:
-    """Return a new cell without runs, at `spans` of the axes `x` and `y`, after `level` divisions."""
-    return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
 
 
 def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
@@ -343,7 +339,7 @@ def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
 def _parts(diagram: PhaseDiagram, cell: Cell) -> list[Cell]:
     """Return the four parts of a cell; two, or the cell itself, if whole numbers do not allow more."""
     spans = product(diagram.x.halves(cell.x), diagram.y.halves(cell.y))
-    return [_cell(diagram.x, diagram.y, pair, cell.level + 1) for pair in spans]
+    return [new_cell(diagram.x, diagram.y, pair, cell.level + 1) for pair in spans]
 
 
 class _Survey:
@@ -390,11 +386,13 @@ class _Survey:
 
     def _run(self, wanted: Sequence[Cell]) -> None:
         """Make one run for each entry of a list of cells."""
-        found = np.asarray(self._evaluate([cell.point for cell in wanted], self._diagram.runs), np.float64)
+        points = [cell.point for cell in wanted]
+        found = real_array("what evaluate returns", self._evaluate(points, self._diagram.runs))
         if found.shape != (len(wanted), 3):
             raise InputError(
                 f"evaluate must return 3 numbers for each of {len(wanted)} runs, got the shape {found.shape}"
             )
+        finite_array("the numbers of runs that evaluate returns", found[:, 0])
         phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
         for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):
             cell.runs.append(Run(int(own), train, validation, str(phase)))

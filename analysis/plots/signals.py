@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from analysis.circles.signals import Signals
 from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
 from analysis.plots.style import Panels, axes_of, legend_below, panels, style, styled
-from physics.checks import real_array
+from physics.checks import finite_array, real_array
 
 if TYPE_CHECKING:
     from analysis.laws.scores import Law
@@ -35,7 +35,7 @@ def show_signals(
     times : array_like, shape (frames,)
         Step of each frame.
     signals : array_like of float, shape (frames, K)
-        Signals of the K frequencies k = 1 … K.
+        Signals of the K frequencies k = 1 … K. Values that are not finite are left out.
     ax : Axes, optional
         Axes to draw on; new ones by default.
     marked : sequence of int, default ()
@@ -66,7 +66,7 @@ def show_signals(
     if rollout is not None:
         ax.plot([], [], color=INK, label="predicted from the first frame", **dashes)
     ax.set(xlabel="step", ylabel="Fourier signal ‖$F_k$‖", title=title)
-    ax.set_ylim(0, 1.05 * max(float(values.max()), 1e-12))
+    ax.set_ylim(0, 1.05 * values.max(initial=1e-12, where=np.isfinite(values)))
     legend_below(ax)
     return ax
 
@@ -132,9 +132,14 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     -------
     Axes
         The axes.
+
+    Raises
+    ------
+    InputError
+        If a coefficient is not finite.
     """
     ax = axes_of(ax)
-    matrix = np.asarray(A, np.float64)
+    matrix = finite_array("A", A)
     size = len(matrix)
     limit = float(np.abs(matrix).max()) or 1.0
     image = ax.imshow(

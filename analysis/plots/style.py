@@ -148,7 +148,7 @@ def framed(ax: Axes) -> Axes:
 
 
 def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Legend:
-    """Put the legend below the axes, where it cannot hide data.
+    """Put the legend below the axes, where it cannot hide data; it is empty if nothing is drawn.
 
     Parameters
     ----------
@@ -179,5 +179,4 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     below = 2.0 + 1.3 * (ticks + len(ax.get_xlabel().splitlines()))
     shift = ScaledTranslation(0, -below * matplotlib.rcParams["font.size"] / 72, figure.dpi_scale_trans)
     anchor: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
-    given = {"handles": handles, "labels": labels} if handles else {}
-    return ax.legend(loc="upper center", ncols=columns, **given, **anchor, **options)
+    return ax.legend(handles, labels, loc="upper center", ncols=columns, **anchor, **options)

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.fourier import fourier_signals
+from analysis.circles.geometry import principal_components
 from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST
@@ -60,8 +61,7 @@ def show_trajectory(
     if what == "positions":
         points = trajectory.frame(frame)[run]
         if points.shape[1] > 2:
-            centred = points - points.mean(axis=0)
-            points = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
+            points = principal_components(points).points[:, :2]
         return show_embedding(points, ax, title=title)
     if what == "signals":
         one = trajectory.run(run)

@@ -176,12 +176,19 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     Interval
         Fraction with an interval within 0 to 1; both are NaN without any trial.
 
+    Raises
+    ------
+    InputError
+        If `successes` are not from 0 to `count`.
+
     Examples
     --------
     >>> import analysis
     >>> analysis.proportion(17, 100).format(2)
     '0.17 [0.11, 0.26]'
     """
+    if not 0 <= successes <= count:
+        raise InputError(f"successes must be from 0 to {count:g}, got {successes:g}")
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
     fraction, weight = successes / count, float(special.ndtri((1 + level) / 2)) ** 2 / count

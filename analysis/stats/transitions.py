@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval, proportion
-from physics.checks import finite_array, short_text
+from physics.checks import finite_array, number, short_text
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -100,8 +100,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Raises
     ------
     InputError
-        If shapes do not agree, a number is not finite, or no value has both successes and failures, so that
-        nothing can be fitted.
+        If shapes do not agree, a number is out of its range, or no value has both successes and failures, so
+        that nothing can be fitted.
 
     Examples
     --------
@@ -116,6 +116,10 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
         raise InputError(
             f"values, successes and trials must have one shape (n,), got {r.shape}, {hits.shape} and "
             f"{count.shape}"
+        )
+    for k in np.flatnonzero((count < 1) | (hits < 0) | (hits > count))[:1]:
+        raise InputError(
+            f"successes must be from 0 to trials, and trials at least 1, got {hits[k]:g} of {count[k]:g}"
         )
     if not ((hits > 0) & (hits < count)).any():
         raise InputError(
@@ -155,7 +159,8 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     Raises
     ------
     InputError
-        If `values` have another shape, are fewer than 3, are all equal, or are not finite.
+        If `values` have another shape, are fewer than 3, are all equal, or are not finite, or `step` is not
+        greater than 0.
 
     Examples
     --------
@@ -164,7 +169,7 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     >>> round(found.critical.estimate, 2)
     0.39
     """
-    r = finite_array("values", values)
+    r, step = finite_array("values", values), number("step", step, above=0.0)
     if r.ndim != 1 or len(r) < 3 or np.ptp(r) == 0:
         got = short_text(r.tolist())
         raise InputError(f"values must be a list of at least 3 numbers that are not all equal, got {got}")
@@ -204,7 +209,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     Raises
     ------
     InputError
-        If there is no value, or one is not a finite number.
+        If there is no value, one is not a finite number, or `step` is not greater than 0.
 
     Examples
     --------
@@ -212,7 +217,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     >>> round(analysis.median_crossing([0.3, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1).estimate, 2)
     0.4
     """
-    r = finite_array("values", values)
+    r, step = finite_array("values", values), number("step", step, above=0.0)
     if not r.size:
         raise InputError("values must hold at least one number, got none")
     level, weight = np.unique(r, return_counts=True)

@@ -157,9 +157,8 @@ REFUSED = [
     ),
     (
         lambda: decision_error([0, 1], np.ones((1, 3, 2))),
-        "signals must have the shape (runs, 2, K), got (1, 3, 2)",
+        "steps and signals must be (frames,) and (runs, frames, K), got (2,) and (1, 3, 2)",
     ),
-    (lambda: decision_error([0, 1], np.ones((2, 2))), "signals must have the shape (runs, 2, K), got (2, 2)"),
     (
         lambda: analysis.honest_scores(analysis.fit_trajectories, PATH, split=1),
         "split must be a finite number greater than 0 and less than 1, got 1",

@@ -269,6 +269,25 @@ def test_what_stopping_saves_is_a_share_of_the_whole_run():
     assert (none.saved, none.wrong.count, none.circles.count) == (0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [([0, 1], (2, 3, 4)), ([[0, 1]], (2, 1, 4)), ([[0, 1]], (1, 1, 2)), (5, (2, 1, 3)), ([0, 1], (2, 2)),
+     ([0, 1], (0, 2, 3)), ([], (2, 0, 3)), ([0, 1], (2, 2, 0))],
+)  # fmt: skip
+def test_a_rule_is_tested_on_runs_with_frames_and_frequencies(steps, shape):
+    with pytest.raises(InputError) as refused:
+        decision_error(steps, np.ones(shape))
+    assert str(refused.value) == (
+        f"steps and signals must be (frames,) and (runs, frames, K), got {np.shape(steps)} and {shape}"
+    )
+
+
+def test_a_single_frame_at_the_start_saves_nothing_that_is_known():
+    found = decision_error([0], np.ones((2, 1, 3)))
+    assert math.isnan(found.saved)
+    assert (found.undecided.estimate, found.steps.estimate, found.wrong.count) == (1, 0, 0)
+
+
 # -- neurons ----------------------------------------------------------------------------------------------
 
 
@@ -302,3 +321,36 @@ def test_neurons_are_removed_network_by_network():
     np.testing.assert_allclose(alone, every)
     with pytest.raises(InputError, match="bias must be finite, got 1 NaN or infinite among 1 values"):
         analysis.neuron_ablation(states, out, labels, bias=np.inf)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"activations": np.ones((2, 0, 4)), "labels": []},
+         "activations and W_out must not be empty, got the shapes (2, 0, 4) and (2, 4, 3)"),
+        ({"W_out": np.ones((2, 4, 0))},
+         "activations and W_out must not be empty, got the shapes (2, 6, 4) and (2, 4, 0)"),
+        ({"labels": [0, 1, 2, 3, 1, 0]}, "labels must be from 0 to 2, got 0 to 3"),
+        ({"labels": [0, 1, 2, -1, 1, 0]}, "labels must be from 0 to 2, got -1 to 2"),
+        ({"labels": [0.0] * 6}, "labels must be whole numbers of shape (6,), got float64 of shape (6,)"),
+        ({"bias": np.zeros((6, 2))}, "bias must broadcast to the shape (2, 6, 3), got (6, 2)"),
+        ({"bias": np.zeros((2, 2, 6, 3))}, "bias must broadcast to the shape (2, 6, 3), got (2, 2, 6, 3)"),
+        ({"groups": np.ones((3, 5, 4), bool)}, "groups must broadcast to the shape (2, 5, 4), got (3, 5, 4)"),
+        ({"groups": np.ones((0, 4), bool)}, "groups must be bool of shape (..., groups, 4), got bool (0, 4)"),
+        ({"groups": np.ones(4, bool)}, "groups must be bool of shape (..., groups, 4), got bool (4,)"),
+        ({"groups": np.ones((5, 3), bool)}, "groups must be bool of shape (..., groups, 4), got bool (5, 3)"),
+    ],
+)  # fmt: skip
+def test_arguments_of_an_ablation_must_agree(change, sentence):
+    given = {"activations": np.ones((2, 6, 4)), "W_out": np.ones((2, 4, 3)), "labels": [0, 1, 2, 2, 1, 0]}
+    with pytest.raises(InputError) as refused:
+        analysis.neuron_ablation(**given | change)
+    assert str(refused.value) == sentence
+
+
+def test_phases_are_measured_for_at_least_one_order():
+    spectrum = analysis.neuron_spectrum(RNG.normal(size=(7, 5)))
+    with pytest.raises(InputError, match="orders must hold at least one multiple of the phase, got none"):
+        analysis.diversification(spectrum, ())
+    with pytest.raises(InputError, match="orders must be a whole number"):
+        analysis.diversification(spectrum, (1, 1.5))

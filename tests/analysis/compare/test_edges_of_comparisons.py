@@ -133,6 +133,9 @@ def test_quantities_are_those_that_all_parts_have_as_tables():
     both = EnsembleOf("a", [part(b=(), a=(), wide=(2,)), part(a=(), b=(), c=())])
     assert both.observables == ["a", "b"]
     assert EnsembleOf("a", [part(a=()), part(a=(2,))]).observables == []
+    waves = walks(1, 3, observables={"a": np.ones((1, 3), complex), "b": np.ones((1, 3), bool)})
+    assert EnsembleOf("a", waves).observables == ["b"], "complex numbers have no order"
+    assert EnsembleOf("a", [part(a=(), b=()), waves]).observables == ["b"]
 
 
 def test_a_clock_is_counted_from_the_first_frame_and_must_be_that_of_all_files():

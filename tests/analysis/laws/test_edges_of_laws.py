@@ -5,12 +5,15 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.optimize import least_squares
 from sklearn.model_selection import TimeSeriesSplit
 
 import analysis
+from analysis.laws.flow import augmented
 from analysis.laws.honest import HonestScores
 from analysis.laws.lasso import Moments, path, solve
+from analysis.laws.matching import _by_blocks
 from analysis.laws.ode import ODEFit
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import Score
@@ -178,3 +181,29 @@ def test_planes_of_principal_components_are_numbered_from_0(dims, last):
         found.frequency(last + 1)
     with pytest.raises(InputError, match=r"^pair must be at least 0, got -1$"):
         found.frequency(-1)
+
+
+def test_the_strongest_pair_is_first_whichever_sign_and_side_its_strongest_effect_has():
+    rows = analysis.interactions([[0, -6, 2], [1, 0, 3], [-7, -4, 0]])
+    assert [(row["first"], row["second"]) for row in rows] == [(1, 3), (1, 2), (2, 3)]
+
+
+def test_derivatives_by_a_matrix_that_may_be_defective_are_those_of_differences():
+    M = augmented(np.array([[-0.5, 1.0], [0.0, -0.5]]), np.array([0.2, 0.1]))
+    z0, times = np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.7, 2.0])
+    by_matrix, power = _by_blocks(M, z0, times)
+    for n, time in enumerate(times):
+        np.testing.assert_allclose(power[n], expm(time * M)[:2, :2], atol=1e-12)
+        for row, column in np.ndindex(2, 3):
+            step = np.zeros((3, 3))
+            step[row, column] = 1e-5
+            ends = [expm(time * one) @ z0 for one in (M + step, M - step)]
+            np.testing.assert_allclose(
+                by_matrix[n, :, row, column], (ends[0] - ends[1])[:2] / 2e-5, atol=1e-8
+            )
+
+
+def test_a_jacobian_of_more_than_a_gigabyte_is_refused():
+    frames = 2**30 // (8 * 40 * (40 * 40 + 40 + 40)) + 1
+    with pytest.raises(InputError, match="a Jacobian of at most 1 GiB, got 40 components and 79920 values"):
+        analysis.match_trajectories(np.zeros((frames, 40)))

@@ -192,6 +192,58 @@ def test_cells_are_cut_while_all_their_parts_can_be_run(most, cells, complete):
     assert {cell.level for cell in diagram.coarser} == {0}
 
 
+def test_parts_of_a_cell_get_more_runs_until_they_are_clear_as_cells_do():
+    """At first all is clear; of the parts of the lower cells every second run differs."""
+
+    def evaluate(points, first):
+        doubt = [first >= 8 and y < 0 and (first + k) % 2 for k, (_, y) in enumerate(points)]
+        low = [y < 0 for _, y in points]
+        return [
+            (first + k, 1.0, NAN if below != unlike else 2.0)
+            for k, (below, unlike) in enumerate(zip(low, doubt, strict=True))
+        ]
+
+    diagram = phase_diagram(X, Y, evaluate, Refinement(2, 4, 1))
+    fine = [cell for cell in diagram.cells if cell.level == 1]
+    assert {len(cell.runs) for cell in fine if cell.point[1] < 0} == {4}
+    assert {len(cell.runs) for cell in fine if cell.point[1] > 0} == {2}
+    assert {len(cell.runs) for cell in diagram.coarser} == {2}
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        ([(NAN, 1.0, 2.0)] * 12, "the numbers of runs that evaluate returns must be finite, got 12 NaN"),
+        ([(0, 1.0, 2.0)] * 11 + [(0, 1.0)], "what evaluate returns must be"),
+        ([("a", "b", "c")] * 12, "what evaluate returns must be"),
+        (None, "what evaluate returns must be"),
+        (
+            [(0, 1.0, 2.0)] * 11,
+            r"must return 3 numbers for each of 12 runs, got the shape \(11, 3\)",
+        ),
+        ([(0, 1.0, math.inf)] * 12, "validation_steps must be at least 0, or NaN for never, got inf"),
+    ],
+)
+def test_what_is_no_run_is_refused(found, sentence):
+    with pytest.raises(InputError, match=sentence):
+        phase_diagram(X, Y, lambda points, first: found)
+
+
+def test_a_box_has_the_phase_with_the_largest_share_and_covers_a_part_of_the_plane():
+    diagram = phase_diagram(X, Y, halves, Refinement(1, 1, 0))
+    assert diagram.leading() == "comprehension", "the first of two equal shares"
+    assert diagram.leading(((0.0, 1.0), (0.0, 0.6))) == "memorization"
+    assert diagram.leading(((-1.0, 2.0), (0.45, 9.0))) == "comprehension"
+    assert diagram.shares(((-1.0, 2.0), (-1.0, 2.0))) == diagram.shares()
+    for box in (((2.0, 3.0), (0.0, 1.0)), ((0.5, 0.5), (0.0, 1.0)), ((1.0, 0.0), (0.0, 1.0))):
+        for read in (diagram.shares, diagram.leading):
+            with pytest.raises(InputError) as refused:
+                read(box)
+            assert str(refused.value) == (
+                f"box must cover a part of the plane, from 0 to 1 on both axes, got {box}"
+            )
+
+
 def test_refinement_is_by_default_that_of_the_manual():
     usual = Refinement()
     assert (usual.seeds, usual.most_seeds, usual.levels, usual.most_runs, usual.certain) == (

@@ -11,7 +11,15 @@ import analysis
 from analysis.stats import effects, intervals
 from analysis.stats.calibration import calibrate
 from analysis.stats.effects import Difference, bootstrap, compare_proportions
-from analysis.stats.intervals import Interval, clustered_proportion, holm, is_shown, plain, readable
+from analysis.stats.intervals import (
+    Interval,
+    clustered_proportion,
+    holm,
+    is_shown,
+    plain,
+    proportion,
+    readable,
+)
 from analysis.stats.transitions import Transition, fit_critical_values, fit_transition, median_crossing
 from physics import InputError
 
@@ -72,6 +80,15 @@ def test_a_proportion_of_all_or_none_ends_exactly_there():
         assert (none.estimate, none.low, all_.estimate, all_.high) == (0, 0, 1, 1)
         assert none.high == pytest.approx(1 - all_.low)
     assert (intervals.proportion(1.6, 3.6).count, intervals.proportion(1, 2.4).count) == (4, 2)
+
+
+@pytest.mark.parametrize(("successes", "count"), [(4, 3), (-1, 3), (1, 0), (NAN, 3), (0, -2), (0.5, 0.4)])
+def test_a_proportion_is_of_successes_from_none_to_all(successes, count):
+    with pytest.raises(InputError) as refused:
+        proportion(successes, count)
+    assert str(refused.value) == f"successes must be from 0 to {count:g}, got {successes:g}"
+    assert proportion(0.4, 0.4).estimate == 1
+    assert proportion(0, 0).count == 0
 
 
 def test_groups_that_agree_count_as_one_trial_each():
