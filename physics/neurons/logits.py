@@ -386,7 +386,7 @@ def _loss(logits: Array, examples: Any) -> Array:
     if not 0 <= pairs.min() <= pairs.max() < p:
         raise InputError(f"examples must be tokens from 0 to {p - 1}, got {pairs.min()} to {pairs.max()}")
     leading = surprise.shape[:-2]
-    number_ = pairs.astype(np.int64) @ [p, 1]  # in 8 bits it would overflow
+    number_ = pairs.astype(np.int64) @ [p, 1]  # in the type of `examples` it may overflow
     if number_.ndim > 1 and number_.shape[:-1] != leading:
         raise InputError(
             f"examples must have the shape (n, 2), or {leading} before it for each network, got {pairs.shape}"
