@@ -19,15 +19,20 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 
-def apart(coroutine):
+def alone(coroutine):
     """Run a coroutine in a thread of its own, as Playwright keeps the loop of this one."""
     with ThreadPoolExecutor(1) as executor:
-        try:
-            return executor.submit(asyncio.run, coroutine).result()
-        finally:  # sockets of clients that were turned away go here, and not in another test
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ResourceWarning)
-                gc.collect()
+        return executor.submit(asyncio.run, coroutine).result()
+
+
+def apart(coroutine):
+    """Run the coroutine of a client alone, and end its sockets in this test where it was turned away."""
+    try:
+        return alone(coroutine)
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 def asked(address, *, data=None, method=None, **headers):

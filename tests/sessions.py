@@ -1,7 +1,7 @@
 """Sessions of the explorer without a browser: what its tests share."""
 
 from bokeh.document import Document
-from hostile import apart
+from hostile import alone
 from matplotlib.figure import Figure
 
 from grokphys.explorer import session
@@ -62,5 +62,5 @@ def passed(page):
                 await found
 
     functions = waiting(page)
-    apart(each(functions))
+    alone(each(functions))
     return len(functions)

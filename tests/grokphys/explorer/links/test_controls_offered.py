@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner
-from hostile import apart
+from hostile import alone
 from sessions import opened
 
 import physics
@@ -179,7 +179,7 @@ def test_an_upload_that_has_no_room_or_meets_an_error_leaves_nothing(tmp_path, m
     made._file = SimpleNamespace(write=written.append, close=real.close)
     made.data_received(b"third")
     assert written == [], "what comes after an error is not written"
-    apart(made.post())
+    alone(made.post())
     assert [status for status, _ in answers] == [507]
     assert "No space left on device" in answers[0][1]
     assert len(list(tmp_path.iterdir())) == 1
@@ -196,7 +196,7 @@ def test_an_upload_that_is_a_trajectory_stays_under_its_key(tmp_path):
     made.prepare()
     for begin in range(0, len(content), 1000):
         made.data_received(content[begin : begin + 1000])
-    apart(made.post())
+    alone(made.post())
     ((status, key),) = answers
     made.on_finish()
     made.on_connection_close()
@@ -206,7 +206,7 @@ def test_an_upload_that_is_a_trajectory_stays_under_its_key(tmp_path):
     made, answers, _ = handler(tmp_path / "private", **{"Content-Length": "5"})
     made.prepare()
     made.data_received(b"wrong")
-    apart(made.post())
+    alone(made.post())
     assert answers == [(422, "mine.h5 is not an HDF5 file")]
     made.on_connection_close()
     assert [*(tmp_path / "private").iterdir()] == [place]
