@@ -1,7 +1,10 @@
 """Bounds of the arguments of `nets`: the last value that is taken, and the sentence on the next one."""
 
 import json
+import platform
+from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pytest
 from edges import taken_and_refused
@@ -9,6 +12,7 @@ from edges import taken_and_refused
 import nets
 from nets.engines.choice import choose_engine, optimiser
 from nets.engines.ensemble import batch_size_of, draw, per_member
+from nets.engines.fused import FLUSH, flush
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.networks import Networks
 from nets.observing import checked_thresholds
@@ -199,3 +203,49 @@ def test_what_was_not_kept_is_drawn_again_from_all_that_was_asked_for(options):
 def test_no_inputs_have_no_outputs():
     assert NETS.outputs(np.zeros((0, 2), int)).shape == (2, 0, 5)
     assert NETS.classify(np.zeros((0, 2))).shape == (2, 0)
+
+
+# -- subnormal numbers -------------------------------------------------------------------------------------
+
+X86 = pytest.mark.skipif(
+    platform.machine().lower() not in ("x86_64", "amd64"), reason="only x86 has this control register"
+)
+SUBNORMAL = np.array([1e-40], np.float32)
+
+
+@X86
+def test_a_thread_may_take_subnormal_numbers_for_0_and_others_do_not():
+    with ThreadPoolExecutor(1) as other:
+        other.submit(int).result()  # a thread begins with what its creator does
+        assert flush(FLUSH) == 0
+        try:
+            assert SUBNORMAL * np.float32(1) == 0, "read as 0"
+            assert np.float32(1e-30) * np.float32([1e-10]) == 0, "written as 0"
+            assert np.float32(1e-30) * np.float32([1e-7]) > 0, "a normal number stays"
+            assert other.submit(lambda: SUBNORMAL * np.float32(1) > 0).result()
+            assert flush(FLUSH) == FLUSH
+        finally:
+            flush(0)
+    assert SUBNORMAL * np.float32(1) > 0
+
+
+@X86
+@pytest.mark.parametrize(
+    ("model", "scale"),
+    [(nets.EmbeddingMLP(5, 2, hidden=(4,)), 1e-34), (nets.TwoLayer(5, hidden=4, scale=1e-34), 1.0)],
+    ids=["dense", "two layers"],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_weights_that_decay_become_0_and_not_subnormal(model, scale, threads, all_threads):
+    """Arithmetic with subnormal numbers takes twenty times as long."""
+    numba.set_num_threads(min(threads, all_threads))
+    rates = {"learning_rate": 0.01, "weight_decay": 90.0, "epsilon": 1.0}  # a tenth is left of a weight
+    training = nets.Training(model, runs=3, seed=0, layer_scale=scale, engine="fused", **rates)
+    training.advance(8)
+    weights = np.concatenate([value.ravel() for value in training.networks().parameters.values()])
+    least = np.finfo(np.float32).tiny
+    assert ((weights == 0) | (np.abs(weights) >= least)).all()
+    assert (weights == 0).any()
+    assert SUBNORMAL * np.float32(1) > 0, "outside of the engine all is as it was"
+    training.losses("train")
+    assert SUBNORMAL * np.float32(1) > 0
