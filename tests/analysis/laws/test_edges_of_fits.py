@@ -295,3 +295,9 @@ def test_two_groups_are_left_out_as_a_whole():
     assert by_time[0] != pytest.approx(by_time[1])
     one = LinearODERegressor(alpha="cv").fit(X, y, np.zeros(30))
     assert one.alpha_[0] == by_time[0], "a single group is split in time"
+
+
+@pytest.mark.parametrize("spacing", [1 / 3000, 1e-10, 12345.678912345])
+def test_the_unit_of_a_map_has_nine_digits_however_short_it_is(spacing):
+    ((times, rows),) = as_pieces(RNG.normal(size=(9, 2)), None)
+    assert unit([(times * spacing, rows)]) == float(f"{spacing:.9g}")

@@ -246,3 +246,12 @@ def test_a_comparison_has_a_section_for_each_part_with_its_own_figure(monkeypatc
     )
     (only,) = side_by_side.comparison_sections(bare, [], [])
     assert (only.text, list(only.tables), list(only.figures)) == (["found"], [], [])
+
+
+def test_the_roundest_circle_is_looked_for_among_the_circles_alone():
+    angle = 2 * np.pi * np.arange(7) / 7
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    final = np.stack([circle, circle, circle * [1.2, 1.0], circle * [1.1, 1.0]])
+    found = SimpleNamespace(circle=np.array([False, False, True, True]), imperfections=np.array([5, 3, 0, 0]))
+    typical = musat.typical_runs(SimpleNamespace(final=final), found)
+    assert typical == {"circle": 3, "grid": 1, "imperfect grid": 0}

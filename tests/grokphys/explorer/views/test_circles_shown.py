@@ -129,7 +129,10 @@ def test_a_law_is_shown_until_its_run_is_left_and_its_rollout_while_it_is_wanted
     assert said(page)["rollout R²"] == f"{fitted.scores.in_sample.rollout:.4f}"
     assert (len(view._bottom.children), view._scores.text) == (2, score_text(fitted))
     assert view._coefficients._cells.data["value"].tolist() == fitted.A.ravel().tolist()
+    before = view._survivors()
     view._limit.value = 1.0
+    assert len(view._survivors()) > len(before)
+    assert view._coefficients._marks.data["x"] == [*view._survivors(), *[0] * len(view._survivors())]
     for active in (False, True):
         view._rollout.active = active
         assert len(view._signals._rollouts.data["xs"]) == 3 * active
