@@ -44,13 +44,15 @@ def _exchanged(typing_context: Any, bits: Any) -> Any:
         place = cgutils.alloca_once(builder, word)
         pointer = builder.bitcast(place, ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [pointer.type])
-        for access in ("stmxcsr", "ldmxcsr"):
-            if access == "ldmxcsr":
-                before = builder.load(place)
-                kept = builder.and_(before, ir.Constant(word, ~FLUSH))
-                builder.store(builder.or_(kept, builder.trunc(chosen, word)), place)
-            name = f"llvm.x86.sse.{access}"
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [pointer])
+        store, load = (
+            cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
+            for name in ("stmxcsr", "ldmxcsr")
+        )
+        builder.call(store, [pointer])
+        before = builder.load(place)
+        kept = builder.and_(before, ir.Constant(word, ~FLUSH))
+        builder.store(builder.or_(kept, builder.trunc(chosen, word)), place)
+        builder.call(load, [pointer])
         return builder.zext(builder.and_(before, ir.Constant(word, FLUSH)), chosen.type)
 
     return types.int64(types.int64), generate

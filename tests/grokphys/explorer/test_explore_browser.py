@@ -1,9 +1,7 @@
 """The explorer in a real browser: play, step, drag, change, export, two tabs, a server that dies."""
 
-import asyncio
 import io
 import signal
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -345,6 +343,7 @@ def test_ctrl_c_ends_it_quietly():
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null"])
 def test_another_origin_gets_no_websocket(explorer, origin):
+    from hostile import alone
     from tornado.httpclient import HTTPClientError, HTTPRequest
     from tornado.websocket import websocket_connect
 
@@ -354,5 +353,5 @@ def test_another_origin_gets_no_websocket(explorer, origin):
         )
         await websocket_connect(request, subprotocols=["bokeh", "token"])
 
-    with ThreadPoolExecutor(1) as apart, pytest.raises(HTTPClientError, match="403"):
-        apart.submit(asyncio.run, connect()).result()
+    with pytest.raises(HTTPClientError, match="403"):
+        alone(connect())

@@ -7,9 +7,9 @@ import signal
 import warnings
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
+from trajectories import LAYOUT, frames, made
 
 import physics
 from physics import FileFormatError, InputError, OutputError, Trajectory
@@ -19,45 +19,6 @@ from physics.trajectory.locks import claimed, replace_as_a_whole, signals_deferr
 from physics.trajectory.log import ARRAY, END, FRAMES, Log, LogWriter
 from physics.trajectory.recording import MemoryRecorder, recorder
 from physics.trajectory.writer import FileRecorder
-
-LAYOUT = Layout(1, 3, 1, "float64")
-
-
-def made(**changes):
-    arguments = {
-        "positions": np.arange(72.0).reshape(3, 4, 3, 2),
-        "steps": [0, 2, 5, 6],
-        "times": np.array([0.0, 0.2, 0.5, 0.6]),
-        "observables": {
-            "loss": np.arange(12.0).reshape(3, 4),
-            "own": np.arange(6).reshape(3, 2),
-            "alive": np.arange(12).reshape(3, 4) % 3 == 0,
-        },
-        "clocks": {"own": ([1, 4], np.array([0.1, 0.4]))},
-        "parameters": {"first_run": 2},
-        "start": {"split": np.arange(6).reshape(3, 2) > 2},
-    }
-    return Trajectory(**(arguments | changes))
-
-
-@pytest.fixture
-def path(tmp_path):
-    made().save(tmp_path / "t.h5")
-    return tmp_path / "t.h5"
-
-
-def frames(first, count, runs=1):
-    """Columns of a block of frames without observables."""
-    steps = np.arange(first, first + count, dtype="<i8")
-    return steps, steps / 4, np.arange(3.0 * runs * count).reshape(count, runs, 3, 1)
-
-
-def put(path, place, values):
-    """Put other values in the place of a dataset."""
-    with h5py.File(path, "r+") as file:
-        del file[place]
-        file[place] = values
-
 
 # -- stamps: one file told from another -------------------------------------------------------------------
 

@@ -1,0 +1,31 @@
+"""Small trajectories, and blocks of frames, that the tests of files share."""
+
+import numpy as np
+
+from physics import Trajectory
+from physics.trajectory.header import Layout
+
+LAYOUT = Layout(1, 3, 1, "float64")
+
+
+def made(**changes):
+    arguments = {
+        "positions": np.arange(72.0).reshape(3, 4, 3, 2),
+        "steps": [0, 2, 5, 6],
+        "times": np.array([0.0, 0.2, 0.5, 0.6]),
+        "observables": {
+            "loss": np.arange(12.0).reshape(3, 4),
+            "own": np.arange(6).reshape(3, 2),
+            "alive": np.arange(12).reshape(3, 4) % 3 == 0,
+        },
+        "clocks": {"own": ([1, 4], np.array([0.1, 0.4]))},
+        "parameters": {"first_run": 2},
+        "start": {"split": np.arange(6).reshape(3, 2) > 2},
+    }
+    return Trajectory(**(arguments | changes))
+
+
+def frames(first, count, runs=1):
+    """Columns of a block of frames without observables."""
+    steps = np.arange(first, first + count, dtype="<i8")
+    return steps, steps / 4, np.arange(3.0 * runs * count).reshape(count, runs, 3, 1)
