@@ -256,6 +256,8 @@ def compare(
     delta = number("delta", delta, above=0.0)
     if isinstance(names, str) or len(set(names)) != 2 or len(names) != 2:
         raise InputError(f"names must be two different names, got {short_text(names)}")
+    if not isinstance(thresholds, Mapping | None):
+        raise InputError(f"thresholds must map names to numbers, got {short_text(thresholds)}")
     first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
     second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
     work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))

@@ -16,6 +16,7 @@ from analysis.compare.relabelling import procrustes_disparity
 from analysis.compare.symmetry import Symmetry, no_relabelling, symmetry_of
 from analysis.stats.calibration import Calibration, calibrate
 from analysis.stats.effects import Difference, compare_proportions, compare_values
+from physics.checks import number, real_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -366,13 +367,11 @@ class Parts:
             if name in found:
                 continue
             if name not in shared | measured:
-                if thresholds is not None:
-                    raise InputError(
-                        f"thresholds must name quantities of both ({', '.join(sorted(shared | measured))}), "
-                        f"got {name!r}"
-                    )
-                continue
-            first, second = (one.onsets(name, value) for one in ensembles)
+                if thresholds is None:
+                    continue
+                known = ", ".join(sorted(shared | measured))
+                raise InputError(f"thresholds must name quantities of both ({known}), got {name!r}")
+            first, second = (one.onsets(name, number(f"thresholds of {name}", value)) for one in ensembles)
             if first is not None and second is not None:
                 found[name] = first, second
         if measured and min(self.first.dim, self.second.dim) > 1:
@@ -384,13 +383,13 @@ class Parts:
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
         """Return how well `given` or else observed accuracies are predicted; None if there are none."""
         if given is not None:
-            values = [np.asarray(one, np.float64) for one in given]
-            if any(one.shape != self.second.sound.shape for one in values):
+            values, sound = [real_array("accuracies", one) for one in given], self.second.sound
+            if [one.shape for one in values] != 2 * [sound.shape]:
                 raise InputError(
-                    f"accuracies must be two arrays, each with one value for each of the "
-                    f"{len(self.second.sound)} trained runs, got {values[0].shape} and {values[1].shape}"
+                    f"accuracies must be two arrays, each with one value for each of the {len(sound)} "
+                    f"trained runs, got {' and '.join(str(one.shape) for one in values)}"
                 )
-            return calibrate(*(one[self.second.sound] for one in values))
+            return calibrate(*(one[sound] for one in values))
         order = [(self.second, self.second), (self.first, self.first)]
         order += [(self.first, self.second), (self.second, self.first)] if together else []
         for predicting, measuring in order:

@@ -65,7 +65,7 @@ def procrustes_disparity(
     symmetry = affine_maps(a.shape[-2]) if symmetry is None else _fits(symmetry, a.shape[-2])
     disparity = np.empty((len(a), len(b)))
     relabelling = np.empty((len(a), len(b)), np.int64)
-    rows = max(BLOCK // (len(b) * symmetry.tokens * a.shape[-1] ** 2), 1)
+    rows = max(BLOCK // (max(len(b), 1) * symmetry.tokens * a.shape[-1] ** 2), 1)
     for start in range(0, len(a), rows):
         part = slice(start, start + rows)
         disparity[part], relabelling[part] = best_relabelling(a[part, None, None], b[:, None], symmetry)

@@ -380,6 +380,13 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=([1], [1])),
          "accuracies must be two arrays, each with one value for each of the 2 trained "
          "runs, got (1,) and (1,)"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), accuracies=("a", "b")),
+         "accuracies must be an array of real numbers, got"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)), thresholds=["quality"]),
+         "thresholds must map names to numbers, got ['quality']"),
+        (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 5, 2)),
+                                  thresholds={"quality": "x"}),
+         "thresholds of quality must be a finite number, got 'x'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_compared_is_refused(call, sentence):

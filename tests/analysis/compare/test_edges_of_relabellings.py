@@ -123,3 +123,11 @@ def test_a_training_set_keeps_what_maps_it_onto_itself():
         assert (g[0], g[1]) == (0, 1), "of a group that does not commute, the order of a pair counts"
     assert (one.permutations[0] == np.arange(6)).all()
     assert table.shape == (6, 6)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 2), (2, 0), (0, 0)])
+def test_no_shapes_have_no_distances(first, second):
+    found, relabellings = analysis.procrustes_disparity(
+        np.empty((first, 7, 2)), noise(max(second, 1), 1, 7, 2)[:second, 0]
+    )
+    assert found.shape == relabellings.shape == (first, second)
