@@ -262,13 +262,13 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
             recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
         recorder.flush()
         view._follow()
-        wait_for(lambda: view._end == 39)
-        assert (view._frame, view._time.end) == (5, 39), "who looks back is not taken away"
+        wait_for(lambda: view._time.end == 39)
+        assert (view._frame, view._end) == (5, 39), "who looks back is not taken away"
         view._go(39)
         recorder.append(int(whole.steps[40]), float(whole.times[40]), whole.frame(40))
         recorder.flush()
         view._follow()
-        wait_for(lambda: view._end == 40)
+        wait_for(lambda: view._time.end == 40)
         assert view._frame == 39, "who has paused is not taken away"
         view._go(40)
         session.bridge.command = [3, "play", None]
@@ -276,9 +276,9 @@ def test_a_run_that_is_being_recorded_is_followed(make_session, tmp_path):
         for frame in range(41, 61):
             recorder.append(int(whole.steps[frame]), float(whole.times[frame]), whole.frame(frame))
     view._follow()
-    wait_for(lambda: view._end == 60)
-    assert view._frame == 60, "who looks at the end goes on with it"
-    assert (view._watching, session.bridge.playing) == (None, 0), "it is complete"
+    wait_for(lambda: session.bridge.playing == 0)  # it is complete
+    assert (view._frame, view._end) == (60, 60), "who looks at the end goes on with it"
+    assert view._watching is None
     np.testing.assert_array_equal(view._run.embeddings, whole.positions[0])
     session.bridge.command = [4, "python", None]
     assert "recording" not in view.status()
