@@ -52,7 +52,8 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
     `numpy.random.SeedSequence`, which is returned unchanged. Anything else is an `InputError`.
     """
     if isinstance(seed, np.random.SeedSequence):
-        _hear(seed.entropy)
+        if isinstance(seed.entropy, int):
+            hear(seed.entropy)
         return seed
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         got = short_text(seed)
@@ -60,7 +61,7 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
     if seed < 0:
         raise InputError(f"seed must be at least 0, got {short_text(seed)}")
     entropy = int(seed) + _shift.get()
-    _hear(entropy)
+    hear(entropy)
     return np.random.SeedSequence(entropy)
 
 
@@ -69,10 +70,11 @@ def generator(seed: Any) -> np.random.Generator:
     return np.random.default_rng(parent_seed(seed))
 
 
-def _hear(entropy: Any) -> None:
+def hear(*seeds: int) -> None:
+    """Add the numbers of seeds to the set of `hear_seeds`, if one is open."""
     heard = _heard.get()
-    if heard is not None and isinstance(entropy, int):
-        heard.add(entropy)
+    if heard is not None:
+        heard.update(seeds)
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:

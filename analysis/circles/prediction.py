@@ -280,13 +280,13 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     Returns
     -------
     list of dict
-        One row for each combination of values that occurs, sorted by these values. It holds the values by
-        name, and the mean number as ``circles``, an `Interval`.
+        One row for each combination of values that occurs, sorted by these values, numbers before text. It
+        holds the values by name, and the mean number as ``circles``, an `Interval`.
 
     Raises
     ------
     InputError
-        If lengths do not agree, a count is not finite, or the values of a parameter cannot be sorted.
+        If lengths do not agree, or a number is not finite.
 
     Examples
     --------
@@ -301,14 +301,9 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
         raise InputError(f"parameters must hold one value for each of the {found.size} counts, got {lengths}")
     keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
-    try:
-        combinations = sorted(set(keys))
-    except TypeError:
-        kinds = {name: sorted({type(one).__name__ for one in values}) for name, values in columns.items()}
-        raise InputError(f"parameters must be numbers only or text only by each name, got {kinds}") from None
     return [
         dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
-        for key in combinations
+        for key in sorted(set(keys), key=lambda key: [(isinstance(value, str), value) for value in key])
     ]
 
 

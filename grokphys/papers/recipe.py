@@ -42,8 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
+from grokphys.papers.pieces import kept
 from physics.errors import InputError
-from physics.trajectory.locks import replace_as_a_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -291,13 +291,7 @@ class Run:
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
-        path = self.store / (family or self.name) / f"{name}.npz"
-        if not path.exists():
-            made = {key: np.asarray(value) for key, value in make().items()}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
-        with np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
+        return kept(self.store / (family or self.name) / f"{name}.npz", make)
 
 
 @dataclass(frozen=True)

@@ -152,10 +152,6 @@ REFUSED = [
         "parameters must hold one value for each of the 2 counts, got {'p': 1}",
     ),
     (
-        lambda: analysis.circle_counts([1, 2], {"p": [5, "7"]}),
-        "parameters must be numbers only or text only by each name, got {'p': ['int', 'str']}",
-    ),
-    (
         lambda: analysis.circle_counts([[1, 2]], {}),
         "parameters must hold one value for each of the 2 counts, got {}",
     ),

@@ -7,7 +7,6 @@ At the paper's setting the rate is that of the published code, and the numbers a
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -77,23 +76,21 @@ QUICK = Fractions(ToyAddition(TOKENS, hidden=(50, 50)), (14, 32, 50), 4, 1000, 3
 PAPER = Fractions(ToyAddition(TOKENS), tuple(range(5, 55)), 25, 10_000)
 
 
-def train_fractions(run: Run) -> dict[str, NDArray[Any]]:
+def train_fractions(run: Run, *, family: str = "") -> dict[str, NDArray[Any]]:
     """Train the networks of a `Fractions` setting, and return a table with a row for each of them.
 
-    Its columns are the keys of the rows that `measure` returns.
+    Its columns are the keys of the rows that `measure` returns. Recipes of one `family` share the networks.
     """
     setting: Fractions = run.setting
     parts = [
-        run.keep(f"size-{size}", lambda size=size: columns(_measured(setting, size)))  # type: ignore[misc]
+        run.keep(
+            f"size-{size}",
+            lambda size=size: columns(measure(setting, size)),  # type: ignore[misc]
+            family=family,
+        )
         for size in setting.sizes
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-@cache
-def _measured(setting: Fractions, size: int) -> list[Row]:
-    """Return the rows of `measure` for one size, which several figures of one process share."""
-    return measure(setting, size)
 
 
 def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
@@ -187,7 +184,7 @@ def _distance(tables: Tables, level: float) -> Interval:
     shows="The parallelograms of an embedding predict the accuracy of its network.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours for 1250 networks, which liu-4b, liu-5b and liu-10 share",
+    cost="an hour for 1250 networks, which liu-4b, liu-5b and liu-10 share",
     rules=(
         Statement(
             "aligned",
@@ -260,7 +257,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     shows="Trained networks show the transition that the theory predicts.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; no time after liu-3 in the same process",
+    cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         Number(
             "r_c of networks",
@@ -285,7 +282,7 @@ def qualities(run: Run) -> Result:
     RQI is the representation quality index. The networks are those of Figure 3. The rules judge at which
     training fraction networks begin to pass 0.95, and how sharp the transition is.
     """
-    rows = train_fractions(run)
+    rows = train_fractions(run, family="liu-3")
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))
         left, right = figure.subplots(1, 2)
@@ -347,7 +344,7 @@ def _follow(tables: Tables, level: float) -> Interval:
     shows="More training data lead to fewer steps, in the theory and in networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; no time after liu-3 in the same process",
+    cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         Statement(
             "networks",
@@ -375,7 +372,7 @@ def steps_of_networks(run: Run) -> Result:
     n_h is the number of steps in which a representation forms, by the grokking rate λ_3 of the training set
     and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.
     """
-    rows = train_fractions(run)
+    rows = train_fractions(run, family="liu-3")
     both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)
     with np.errstate(divide="ignore"):

@@ -115,6 +115,7 @@ def _not_too_much(tables: Tables, level: float) -> Interval:
 
 
 SECTION = "Section 4.1"
+RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_rate", (1e-5, 1e-2), seed=600)
 
 
 @recipe(
@@ -122,7 +123,7 @@ SECTION = "Section 4.1"
     paper="Liu",
     item="Figure 6 (a)",
     shows="Phases of the toy model over the learning rates of the representation and of the decoder.",
-    **plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_rate", (1e-5, 1e-2), seed=600),
+    **RATES,
     cost=COST,
     rules=(
         corner(

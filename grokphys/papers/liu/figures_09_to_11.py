@@ -200,7 +200,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     shows="Quality and accuracy of an ideal model are bounds for trained networks.",
     quick=QUICK,
     paper_setting=PAPER,
-    cost="one to four hours alone; no time after liu-3 in the same process",
+    cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         *(
             Statement(
@@ -245,7 +245,7 @@ def bounds(run: Run) -> Result:
     3. The rules ask how many networks stay within the bounds, how far below the bound their RQI is, and how
     small a training set can be that allows an RQI of 1.
     """
-    rows = train_fractions(run)
+    rows = train_fractions(run, family="liu-3")
     operation = Operation(TOKENS)
     masks = training_sets(operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=1010)
     sizes = np.array(list(masks))

@@ -84,16 +84,17 @@ class Plane:
         return first, second
 
 
-def train_plane(run: Run, plane: Plane) -> dict[str, NDArray[Any]]:
+def train_plane(run: Run, plane: Plane, *, family: str = "") -> dict[str, NDArray[Any]]:
     """Train the networks of all cells of a plane, and return a table with a row for each of them.
 
     Its columns include the title of the diagram, the cell ("column" and "row"), the steps to both accuracies
-    (infinite if never), and the phase. `Run.keep` stores each row of cells.
+    (infinite if never), and the phase. `Run.keep` stores each row of cells, for all recipes of the `family`.
     """
     parts = [
         run.keep(
             f"{title}-row-{row}".replace(" ", "-").replace(",", ""),
             lambda title=title, row=row: _train_row(plane, title, row),  # type: ignore[misc]
+            family=family,
         )
         for title in plane.models
         for row in range(plane.cells)

@@ -149,6 +149,9 @@ def test_counts_are_tabulated_by_sorted_parameters():
     assert [(row["p"], row["decay"]) for row in table] == [(5, 2.0), (7, 0.25), (7, 1.0), (11, 0.5)]
     assert [row["circles"].estimate for row in table] == [4.0, 5.0, 1.0, 2.5]
     assert [row["circles"].count for row in table] == [1, 1, 1, 2]
+    mixed = circle_counts(counts, {"split": ["whole", 0.5, "half", 2, 0.5]})
+    assert [row["split"] for row in mixed] == [0.5, 2, "half", "whole"]
+    assert [row["circles"].estimate for row in mixed] == [2.5, 5.0, 2.0, 3.0]
     assert circle_counts(counts, {})[0]["circles"].estimate == 3.0
     with pytest.raises(InputError, match="parameters must hold one value for each"):
         circle_counts(counts, {"p": [1]})

@@ -14,6 +14,7 @@ from grokphys.papers import evidence, recipe, redraw, results
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement
 from physics import FileFormatError, InputError
+from physics.seeds import generator, hear_seeds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=12)
@@ -212,6 +213,13 @@ def test_kept_arrays_belong_to_a_recipe_or_a_family(tmp_path):
     assert first.keep("x", lambda: {"a": [5]}, family="both")["a"].tolist() == [5]
     assert Run(1, "paper", tmp_path, "two").keep("x", dict, family="both")["a"].tolist() == [5]
     assert not list(tmp_path.rglob("*.partial"))
+    big = 2**80
+    for _ in range(2):  # computed, then read
+        with hear_seeds() as heard:
+            again = first.keep("drawn", lambda: {"a": [generator(big).random(), generator(7).random()]})
+        assert heard == {big, 7}
+        assert again["a"].tolist() == [generator(big).random(), generator(7).random()]
+        assert list(again) == ["a"]
     np.savez(tmp_path / "one" / "z.npz", a=np.array([{}], object))
     with pytest.raises(ValueError, match="allow_pickle=False"):
         first.keep("z", dict)

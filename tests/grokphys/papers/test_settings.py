@@ -96,6 +96,7 @@ TRAINED = {
     "liu-4d": FRACTIONS | {"runs": 50, "steps": 5000, "train_fraction": 45 / 55},
     "liu-5b": FRACTIONS,
     "liu-6a": PLANE,
+    "liu-seeds": PLANE,
     "liu-6b": PLANE,
     "liu-6c": PLANE | {"model": ToyAddition(10, 1, (200, 200), 30, "classification")},
     "liu-6d": PLANE | {"model": GroupDecoder(), "train_fraction": 24 / 36},
@@ -129,6 +130,7 @@ TRAINED = {
 
 AXES = {
     "liu-6a": ((1e-5, 1e-2), "embedding_learning_rate", (1e-5, 1e-2)),
+    "liu-seeds": ((1e-5, 1e-2), "embedding_learning_rate", (1e-5, 1e-2)),
     "liu-6b": ((1e-5, 1e-2), "weight_decay", (0.0, 10.0)),
     "liu-6c": ((1e-5, 1e-2), "weight_decay", (0.0, 20.0)),
     "liu-6d": ((1e-5, 1e-2), "weight_decay", (0.0, 200.0)),
@@ -140,8 +142,8 @@ AXES = {
 }
 """Ranges of the learning rate of the decoder and of the other axis, as the figures show them."""
 
-CONTINUED = ("ding-6", "ding-7")
-"""Results that an earlier run had kept networks for: only the seeds of the others were heard."""
+CONTINUED = ("ding-6", "ding-7", "liu-4b", "liu-5b", "liu-10")
+"""Results that an earlier run had kept networks for, before the seeds of kept networks were heard."""
 
 
 class Heard(Exception):  # noqa: N818 - it ends the recipe, and is no error

@@ -9,6 +9,7 @@ from grokphys.papers.beyond import (  # noqa: F401  (they register their recipes
     pairings,
     predictability,
     scaling,
+    seeds,
     selection,
     votes,
 )

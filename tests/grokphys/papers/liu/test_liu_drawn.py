@@ -48,7 +48,7 @@ SETTING = SimpleNamespace(seeds=4, steps=900, delta=0.1)
 
 def train_fractions(monkeypatch, module):
     rows = fractions()
-    monkeypatch.setattr(module, "train_fractions", lambda run: rows)
+    monkeypatch.setattr(module, "train_fractions", lambda run, **_family: rows)
     return rows
 
 
