@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
@@ -65,6 +64,27 @@ def _strongest(count: int, holds: Any) -> Measure:
     return measure
 
 
+def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
+    """Draw the test loss with all frequencies and with the strongest alone, over the steps."""
+    with style(12.6):
+        figure = Figure(figsize=(12.6, 4.6))
+        axes = figure.subplots(1, 3, sharey=True)
+        for count, ax in enumerate(axes, 1):
+            for kept, label in ((0, "all frequencies"), (count, "the strongest alone")):
+                rows = where(tables["curves"], kept=kept)
+                steps = np.unique(rows["step"][rows["step"] > 0])
+                losses = [rows["test_loss"][rows["step"] == step] for step in steps]
+                (line,) = ax.plot(steps, [np.median(values) for values in losses], label=label)
+                low, high = ([side(values) for values in losses] for side in (min, max))
+                ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+            guess = np.log(setting.size.tokens)
+            ax.axhline(guess, color=INK, linewidth=0.8, linestyle=":", label="guessing")
+            ax.set(xlabel="step", xscale="log", yscale="log", title=f"{count} kept")
+        axes[0].set_ylabel("test loss")
+        legend_below(axes[0], title=f"median and range, {setting.networks} networks")
+    return {"ding-8": figure}
+
+
 @recipe(
     "ding-8",
     paper="Ding",
@@ -102,6 +122,7 @@ def _strongest(count: int, holds: Any) -> Measure:
             least=0.75,
         ),
     ),
+    draw=_draw,
 )
 def collaboration(run: Run) -> Result:
     """Reproduce Figure 8 of Ding et al.: the test loss if only one, two or three of the survivors are kept.
@@ -142,7 +163,7 @@ def collaboration(run: Run) -> Result:
     rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
     last = where(rows, step=setting.size.steps)
     curves = where(rows, rank=0)
-    return Result({"sets": last, "curves": curves}, {"ding-8": _show(setting, curves)})
+    return Result({"sets": last, "curves": curves})
 
 
 def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
@@ -162,22 +183,3 @@ def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, i
             if not all_sets:
                 break
     return found
-
-
-def _show(setting: Kept, curves: dict[str, NDArray[Any]]) -> Figure:
-    with style(12.6):
-        figure = Figure(figsize=(12.6, 3.4))
-        axes = figure.subplots(1, 3, sharey=True)
-        for count, ax in enumerate(axes, 1):
-            for kept, label in ((0, "all frequencies"), (count, "the strongest alone")):
-                rows = where(curves, kept=kept)
-                steps = np.unique(rows["step"][rows["step"] > 0])
-                losses = [rows["test_loss"][rows["step"] == step] for step in steps]
-                (line,) = ax.plot(steps, [np.median(values) for values in losses], label=label)
-                low, high = ([side(values) for values in losses] for side in (min, max))
-                ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-            ax.axhline(np.log(setting.size.tokens), color=INK, linewidth=0.8, linestyle=":")
-            ax.set(xlabel="step", xscale="log", yscale="log", title=f"{count} kept")
-        axes[0].set_ylabel("test loss\n(dotted: guessing)")
-        legend_below(axes[0], title=f"median and range, {setting.networks} networks")
-    return figure

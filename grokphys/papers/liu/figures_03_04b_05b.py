@@ -83,12 +83,8 @@ def train_fractions(run: Run, *, family: str = "") -> dict[str, NDArray[Any]]:
     """
     setting: Fractions = run.setting
     parts = [
-        run.keep(
-            f"size-{size}",
-            lambda size=size: columns(measure(setting, size)),  # type: ignore[misc]
-            family=family,
-        )
-        for size in setting.sizes
+        run.keep(f"size-{n}", lambda n=n: columns(measure(setting, n)), family=family)  # type: ignore[misc]
+        for n in setting.sizes
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -177,6 +173,14 @@ def _distance(tables: Tables, level: float) -> Interval:
     return mean(abs(rows["accuracy"] - rows["predicted_accuracy"]), level)
 
 
+def _draw_accuracies(setting: Fractions, tables: Tables) -> dict[str, Figure]:
+    with style(10.6):
+        figure = Figure(figsize=(10.6, 3.7))
+        figure.suptitle(f"p = 10: {said(setting)}, δ = {setting.delta:g}")
+        show_accuracies(tables["networks"], figure.subplots(1, 3))
+    return {"liu-3": figure}
+
+
 @recipe(
     "liu-3",
     paper="Liu",
@@ -205,6 +209,7 @@ def _distance(tables: Tables, level: float) -> Interval:
             most=0.1,
         ),
     ),
+    draw=_draw_accuracies,
 )
 def accuracies(run: Run) -> Result:
     """Reproduce Figure 3 of Liu et al.: the accuracy of networks, and that predicted from their embeddings.
@@ -212,12 +217,7 @@ def accuracies(run: Run) -> Result:
     Toy networks learn the addition of 10 tokens from training sets of many sizes. The table "networks" has a
     row for each network. The rules judge how near the two accuracies are and how they are correlated.
     """
-    rows = train_fractions(run)
-    with style(10.6):
-        figure = Figure(figsize=(10.6, 3.7))
-        figure.suptitle(f"p = 10: {said(run.setting)}, δ = {run.setting.delta:g}")
-        show_accuracies(rows, figure.subplots(1, 3))
-    return Result({"networks": rows}, {"liu-3": figure})
+    return Result({"networks": train_fractions(run)})
 
 
 def show_accuracies(rows: Any, axes: Any) -> None:
@@ -231,7 +231,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
     axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
     axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes[2].set_title("colored by training data fraction")
+    axes[2].set_title("color: training fraction")
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_figure_8_shows_medians_and_ranges_of_the_strongest_sets_after_the_first
     ]
     names = ("network", "step", "kept", "test_loss")
     curves = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    axes = figure_08._show(figure_08.Kept(TINY, "", 3, 0), curves).get_axes()
+    axes = figure_08._draw(figure_08.Kept(TINY, "", 3, 0), {"curves": curves})["ding-8"].get_axes()
     for count, ax in enumerate(axes, 1):
         for label, kept, band in zip(
             ("all frequencies", "the strongest alone"), (0, count), areas(ax), strict=True
