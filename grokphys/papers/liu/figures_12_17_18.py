@@ -336,6 +336,7 @@ def _bounded(tables: Tables, level: float) -> Interval:
             Printed("0.5", "Figure 18 (b)"),
             best_passes,
             margin=0.06,
+            note="corrected after the run: networks are resampled; before, a jackknife, which had no width",
         ),
         Statement(
             "(b)",

@@ -1,7 +1,6 @@
 """Estimates that several figures of Liu et al. need: medians, transitions, and differences of shares."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from scipy import stats
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, jackknife, share
 from grokphys.papers.recipe import Tables
+
+RESAMPLES = 10_000
 
 
 def median(values: Any, level: float) -> Interval:
@@ -100,15 +101,15 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
     return float(2 * power[frequency] / power.sum())
 
 
-def half_rise(fraction: Any, passed: Any, rate: Callable[[Any], Any] = np.mean) -> float:
+def half_rise(fraction: Any, passed: Any) -> float:
     """Return the training fraction of a jump from 0 to 1 that stands for a gradual rise.
 
-    The rise is the `rate` from 0 to 1 of the networks that have `passed` (n,), by default their share, over
-    their training `fraction` (n,). The area between the curve and 1 is the same for the jump and for the
-    rise. The result is NaN if the rate is 1 everywhere or 0 everywhere.
+    The rise is the share of the networks that have `passed` (n,), over their training `fraction` (n,). The
+    area between the curve and 1 is the same for the jump and for the rise. The result is NaN if the share is
+    1 everywhere or 0 everywhere.
     """
     places = np.unique(fraction)
-    rates = np.array([rate(passed[fraction == place]) for place in places], float)
+    rates = np.array([np.mean(passed[fraction == place]) for place in places])
     if not 0 < rates.sum() < len(rates):
         return float("nan")
     return float(places[0] + np.trapezoid(1 - rates, places))
@@ -117,13 +118,22 @@ def half_rise(fraction: Any, passed: Any, rate: Callable[[Any], Any] = np.mean) 
 def best_passes(tables: Tables, level: float) -> Interval:
     """Return the training fraction from which the best network of each size reaches an RQI of 0.95.
 
-    The fraction is that of a jump, as in `half_rise`, with a jackknife interval over networks. RQI is the
-    representation quality index. The table "networks" needs the columns "fraction" and "steps_to_rqi"
-    (infinite if never).
+    The fraction is that of a jump, as in `half_rise`. Its interval resamples the networks of each size, of
+    which none passes with the probability (1 - k/n)^n if k of n passed. A jackknife would have no width: the
+    best of several networks hardly ever depends on one of them. RQI is the representation quality index. The
+    table "networks" needs the columns "fraction" and "steps_to_rqi" (infinite if never).
     """
     rows = tables["networks"]
-    passed = np.isfinite(rows["steps_to_rqi"])
-    return jackknife(partial(half_rise, rate=np.any), (rows["fraction"], passed), level)
+    places, own = np.unique(rows["fraction"], return_inverse=True)
+    count = np.bincount(own)
+    passed = np.bincount(own, np.isfinite(rows["steps_to_rqi"]))
+    none = (passed == 0).astype(float)
+    if not 0 < none.sum() < len(none):
+        return Interval(np.nan, np.nan, np.nan, len(own))
+    drawn = np.random.default_rng(0).random((RESAMPLES, len(places))) < (1 - passed / count) ** count
+    jumps = places[0] + np.trapezoid(np.vstack([none, drawn]), places, axis=1)
+    low, high = np.quantile(jumps[1:], [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(jumps[0]), float(low), float(high), len(own))
 
 
 def _distance(column: Any, row: Any, phase: Any) -> float:

@@ -242,6 +242,25 @@ def steps_table(fraction, steps, **columns):
     return {"networks": {"fraction": np.array(fraction), "steps_to_rqi": np.array(steps, float), **columns}}
 
 
+def test_the_best_network_of_each_size_is_resampled_within_its_size():
+    rng = np.random.default_rng(4)
+    fraction = np.repeat(np.arange(1, 9) / 10, 5)
+    steps = np.where(rng.random(40) < fraction - 0.2, 70.0, np.inf)
+    found = measures.best_passes(steps_table(fraction, steps), 0.9)
+    drawn = []
+    for _ in range(4000):
+        again = np.concatenate([rng.choice(steps[fraction == place], 5) for place in np.unique(fraction)])
+        none = [float(np.isinf(again[fraction == place]).all()) for place in np.unique(fraction)]
+        drawn.append(0.1 + np.trapezoid(none, np.unique(fraction)))
+    low, high = np.quantile(drawn, [0.05, 0.95])
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.051), pytest.approx(high, abs=0.051))
+    assert found.low <= found.estimate <= found.high
+    assert found.high - found.low > 0.04
+    assert found.count == 40
+    for passed in (np.inf, 70.0):  # none or all: there is no jump
+        assert np.isnan(measures.best_passes(steps_table(fraction, np.full(40, passed)), 0.9).estimate)
+
+
 def test_rules_of_fractions_on_a_few_networks():
     inf = np.inf
     tables = steps_table([0.2, 0.2, 0.4, 0.4, 0.7, 0.7], [inf, inf, inf, 90, 80, inf])
