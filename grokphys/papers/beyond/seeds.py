@@ -81,6 +81,35 @@ def _inner_minus_others(tables: Tables, level: float) -> Interval:
     return difference(mean(same[inner], level), mean(same[~inner], level))
 
 
+def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
+    """Draw a phase diagram of each seed, and the share of pairs of networks that agree in each cell."""
+    phases = phase_map(tables["networks"])
+    (model,) = plane.models.values()
+    x, y = plane.axes(model)
+    edges = [[one.value(k / plane.cells) for k in range(plane.cells + 1)] for one in (x, y)]
+    with style(11.4):
+        figure = Figure(figsize=(11.4, 4.0))
+        *each, last = figure.subplots(1, phases.shape[-1] + 1, sharex=True, sharey=True)
+        palette = ListedColormap([PHASE_COLORS[name] for name in PHASES])
+        for k, ax in enumerate(each):
+            ax.pcolormesh(*edges, phases[..., k], cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
+            ax.set_title(f"network {k} of each cell")
+        _show_agreement(last, edges, agreement(phases))
+        for ax in (*each, last):
+            ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
+        each[0].set_ylabel(y.label)
+        handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    return {"liu-seeds": figure}
+
+
+def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> None:
+    """Draw the share of agreeing pairs of each cell, with a scale of colors."""
+    drawn = ax.pcolormesh(*edges, same, cmap="Purples", vmin=0, vmax=1)
+    ax.set_title("pairs that agree")
+    ax.figure.colorbar(drawn, ax=ax, label="share of pairs")
+
+
 @recipe(
     "liu-seeds",
     paper="beyond",
@@ -88,7 +117,7 @@ def _inner_minus_others(tables: Tables, level: float) -> Interval:
     shows="How often two networks of one cell of a phase diagram have the same phase.",
     quick=replace(RATES["quick"], each=2),
     paper_setting=RATES["paper_setting"],
-    cost="one to two hours alone; no time after liu-6a, whose networks it shares",
+    cost="an hour or two alone; no time after liu-6a, whose networks it shares",
     rules=(
         Statement(
             "one phase",
@@ -122,6 +151,7 @@ def _inner_minus_others(tables: Tables, level: float) -> Interval:
             independent="cell",
         ),
     ),
+    draw=_draw,
 )
 def seeds(run: Run) -> Result:
     """Compare the networks of each cell of Figure 6 (a) of Liu et al., which differ only in their seed.
@@ -130,33 +160,4 @@ def seeds(run: Run) -> Result:
     two networks of one cell have the same phase, and where.
     """
     rows = train_plane(run, run.setting, family="liu-6a")
-    return Result({"networks": rows}, {"liu-seeds": _show(run.setting, rows)})
-
-
-def _show(plane: Plane, rows: Columns) -> Figure:
-    """Draw a phase diagram of each seed, and the share of pairs of networks that agree in each cell."""
-    phases = phase_map(rows)
-    (model,) = plane.models.values()
-    x, y = plane.axes(model)
-    edges = [[one.value(k / plane.cells) for k in range(plane.cells + 1)] for one in (x, y)]
-    with style(11.4):
-        figure = Figure(figsize=(11.4, 4.0))
-        *each, last = figure.subplots(1, phases.shape[-1] + 1, sharex=True, sharey=True)
-        palette = ListedColormap([PHASE_COLORS[name] for name in PHASES])
-        for k, ax in enumerate(each):
-            ax.pcolormesh(*edges, phases[..., k], cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
-            ax.set_title(f"network {k} of each cell")
-        _show_agreement(last, edges, agreement(phases))
-        for ax in (*each, last):
-            ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
-        each[0].set_ylabel(y.label)
-        handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
-    return figure
-
-
-def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> None:
-    """Draw the share of agreeing pairs of each cell, with a scale of colors."""
-    drawn = ax.pcolormesh(*edges, same, cmap="cividis", vmin=0, vmax=1)
-    ax.set_title("pairs that agree")
-    ax.figure.colorbar(drawn, ax=ax, label="share of pairs")
+    return Result({"networks": rows})

@@ -39,8 +39,8 @@ LABELS = {
     "embedding_scale": "initialisation scale",
     "batch_size": "batch size",
 }
-COST = "three to eight hours: 300 networks of at most 1e5 steps, 0.4 to 1 ms for each step and network"
-COST_OF_TWO = "six to sixteen hours: 600 networks of at most 1e5 steps"
+COST = "an hour or two: 300 networks of at most 1e5 steps, 0.2 ms for each step and network"
+COST_OF_TWO = "two to four hours: 600 networks of at most 1e5 steps"
 
 
 def plane_of(
