@@ -39,8 +39,8 @@ FINDINGS = (
         "Networks of one cell of a phase diagram often have different phases",
         "The figures of Liu et al. show one phase in each cell of a plane. In each cell of Figure 6 (a), a "
         "plane of learning rates, we trained three networks that differ only in their seed. Pairs of "
-        "networks of one cell have the same phase less often than the 90 % that our rule asks for; in a "
-        "shorter trial, which we knew when we wrote the rules, it had been in 77 % of the cells. Where the "
+        "networks of one cell have the same phase less often than the 90 % that our rule asks for; a "
+        "shorter trial, which we knew when we wrote the rules, had given 77 %. Where the "
         "representation learns slowly, all networks memorize. Where some networks generalize, few cells have "
         "a single phase, and three diagrams with one network in each cell look different. Networks of one "
         "cell agree less often if the cells around it have several phases, and the learning rates tell the "
