@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from analysis.phases.classification import PHASES
-from analysis.plots.palette import PHASES as PHASE_COLORS
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, jackknife, mean
 from grokphys.papers.liu.figures_06_13_to_15 import RATES
-from grokphys.papers.liu.planes import CHANCE, Columns, Plane, train_plane
+from grokphys.papers.liu.planes import CHANCE, Columns, Plane, name_phases, show_phases, train_plane
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 
 Integers = NDArray[np.int64]
@@ -41,6 +38,11 @@ def agreement(phases: Any) -> NDArray[np.float64]:
     return np.mean([values[..., a] == values[..., b] for a, b in pairs], axis=0)
 
 
+def _counts(phases: Any) -> Integers:
+    """Return how many networks of each cell have each of the `PHASES`, int64 (..., phases)."""
+    return np.stack([np.sum(phases == k, axis=-1) for k in range(len(PHASES))], axis=-1)
+
+
 def inner_cells(phases: Integers) -> NDArray[np.bool_]:
     """Return which cells have neighbors of one phase, bool (rows, columns).
 
@@ -48,8 +50,7 @@ def inner_cells(phases: Integers) -> NDArray[np.bool_]:
     frequent one of its networks, or the first of several in the order of `PHASES`. A cell itself does not
     count, so that the result does not depend on the networks that `agreement` compares in it.
     """
-    counts = np.stack([np.sum(phases == k, axis=-1) for k in range(len(PHASES))])
-    usual = np.pad(np.argmax(counts, axis=0), 1, constant_values=-1)
+    usual = np.pad(np.argmax(_counts(phases), axis=-1), 1, constant_values=-1)
     around = np.stack([usual[1:-1, :-2], usual[1:-1, 2:], usual[:-2, 1:-1], usual[2:, 1:-1]])
     first = np.max(around, axis=0)
     return np.all((around == first) | (around == -1), axis=0)
@@ -66,7 +67,7 @@ def _beyond_chance(tables: Tables, level: float) -> Interval:
 
     def beyond(*columns: Any) -> float:
         own = np.stack(columns, axis=-1)
-        counts = np.stack([np.sum(own == k, axis=-1) for k in range(len(PHASES))], axis=-1)
+        counts = _counts(own)
         total = counts.sum(axis=0)
         across = np.sum(total**2) - np.sum(counts**2)  # ordered pairs of equal networks of two cells
         everything = own.size**2 - len(own) * own.shape[1] ** 2
@@ -86,20 +87,18 @@ def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
     phases = phase_map(tables["networks"])
     (model,) = plane.models.values()
     x, y = plane.axes(model)
-    edges = [[one.value(k / plane.cells) for k in range(plane.cells + 1)] for one in (x, y)]
+    edges = plane.edges(model)
     with style(11.4):
         figure = Figure(figsize=(11.4, 4.0))
         *each, last = figure.subplots(1, phases.shape[-1] + 1, sharex=True, sharey=True)
-        palette = ListedColormap([PHASE_COLORS[name] for name in PHASES])
         for k, ax in enumerate(each):
-            ax.pcolormesh(*edges, phases[..., k], cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
+            show_phases(ax, edges, phases[..., k])
             ax.set_title(f"network {k} of each cell")
         _show_agreement(last, edges, agreement(phases))
         for ax in (*each, last):
             ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
         each[0].set_ylabel(y.label)
-        handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+        name_phases(figure)
     return {"liu-seeds": figure}
 
 

@@ -71,7 +71,7 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     """
     setting: Followed = run.setting
     return [
-        run.keep(f"network-{k}", lambda k=k: _network(setting, k))  # type: ignore[misc]
+        run.keep(f"network-{k}", lambda k=k: _network(setting, k), family="liu-1")  # type: ignore[misc]
         for k in range(setting.seeds)
     ]
 

@@ -101,6 +101,11 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
     return float(2 * power[frequency] / power.sum())
 
 
+def _jump(places: Any, missing: Any) -> Any:
+    """Return the places (...) of the jumps that leave the area of what is `missing` from 1 (..., n)."""
+    return places[0] + np.trapezoid(missing, places, axis=-1)
+
+
 def half_rise(fraction: Any, passed: Any) -> float:
     """Return the training fraction of a jump from 0 to 1 that stands for a gradual rise.
 
@@ -112,7 +117,7 @@ def half_rise(fraction: Any, passed: Any) -> float:
     rates = np.array([np.mean(passed[fraction == place]) for place in places])
     if not 0 < rates.sum() < len(rates):
         return float("nan")
-    return float(places[0] + np.trapezoid(1 - rates, places))
+    return float(_jump(places, 1 - rates))
 
 
 def best_passes(tables: Tables, level: float) -> Interval:
@@ -131,7 +136,7 @@ def best_passes(tables: Tables, level: float) -> Interval:
     if not 0 < none.sum() < len(none):
         return Interval(np.nan, np.nan, np.nan, len(own))
     drawn = np.random.default_rng(0).random((RESAMPLES, len(places))) < (1 - passed / count) ** count
-    jumps = places[0] + np.trapezoid(np.vstack([none, drawn]), places, axis=1)
+    jumps = _jump(places, np.vstack([none, drawn]))
     low, high = np.quantile(jumps[1:], [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(jumps[0]), float(low), float(high), len(own))
 

@@ -4,11 +4,12 @@ Two networks of one cell that differ only in their seed can have different phase
 train several networks in each cell, and the figures show the share of each phase.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -82,6 +83,10 @@ class Plane:
             for side, label in zip((self.x, self.y), self.labels, strict=True)
         )
         return first, second
+
+    def edges(self, model: Any) -> list[list[float]]:
+        """Return the values between which the cells lie, on the horizontal and on the vertical axis."""
+        return [[one.value(k / self.cells) for k in range(self.cells + 1)] for one in self.axes(model)]
 
 
 def train_plane(run: Run, plane: Plane, *, family: str = "") -> dict[str, NDArray[Any]]:
@@ -307,11 +312,8 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
             own = where(rows, diagram=title)
             density = _densities(own["column"], own["row"], own["phase"])
             x, y = plane.axes(plane.models[title])
-            edges = [[one.value(k / plane.cells) for k in range(plane.cells + 1)] for one in (x, y)]
-            palette = ListedColormap([PHASE_COLORS[name] for name in PHASES])
-            line[0].pcolormesh(
-                *edges, density.argmax(axis=0), cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5
-            )
+            edges = plane.edges(plane.models[title])
+            show_phases(line[0], edges, density.argmax(axis=0))
             line[0].set_title(title)
             line[0].set_ylabel(y.label)
             for ax, name, part in zip(line[1:], PHASES, density, strict=True):
@@ -323,9 +325,20 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
             if downwards:
                 line[0].invert_yaxis()
             line[2].set_xlabel(x.label)
-        handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
-        figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+        name_phases(figure)
     return figure
+
+
+def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:
+    """Draw the phase of each cell in its color: places in `PHASES` (rows, columns), between `Plane.edges`."""
+    palette = ListedColormap([PHASE_COLORS[name] for name in PHASES])
+    ax.pcolormesh(*edges, phases, cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
+
+
+def name_phases(figure: Figure) -> None:
+    """Add a legend with the colors of the phases below the panels of a figure."""
+    handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
 
 
 def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
