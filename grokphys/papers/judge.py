@@ -36,9 +36,14 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     -------
     tuple of Claim
         One claim for each rule, in the order of the rules. Its interval has the level at which the claim was
-        decided or left open, or 95 % if it is a number that is covered.
+        decided or left open, or 95 % if it is a number that is covered, or a statement that is withdrawn.
     """
-    open_, claims = list(range(len(rules))), dict[int, Claim]()
+    claims = {
+        k: Claim(rule, rule.measure(tables, CONFIDENCE), "withdrawn")
+        for k, rule in enumerate(rules)
+        if isinstance(rule, Statement) and rule.withdrawn
+    }
+    open_ = [k for k in range(len(rules)) if k not in claims]
     while open_:
         level = 1 - ALPHA / len(open_)
         claims |= {k: decide(rules[k], rules[k].measure(tables, level), level) for k in open_}

@@ -36,9 +36,9 @@ run: a result stores a digest of them, and a test compares it with that of the p
 was corrected after the run, or its words were made clear, a note in italics says so.
 
 * **A number** is *not covered* if the interval of our number minus the printed one excludes zero by more than
-  the printed rounding. If the paper prints an interval, it is taken into account. The number is *covered* if
-  the 95 % interval of the difference contains zero, within the rounding, and half of the width of our 95 %
-  interval is at most the margin. Otherwise the result is *inconclusive*.
+  the printed rounding; a count is not rounded. If the paper prints an interval, it is taken into account. The
+  number is *covered* if the 95 % interval of the difference contains zero, within the rounding, and half of
+  the width of our 95 % interval is at most the margin. Otherwise the result is *inconclusive*.
 * **A statement** *holds* if the whole interval of its effect lies in the range of the rule, and *does not
   hold* if it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The
   range of a statement of equality has two sides.
@@ -52,6 +52,8 @@ was corrected after the run, or its words were made clear, a note in italics say
 * **Chance** describes data for which a statement is not true. A test shuffles stored results in this way:
   the statement may hold for at most one shuffle in twenty.
 * **Fitted** marks a row whose setting was chosen to reproduce this number.
+* **Withdrawn** marks a statement whose rule, as we found out after the run, is met without the effect that
+  the statement is about. It is not judged, and the row says why.
 * Only runs at the setting of the paper are judged. Others are listed as *not run yet*, with their cost.
 
 In the tables below, *the paper says* gives the words or the number of the paper and their place in it, and
@@ -66,6 +68,7 @@ VERDICTS = {
     "covered": "Our number agrees with that of the paper, and its interval is narrow enough to decide.",
     "not covered": "The interval of the difference between our number and that of the paper excludes zero.",
     "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
+    "withdrawn": "The rule turned out to be no test of the statement, and is not judged.",
 }
 HOW_TO_SEE = """\
 Every picture was made by the command below it, at the setting of the paper. The title of an embedding gives
@@ -132,7 +135,8 @@ def scoreboard_page(
         "",
         "Each item is produced by a program, its *recipe*, whose name follows the item. "
         f"{len(results)} of {len(recipes)} recipes have run at the setting of the paper, and their "
-        f"{verdicts.total()} claims are judged. The others are listed as *not run yet*.",
+        f"{verdicts.total() - verdicts['withdrawn']} claims are judged. The others are listed as "
+        "*not run yet*.",
         "",
         *table(
             ("verdict", "claims", "meaning"),
@@ -275,7 +279,7 @@ def _replica_table(
 
 def _rule_row(rule: Rule) -> Sequence[str]:
     name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
-    note = f" (*{rule.note}*)" if rule.note else ""
+    note = f" (*{_note(rule)}*)" if _note(rule) else ""
     if isinstance(rule, Number):
         printed = f"{rule.printed} ({rule.printed.source})"
         told = (printed, f"this number{note}", f"margin {rule.margin:g}", "")
@@ -286,6 +290,12 @@ def _rule_row(rule: Rule) -> Sequence[str]:
     return (name, *told, rule.independent)
 
 
+def _note(rule: Rule) -> str:
+    """Return the note of a rule, after the reason for which it was withdrawn, if it was."""
+    withdrawn = "" if isinstance(rule, Number) else rule.withdrawn
+    return "; ".join(filter(None, (f"withdrawn: {withdrawn}" if withdrawn else "", rule.note)))
+
+
 def _range(least: float, most: float) -> str:
     if least == -float("inf"):
         return f"at most {most:g}"
@@ -294,20 +304,23 @@ def _range(least: float, most: float) -> str:
 
 def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
     name, said, noted = f"{recipe.item} `{recipe.name}`", "", ""
-    notes = {rule.name: f"; *{rule.note}*" if rule.note else "" for rule in recipe.rules}
+    notes = {rule.name: _note(rule) for rule in recipe.rules}
     claims = stored.about["claims"]
     if not claims:
         yield name, recipe.shows, "", "", "", "no claim to judge"
     for claim in claims:
         paper, measured = claim.get("printed"), claim["name"]
-        if paper is None:
+        note, before = notes.get(measured, ""), noted
+        noted, note = note, f"*{note}*" if note and note != before else ""
+        if paper is not None:
+            measured += f" ({note})" if note else ""
+        else:
             rule = _range(_bound(claim["least"]), _bound(claim["most"]))
             own = claim["source"].startswith(OURS)
             paper = claim["quote"] if own else f"“{claim['quote']}”"
             paper = "the same" if claim["quote"] == said else paper
-            note = "" if notes.get(measured) == noted else notes.get(measured, "")
-            noted = notes.get(measured, "")
-            said, measured = claim["quote"], f"**{measured}**: {claim['effect']} (rule: {rule}{note})"
+            limits = f"rule: {rule}; {note}" if note else f"rule: {rule}"
+            said, measured = claim["quote"], f"**{measured}**: {claim['effect']} ({limits})"
         of = f"{claim['count']:,} {claim['independent']}{'' if claim['count'] == 1 else 's'}"
         marks = f"**{claim['verdict']}**" + (", *fitted*" if claim["fitted"] else "")
         yield name, measured, paper, _ours(claim, recipe), of, marks

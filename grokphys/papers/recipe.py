@@ -171,6 +171,8 @@ class Statement:
         What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
     possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which an interval ends where it is shown.
+    withdrawn : str, default ""
+        Why the rule is no test, if that was found out after the run; it is then not judged.
 
     Raises
     ------
@@ -191,6 +193,7 @@ class Statement:
     digits: int = 2
     note: str = ""
     possible: tuple[float, float] = (-np.inf, np.inf)
+    withdrawn: str = ""
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():
@@ -233,14 +236,15 @@ class Result:
         return found
 
 
-Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive"]
+Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive", "withdrawn"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """A rule applied to a result: our number or effect `found`, and the `verdict`.
 
-    The interval of `found` has the level at which the claim was decided or left open, or 95 % if "covered".
+    The interval of `found` has the level at which the claim was decided or left open, or 95 % if the
+    verdict is "covered" or "withdrawn".
     """
 
     rule: Rule

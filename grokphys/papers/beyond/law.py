@@ -1,7 +1,7 @@
 """Whether a law fitted to some networks predicts the survivors of others, or later steps of the same ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from analysis.laws.scores import Law, fit_law
 from analysis.plots.palette import INK, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.beyond.predictability import agreement as common
+from grokphys.papers.beyond.agreement import agreement as common
+from grokphys.papers.beyond.agreement import strongest
 from grokphys.papers.ding.figure_09 import fit_networks
 from grokphys.papers.ding.training import (
     DECAY,
@@ -29,7 +30,7 @@ from grokphys.papers.ding.training import (
     law_of,
     show_intervals,
 )
-from grokphys.papers.evidence import exchanged, mean, where
+from grokphys.papers.evidence import difference, exchanged, mean, share, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -137,7 +138,7 @@ def across_networks(run: Run) -> Result:
         part = {"start": np.full(len(pieces), start), "network": np.arange(len(pieces))}
         for name, fit in LAWS.items():
             part[COLUMNS[name]], part[f"{COLUMNS[name]}_error"] = _judge(fit, pieces, final)
-        parts.append(part | {"ranking": _rank(pieces[:, 0], final)})
+        parts.append(part | {"ranking": common(strongest(pieces[:, 0], final), final)})
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     with style(9.8):
         figure = Figure(figsize=(9.8, 3.7))
@@ -191,39 +192,14 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
     return agreement, error
 
 
-def _rank(start: Array, final: Booleans) -> Array:
-    """Predict that the strongest circles survive, and return the agreement with the final survivors.
-
-    Parameters
-    ----------
-    start : ndarray of float64, shape (runs, K)
-        Signals of K frequencies at the step of the prediction.
-    final : ndarray of bool, shape (runs, K)
-        Whether the circle of each frequency survives in the end. A run is predicted to keep as many circles
-        as the other runs keep on average, rounded.
-
-    Returns
-    -------
-    ndarray of float64, shape (runs,)
-        Agreement of predicted and final survivors of each run, from 0 to 1.
-    """
-    counts = final.sum(axis=1)
-    found = []
-    for run, signals in enumerate(start):
-        others = round(float(np.delete(counts, run).mean()))
-        alive = np.zeros_like(final[run])
-        alive[np.argsort(-signals)[:others]] = True
-        found.append(common(alive, final[run]))
-    return np.array(found)
-
-
 # -- forward in time ----------------------------------------------------------------------------------------
 
 
 def _fails(law: str) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["forward"], law=law)
-        return mean((rows["later"] < 0).astype(float) - (rows["early"] < 0), level)
+        parts = [share(rows[half] < 0, level) for half in ("later", "early")]
+        return replace(difference(*parts), count=len(rows["network"]))
 
     return measure
 
@@ -238,6 +214,8 @@ def _flatters(law: str) -> Statement:
         _fails(law),
         chance=exchanged("forward", "early", "later"),
         least=0.75,
+        possible=(-1.0, 1.0),
+        note="corrected after the run: intervals of shares; before, that of a mean, which had no width",
     )
 
 

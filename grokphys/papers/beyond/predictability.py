@@ -19,9 +19,10 @@ from analysis.laws.scores import fit_law
 from analysis.plots.palette import SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import SOURCE, Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import difference, mean, pooled, shuffled, where
+from grokphys.papers.evidence import difference, jackknife, mean, pooled, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.architecture import EMBEDDING
 from nets.models import EmbeddingMLP
@@ -73,15 +74,6 @@ class Setting:
     runs: int
     starts: Sequence[int]
     last: int
-
-
-def agreement(first: Any, second: Any) -> Array:
-    """Return how well two sets of survivors agree: the circles in both, as a fraction of those in either.
-
-    The sets are arrays of bool of the shape (..., K). The result (...) is 0 if both sets are empty.
-    """
-    a, b = np.asarray(first, bool), np.asarray(second, bool)
-    return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
 
 
 # -- the same network again --------------------------------------------------------------------------------
@@ -205,19 +197,6 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
     return found
 
 
-def strongest(scores: Array, final: Any) -> NDArray[np.bool_]:
-    """Return which circles are predicted to survive, bool (networks, K): those with the largest scores.
-
-    A network is predicted to keep as many circles as the other networks keep on average, rounded. `final`,
-    bool (networks, K), holds which circles survive in the end.
-    """
-    counts = final.sum(axis=1)
-    alive = np.zeros(scores.shape, bool)
-    for run, values in enumerate(scores):
-        alive[run, np.argsort(-values)[: round(float(np.delete(counts, run).mean()))]] = True
-    return alive
-
-
 # -- the recipe --------------------------------------------------------------------------------------------
 
 
@@ -229,10 +208,15 @@ def _changed(tokens: int, change: str) -> Callable[[Tables, float], Interval]:
     return measure
 
 
-def _more(tokens: int, change: str) -> Callable[[Tables, float], Interval]:
-    return lambda tables, level: difference(
-        _changed(tokens, change)(tables, level), _changed(tokens, UNRELATED)(tables, level)
-    )
+def _more(tokens: int, change: str, other: str = UNRELATED) -> Callable[[Tables, float], Interval]:
+    """Return a `Measure` of the agreement after one change of an embedding minus that after another."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["changes"], tokens=tokens)
+        columns = rows["agreement"], rows["change"] == change, rows["change"] == other
+        return jackknife(lambda x, a, b: x[a].mean() - x[b].mean(), columns, level, groups=rows["base"])
+
+    return measure
 
 
 def _knows(tokens: int, predictor: str, start: int) -> Callable[[Tables, float], Interval]:
@@ -251,6 +235,9 @@ def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[
 
 MIXED = shuffled("changes", "change", within="tokens")
 TWIN = "part of the circles that survive in either network that do in both"
+POOLED = "corrected after the run: chance mixes networks and predictions; before, all changes"
+SAME = "it keeps the order of the signals, and so predicts what the signal predicts"
+PAIRED = "corrected after the run: both changes of an embedding are resampled together"
 LITTLE = "circles that are called survivors and are, as a part of those that are either"
 
 
@@ -276,10 +263,11 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             "networks with the same embedding and split, but fresh layers, choose other circles",
             SOURCE,
             "the same of a start changed by 1e-4, minus that of fresh layers; by chance 0",
-            _less(tokens, _changed(tokens, "fresh layers")),
+            _more(tokens, CHANGED.format(1e-4), "fresh layers"),
             chance=MIXED,
             least=0.2,
             independent="embedding",
+            note=PAIRED,
         ),
         Statement(
             f"{at}: the embedding tells something",
@@ -290,6 +278,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             chance=MIXED,
             least=0.1,
             independent="embedding",
+            note=PAIRED,
         ),
         Statement(
             f"{at}: layers and split alone tell nothing",
@@ -301,6 +290,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             least=-0.1,
             most=0.1,
             independent="embedding",
+            note=PAIRED,
         ),
         *(
             Statement(
@@ -315,7 +305,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
                     ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
                 ),
                 least=0.2,
-                note="corrected after the run: chance mixes networks and predictions; before, all changes",
+                note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED,
             )
             for name in ("signal", "rate", "SVM", "linear law", "mean field")
         ),

@@ -14,7 +14,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import difference, jackknife, mean, rank_correlation, shuffled, where
+from grokphys.papers.evidence import jackknife, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -150,14 +150,31 @@ def _mean(column: str, tokens: int, kind: Kind) -> Callable[[Tables, float], Int
     return measure
 
 
-def _gap(first: Any, second: Any) -> Callable[[Tables, float], Interval]:
-    return lambda tables, level: difference(first(tables, level), second(tables, level))
+def _gap(
+    tokens: int, first: Kind, second: Kind, statistic: Callable[..., Any], *columns: str
+) -> Callable[[Tables, float], Interval]:
+    """Return a `Measure` of a statistic of columns with one activation minus the same with another.
+
+    Networks with the same number share their initial weights, so these are left out together.
+    """
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = where(tables["networks"], tokens=tokens)
+        kinds = ((rows["activation"] == k.activation) & (rows["even"] == k.even) for k in (first, second))
+
+        def gap(a: Any, b: Any, *values: Any) -> float:
+            return float(statistic(*(x[a] for x in values)) - statistic(*(x[b] for x in values)))
+
+        found = (rows[name] for name in columns)
+        return jackknife(gap, (*kinds, *found), level, groups=rows["network"])
+
+    return measure
 
 
 def _falls(tokens: int) -> Callable[[Tables, float], Interval]:
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], tokens=tokens, activation="tanh")
-        return rank_correlation(rows["even"], rows["effective"], level)
+        return rank_correlation(rows["even"], rows["effective"], level, groups=rows["network"])
 
     return measure
 
@@ -165,6 +182,11 @@ def _falls(tokens: int) -> Callable[[Tables, float], Interval]:
 ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
 PART = "effective number of circles as a part of all"
 ANY = shuffled("networks", "effective", within="tokens")
+EFFECTIVE = "(Σs²)²/Σs⁴ of the final signals s: all if they are equal, as they nearly are at the start"
+PAIRED = (
+    "corrected after the run: networks with the same initial weights are resampled together; before, each "
+    "was counted alone"
+)
 
 
 def _selection_rules(tokens: int) -> tuple[Statement, ...]:
@@ -180,6 +202,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
                 _mean("effective", tokens, Kind(name)),
                 chance=ANY,
                 least=0.85,
+                note=EFFECTIVE,
             )
             for name in ODD
         ),
@@ -192,6 +215,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
                 _mean("effective", tokens, Kind(name)),
                 chance=ANY,
                 most=0.5,
+                note=EFFECTIVE,
             )
             for name in SELECTS
         ),
@@ -200,9 +224,10 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             "without an even part the network generalises as well",
             SOURCE,
             "validation accuracy with tanh minus that with SiLU",
-            _gap(_mean("accuracy", tokens, tanh), _mean("accuracy", tokens, silu)),
+            _gap(tokens, tanh, silu, np.mean, "accuracy"),
             chance="shuffling activations would make them alike",
             least=-0.02,
+            note=PAIRED,
         ),
         Statement(
             f"{at}: the even part competes",
@@ -212,16 +237,18 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             _falls(tokens),
             chance=shuffled("networks", "even", within="activation"),
             most=-0.5,
+            note=PAIRED,
         ),
         Statement(
             f"{at}: there is a threshold",
             "a little of the even part changes nothing",
             SOURCE,
             f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
-            _gap(_mean("effective", tokens, quarter), _mean("effective", tokens, tanh)),
+            _gap(tokens, quarter, tanh, np.mean, "effective"),
             chance="shuffling λ would make them alike; the fall over all λ is the rule before",
             least=-0.05,
             most=0.05,
+            note=PAIRED,
         ),
     )
 
@@ -286,12 +313,11 @@ def relative_frequency(rows: Columns, level: float) -> Interval:
     frequencies, up to sign, form a group of odd order under multiplication. Their pairs have (K - 1)/2 ratios
     up to order, each of K pairs, so that by chance a ratio has the share 2/(K - 1).
     """
-    share = (np.asarray(rows["tokens"]) - 3) / 4
+    return jackknife(_relative, (rows["octaves"], rows["pairs"], rows["tokens"]), level)
 
-    def statistic(found: Any, pairs: Any, ratios: Any) -> float:
-        return float((found * ratios).sum() / pairs.sum())
 
-    return jackknife(statistic, (rows["octaves"], rows["pairs"], share), level)
+def _relative(found: Any, pairs: Any, tokens: Any) -> float:
+    return float((found * (np.asarray(tokens) - 3) / 4).sum() / pairs.sum())
 
 
 def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
@@ -340,7 +366,7 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
             "the more of the even part, the rarer",
             SOURCE,
             "the same with tanh and λ = 4 minus that with λ = 1, p = 31; by chance 0",
-            _gap(_octaves(Kind("tanh", 4.0), 31), _octaves(Kind("tanh", 1.0), 31)),
+            _gap(31, Kind("tanh", 4.0), Kind("tanh", 1.0), _relative, "octaves", "pairs", "tokens"),
             chance=_any_ratio,
             most=-0.1,
         ),

@@ -28,7 +28,7 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import REFERENCE
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.beyond.predictability import agreement, strongest
+from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
 from grokphys.papers.ding.training import DECAY, gathered, show_intervals
 from grokphys.papers.evidence import mean, shuffled, where
@@ -255,7 +255,11 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
-OVERLAP = "the circles in both sets, predicted and final survivors, over those in at least one of them"
+EXCHANGED = "if the neurons of a network exchange their predictions, it is 1.5 times as much"
+OVERLAP = (
+    "the circles in both sets, predicted and final survivors, over those in at least one of them; as many "
+    "are predicted as the other networks keep on average"
+)
 COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
 DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
 
@@ -281,7 +285,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _foretells("time", tokens),
             chance=DRAWN,
             least=0.5,
-            note=LISTED,
+            note=f"{LISTED}; {EXCHANGED}",
         ),
         Statement(
             f"{at}: t* tells neurons apart",

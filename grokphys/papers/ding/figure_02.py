@@ -124,6 +124,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
             _apart,
             chance=shuffled("circles", "survived", within="network"),
             least=1.0,
+            note="of norms, as the figure shows; the logarithms of squares would be twice as large, and hold",
         ),
         Statement(
             "right",
@@ -252,6 +253,7 @@ def _better(tables: Tables, level: float) -> Interval:
             _found,
             chance=shuffled("planes", "component"),
             least=0.5,
+            note="of a random embedding, 36 % of the pairs show one of its four strongest frequencies",
         ),
         Statement(
             "significant",
@@ -261,6 +263,7 @@ def _better(tables: Tables, level: float) -> Interval:
             _significant,
             chance="of 58 components at the start, 10 have a fifth of the variance",
             least=0.95,
+            note="of a random embedding of this size, the first 8 components have 31 %, the first 10 37 %",
         ),
         Statement(
             "better",
@@ -270,6 +273,7 @@ def _better(tables: Tables, level: float) -> Interval:
             _better,
             chance="there is nothing to shuffle between the two bases but the sign: 0",
             least=0.1,
+            withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency",
         ),
     ),
 )

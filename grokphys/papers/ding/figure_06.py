@@ -12,7 +12,7 @@ from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import Size, gathered, show_intervals, train_circles
+from grokphys.papers.ding.training import BY_THE_RULE, Size, gathered, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, difference, share, shuffled, where
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
@@ -73,6 +73,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
             _correlation,
             margin=0.1,
             independent="embedding",
+            note=BY_THE_RULE,
         ),
         Statement(
             "likelier",
@@ -83,6 +84,7 @@ def _draw_signals(setting: Trials, tables: Tables) -> dict[str, Figure]:
             chance=shuffled("circles", "survived", within="embedding"),
             least=0.5,
             independent="embedding",
+            note=BY_THE_RULE,
         ),
     ),
     draw=_draw_signals,

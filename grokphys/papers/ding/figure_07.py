@@ -14,12 +14,13 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import show_intervals
+from grokphys.papers.ding.training import BY_THE_RULE, show_intervals
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, jackknife, mean, share, shuffled
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 
 SECTION = "Section 3.2.2"
+MACHINE = "of the initial signal and its change in step 4, of unit variance, without weights of the classes"
 
 
 def _machine(balanced: bool = False) -> Any:
@@ -131,6 +132,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
             chance=shuffled("circles", "survived", within="embedding"),
             least=0.1,
             independent="embedding",
+            note=BY_THE_RULE,
         ),
         Number(
             "right: accuracy of the linear support vector machine, in sample (%)",
@@ -139,6 +141,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
             margin=3.0,
             independent="embedding",
             digits=1,
+            note=f"{BY_THE_RULE}; {MACHINE}",
         ),
         Statement(
             "right",
@@ -149,6 +152,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
             chance=shuffled("circles", "survived", within="embedding"),
             least=0.6,
             independent="embedding",
+            note=f"{BY_THE_RULE}; {MACHINE}",
         ),
     ),
     draw=_draw_gradients,

@@ -120,6 +120,7 @@ def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
             _strongest(3, lambda loss, accuracy: loss < NEAR_ZERO),
             chance=shuffled("sets", "test_loss", within="network"),
             least=0.75,
+            note="of networks with at least three survivors: those with just three all pass, others do not",
         ),
     ),
     draw=_draw,

@@ -12,7 +12,16 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, FIRST, INK, SECOND, SOFT, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import PAPER, QUICK, SHARD, Size, gathered, show_intervals, train_circles
+from grokphys.papers.ding.training import (
+    BY_THE_RULE,
+    PAPER,
+    QUICK,
+    SHARD,
+    Size,
+    gathered,
+    show_intervals,
+    train_circles,
+)
 from grokphys.papers.evidence import correlation, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.engines.ensemble import draw
@@ -153,6 +162,7 @@ def _tells(tables: Tables, level: float) -> Interval:
             chance="shuffled survival makes it true: what would make it untrue is a correlation",
             least=-0.1,
             most=0.1,
+            note=f"{BY_THE_RULE}; circularity and initial signal are correlated",
         ),
     ),
 )

@@ -209,6 +209,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             _mean("third", "relu"),
             margin=0.02,
             digits=3,
+            note="of amplitudes, not of powers",
         ),
         *(
             Statement(
@@ -219,6 +220,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
                 _aligned(activation),
                 chance=shuffled("neurons", "output_phase", within="network"),
                 least=0.9,
+                note="of trained networks; the theorem is about the flow, except at the unstable D = π",
             )
             for activation in ("quadratic", "relu")
         ),

@@ -25,6 +25,9 @@ Quadruple = tuple[int, int, int, int]
 # -- Figure 16 ---------------------------------------------------------------------------------------------
 
 
+DEDUCE = "parallelograms are needed to deduce a new parallelogram"
+
+
 def _needed(name: str) -> Measure:
     """Return a `Measure` of whether all links of a chain are needed for its last parallelogram.
 
@@ -68,11 +71,16 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
             least=0.5,
             independent="proof",
             digits=0,
-            note="each parallelogram of a chain shares two symbols with the one before it",
+            note="in this chain, in which each parallelogram shares two symbols with the one before it",
         )
         for name, words, links, quote in (
-            ("C_7", "commuting", 2, "for Abelian groups, two parallelograms are needed to deduce a new one"),
-            ("S_3", "not commuting", 3, "three parallelograms are needed to deduce a new parallelogram"),
+            (
+                "C_7",
+                "commuting",
+                2,
+                "for Abelian groups, two parallelograms are needed to deduce a new parallelogram",
+            ),
+            ("S_3", "not commuting", 3, f"three {DEDUCE}"),
         )
     ),
     draw=_draw_deduction,

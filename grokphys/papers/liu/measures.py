@@ -165,3 +165,10 @@ def closer_to_memorization(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
+
+
+def passing_gap(tables: Tables, level: float) -> Interval:
+    """Return the share of networks that pass RQI 0.95 with over 0.6 of the data, minus that below 0.4."""
+    rows = tables["networks"]
+    passed, r = np.isfinite(rows["steps_to_rqi"]), rows["fraction"]
+    return difference(share(passed[r > 0.6], level), share(passed[r < 0.4], level))

@@ -166,7 +166,9 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
     return measure
 
 
-def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "") -> Statement:
+def corner(
+    name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "", note: str = ""
+) -> Statement:
     """Return the rule that a phase is far more frequent in a corner of the plane than elsewhere.
 
     x and y are spans of the axes as fractions. Without a title, the networks of all diagrams count. The other
@@ -180,6 +182,7 @@ def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, tit
         excess(phase, x, y, title),
         chance=CHANCE,
         least=0.4,
+        note=note,
     )
 
 

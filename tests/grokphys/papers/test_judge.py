@@ -88,6 +88,19 @@ def test_claims_of_one_item_are_decided_together_as_holm_does():
     assert {claim.verdict for claim in among} == {"inconclusive"}
 
 
+def test_a_statement_that_was_withdrawn_is_not_judged_and_makes_no_other_harder():
+    rng = np.random.default_rng(1)
+    column = rng.normal(0.0, 1.0, 40)
+    column += 2.3 / 40**0.5 * column.std(ddof=1) - column.mean()  # p of about 0.026, two-sided
+    alone, sure = of_values("one", "one", 0.0), of_values("sure", "sure", 0.0)
+    others = [replace(of_values(name, "one", 9.0), withdrawn="no test") for name in "abc"]
+    tables = {"t": {"one": column, "sure": 1 + column / 1000}}
+    first, *rest, last = judge((replace(sure, withdrawn="no test"), *others, alone), tables)
+    assert {claim.verdict for claim in (first, *rest)} == {"withdrawn"}
+    assert last.verdict == "holds"
+    assert first.found == evidence.mean(tables["t"]["sure"], 0.95)
+
+
 def test_of_true_nulls_one_is_decided_wrongly_in_five_per_cent_at_most():
     rng = np.random.default_rng(2)
     wrong = 0

@@ -86,6 +86,8 @@ def test_a_row_of_a_rule_says_whose_words_it_judges():
     assert pages._rule_row(statement(note="Clearer.", most=1.0)) == (
         "s", "“It | grows” (Section 2)", "a slope (*Clearer.*)", "from 0 to 1", "none", "network"
     )  # fmt: skip
+    gone = pages._rule_row(statement(withdrawn="Noise passes.", note="Clearer."))
+    assert gone[2] == "a slope (*withdrawn: Noise passes.; Clearer.*)"
     own = Statement("s", "q", "this project", "e", max, max, most=2.0)
     assert pages._rule_row(own) == ("s", "q (this project)", "e", "at most 2", "shuffled", "network")
 
@@ -99,11 +101,13 @@ def test_a_row_of_a_result_repeats_neither_words_nor_notes():
     claims = [claim(0.5, 0.4, 0.6, name=rule.name, **base) for rule in rules]
     claims[2] |= {"quote": "other", "source": "beyond the papers", "count": 1, "fitted": "yes"}
     claims.append(claim(0.5, 0.4, 0.6, printed="0.50", count=1234))
+    rules.append(number(note="Of norms."))
     rows = list(pages._rows(recipe(*rules), SimpleNamespace(about={"claims": claims})))
     assert [row[0] for row in rows] == ["Figure 1 `r`", "", "", "", ""]
     assert [row[1] for row in rows] == [
         "**a**: an effect (rule: at least 0; *Mended.*)", "**b**: an effect (rule: at least 0)",
-        "**c**: an effect (rule: at least 0)", "**d**: an effect (rule: at least 0; *Mended.*)", "n",
+        "**c**: an effect (rule: at least 0)", "**d**: an effect (rule: at least 0; *Mended.*)",
+        "n (*Of norms.*)",
     ]  # fmt: skip
     assert [row[2] for row in rows] == ["“q”", "the same", "other", "“q”", "0.50"]
     assert [row[4] for row in rows] == [
@@ -171,6 +175,11 @@ def test_the_pages_have_a_place_for_what_ran_and_what_waits():
         "| item | claim | statement or number | here | sample | verdict |",
     ]
     assert "What ran" not in pages.scoreboard_page(recipes, {}, {})
+    gone = claim(1.0, 0.9, 1.1, printed="1", verdict="withdrawn")
+    withdrawn = result(claim(0.5, 0.4, 0.6, printed="0.5"), gone)
+    less = pages.scoreboard_page(recipes, {"r": withdrawn}, {})
+    assert "and their 1 claims are judged" in less
+    assert "| **withdrawn** | 1 |" in less
     replica = {"seeds-1/r": result(claim(0.5, 0.4, 0.6, printed="0.5"), shift=10**9, seeds=[10**9])}
     more = pages.scoreboard_page(recipes, results, replica)
     assert "Again with other seeds" in more

@@ -170,6 +170,9 @@ def test_agreement_with_another_change_is_subtracted():
     )
     less = predictability._less(11, predictability._changed(11, "x"))(tables, 0.95).estimate
     assert less == pytest.approx(at["start × (1 ± 0.0001)"] - at["x"])
+    pairs = chosen(rows, "agreement", change="x") - chosen(rows, "agreement", change=predictability.UNRELATED)
+    found, paired = predictability._more(11, "x")(tables, 0.95), mean(pairs)
+    assert (found.low, found.high, found.count) == pytest.approx((paired.low, paired.high, 3))
 
 
 KINDS = (*selection.FOUR, Kind("tanh", 0.5))
@@ -201,11 +204,11 @@ def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
     assert [text.get_text() for text in right.get_xticklabels()] == [
         kind.activation for kind in selection.FOUR
     ]
-    gap = selection._gap(
-        selection._mean("accuracy", 11, Kind("tanh")), selection._mean("accuracy", 11, Kind("silu"))
-    )
+    gap = selection._gap(11, Kind("tanh"), Kind("silu"), np.mean, "accuracy")({"networks": rows}, 0.95)
     tanh, silu = (chosen(rows, "accuracy", tokens=11, activation=name, even=0.0) for name in ("tanh", "silu"))
-    assert gap({"networks": rows}, 0.95).estimate == pytest.approx(tanh.mean() - silu.mean())
+    pairs = mean(tanh - silu)
+    assert (gap.estimate, gap.low, gap.high) == pytest.approx((pairs.estimate, pairs.low, pairs.high))
+    assert gap.count == 4
 
 
 def test_octaves_are_drawn_by_kind_over_p(monkeypatch):

@@ -226,7 +226,7 @@ def test_a_law_that_all_runs_share_predicts_the_survivors_of_others():
     agreement, error = beyond_law._judge(beyond_law.LAWS[beyond_law.MEAN_FIELD], pieces, final)
     assert agreement.mean() > 0.9
     assert error.max() < -2  # the terms of this law are among the nine
-    ranked = beyond_law._rank(pieces[:, 0], final)
+    ranked = beyond_law.common(beyond_law.strongest(pieces[:, 0], final), final)
     assert (ranked == 1).all() if (final.sum(axis=1) == 1).all() else ranked.mean() > 0.4
 
 

@@ -141,21 +141,39 @@ def test_the_start_of_appendix_e_is_not_that_of_the_code(start, low, high):
     assert low < loss < high  # that of a uniform guess is ln 59 = 4.08
 
 
-@pytest.mark.slow
-def test_the_gradient_of_figure_13_peaks_near_step_21():
-    """`training/train_model.py` in short: AdamW, lr 0.01, weight decay 0.5, 80 % of the pairs, full batch."""
+def train_as_published(start, steps):
+    """Train as `training/train_model.py`: AdamW, lr 0.01, weight decay 0.5, 80 % of the pairs, full batch.
+
+    Return the mean signal of the gradient at each step, and the last training loss and test accuracy.
+    """
     torch.manual_seed(0)
     pairs, sums = tokens_and_sums()
-    train = torch.randperm(len(sums))[: int(0.8 * len(sums))]
-    E, net = torch.nn.Parameter(torch.randn(59, 128)), layers("PyTorch")
+    train, test = torch.randperm(len(sums)).tensor_split([int(0.8 * len(sums))])
+    E, net = torch.nn.Parameter(torch.randn(59, 128)), layers(start)
     optimizer = torch.optim.AdamW([E, *net.parameters()], lr=0.01, weight_decay=0.5)
-    size = np.empty(120)
-    for step in range(len(size)):
+    size = np.empty(steps)
+    for step in range(steps):
         optimizer.zero_grad()
         loss = torch.nn.functional.cross_entropy(net(E[pairs[train]].flatten(1)), sums[train])
         loss.backward()
         size[step] = analysis.fourier_signals(E.grad.numpy()).mean()
         optimizer.step()
+    with torch.no_grad():
+        right = net(E[pairs[test]].flatten(1)).argmax(1) == sums[test]
+    return size, loss.item(), right.double().mean().item()
+
+
+@pytest.mark.slow
+def test_networks_from_the_start_of_appendix_e_do_not_generalize():
+    _, loss, accuracy = train_as_published("Gaussian", 1500)
+    assert loss == pytest.approx(np.log(59), abs=0.02)
+    assert accuracy < 0.04
+    assert train_as_published("PyTorch", 300)[2] > 0.9
+
+
+@pytest.mark.slow
+def test_the_gradient_of_figure_13_peaks_near_step_21():
+    size, _, _ = train_as_published("PyTorch", 120)
     assert 15 < size.argmax() < 30
     later = 60 + size[60:].argmax()
     assert 80 < later < 110

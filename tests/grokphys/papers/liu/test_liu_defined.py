@@ -159,8 +159,16 @@ def test_rates_of_figure_6_are_compared_where_one_network_is_the_faster():
     rows = {"learning_rate": np.full(6, 1e-3), "phase": np.array([C, C, M, C, X, M]),
             "embedding_learning_rate": 1e-3 * np.array([1.0, 30.0, 100.0, 50.0, 0.5, 0.1])}  # fmt: skip
     tables = {"networks": rows}
-    assert diagrams._faster(tables, 0.95) == difference(proportion(3, 4), proportion(0, 2))
-    assert diagrams._not_too_much(tables, 0.95) == difference(proportion(2, 2), proportion(1, 2))
+    measure = {rule.name: rule.measure for rule in RECIPES["liu-6a"].rules}
+    assert measure["faster"](tables, 0.95) == difference(proportion(2, 3), proportion(0, 2))
+    assert measure["but not too much"](tables, 0.95) == difference(proportion(1, 1), proportion(1, 2))
+    # A plane with steps of 10^0.5: seven networks have equal rates, and four the ratio 10^1.5.
+    rates = 10 ** np.arange(-5, -1.9, 0.5)
+    emb, dec = (axis.ravel() for axis in np.meshgrid(rates * (1 + 1e-9), rates / (1 + 1e-9)))
+    phases = np.where(np.isin(np.log10(emb / dec).round(2), (0, 1.5)), C, M)
+    plane = {"networks": {"learning_rate": dec, "embedding_learning_rate": emb, "phase": phases}}
+    assert measure["faster"](plane, 0.95) == difference(proportion(4, 21), proportion(0, 21))
+    assert measure["but not too much"](plane, 0.95) == difference(proportion(4, 15), proportion(0, 6))
     column, row = np.array([0, 0, 2, 2, 1, 0]), np.array([2, 2, 0, 1, 1, 2])
     steps = np.array([900.0, 100.0, 200.0, 400.0, np.inf, np.inf])
     rows |= {"column": column, "row": row, "validation_steps": steps}
@@ -264,7 +272,7 @@ def test_the_best_network_of_each_size_is_resampled_within_its_size():
 def test_rules_of_fractions_on_a_few_networks():
     inf = np.inf
     tables = steps_table([0.2, 0.2, 0.4, 0.4, 0.7, 0.7], [inf, inf, inf, 90, 80, inf])
-    assert small._passing_gap(tables, 0.95) == difference(proportion(1, 2), proportion(0, 2))
+    assert small.passing_gap(tables, 0.95) == difference(proportion(1, 2), proportion(0, 2))
     assert small.best_passes(tables, 0.95).estimate == pytest.approx(0.2 + 0.1)
     assert toy._quality_transition(tables, 0.95).estimate == pytest.approx(0.2 + 0.15 + 0.15)
     assert toy._quality_jump(tables, 0.95) == difference(proportion(1, 2), proportion(0, 2))
