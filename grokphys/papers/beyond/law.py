@@ -230,9 +230,12 @@ def _draw_forward(setting: Fits, tables: Tables) -> dict[str, Figure]:
             for k, part in enumerate(("early", "later")):
                 look: Any = {"color": SERIES[n], "label": name if not k else None, "alpha": 0.5}
                 ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
-        ax.set_yscale("symlog")
+        ax.set_yscale("symlog", linthresh=1, linscale=1.5)
+        worst = np.log10(max(10.0, -float(np.min(table["later"]))))
+        powers = [(-(10.0**k), f"$-10^{{{k}}}$") for k in range(1, int(worst) + 1)]
+        ax.set_yticks(*zip((1, "1"), (0.5, "0.5"), (0, "0"), (-1, "−1"), *powers, strict=True))
         ax.set(
-            xticks=(0, 1), xticklabels=(f"steps to {half}, of the fit", f"the next {half}"), xlim=(-0.5, 1.6)
+            xticks=(0, 1), xticklabels=(f"first {half} steps, fitted", f"next {half} steps"), xlim=(-0.5, 1.6)
         )
         ax.axhline(0, color=INK, linewidth=0.8)
         ax.set(

@@ -321,11 +321,37 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     )
 
 
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how well networks from nearly one start agree, and how well predictors do at each step."""
+    with style(12.6):
+        figure = Figure(figsize=(12.6, 6.4))
+        axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
+        places = np.arange(len(setting.starts))  # one place for each step, as most of them are early
+        names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
+        for n, place in enumerate(setting.places):
+            found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
+            look: Any = {"color": SERIES[n], "linestyle": "none", "label": f"p = {place.tokens}"}
+            show_intervals(axes[0], np.arange(len(names)) + 0.2 * n, found, across=True, **look)
+            ax = axes[n + 1]
+            for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
+                values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]
+                show_intervals(ax, places + 0.14 * (k - 2), values, color=SERIES[k], label=name)
+            ax.set_xticks(places, map(str, setting.starts), rotation=45)
+            ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
+            legend_below(ax)
+            ax.set_ylabel("agreement on survivors")
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].set(xlabel="agreement on the survivors", xlim=(0, 1.02), title="The same network again")
+        axes[0].invert_yaxis()
+        legend_below(axes[0])
+    return {"predictability": figure}
+
+
 @recipe(
     "predictability",
     paper="beyond",
     item="predictability: survivors are settled at step 0",
-    shows="Which circles survive is decided at step 0, but no known predictor can tell at that step.",
+    shows="How often networks from nearly the same start keep the same circles, and predictors name them.",
     quick=Setting((Place(31, 64, 60),), 2, (1e-4, 1e-1), 8, (0, 20), 60),
     paper_setting=Setting(
         (Place(31, 64, 1500), Place(59, 128, 2000)),
@@ -337,6 +363,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
     ),
     cost="two hours",
     rules=(*_rules(31), *_rules(59)),
+    draw=_draw,
 )
 def predictability(run: Run) -> Result:
     """Beyond the papers: compare how well networks from nearly one start agree, and how well predictors do.
@@ -364,27 +391,4 @@ def predictability(run: Run) -> Result:
         name: {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
         for name, parts in (("changes", changes), ("predictions", predictions))
     }
-    return Result(tables, {"predictability": _show(tables, setting)})
-
-
-def _show(tables: Tables, setting: Setting) -> Figure:
-    with style(12.6):
-        figure = Figure(figsize=(12.6, 6.4))
-        axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
-        names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
-        for n, place in enumerate(setting.places):
-            found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
-            look: Any = {"color": SERIES[n], "linestyle": "none", "label": f"p = {place.tokens}"}
-            show_intervals(axes[0], np.arange(len(names)) + 0.2 * n, found, across=True, **look)
-            ax = axes[n + 1]
-            for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
-                values = [_knows(place.tokens, name, start)(tables, 0.95) for start in setting.starts]
-                show_intervals(ax, np.array(setting.starts) + 3 * k, values, color=SERIES[k], label=name)
-            ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
-            legend_below(ax)
-            ax.set_ylabel("agreement on survivors")
-        axes[0].set_yticks(range(len(names)), names)
-        axes[0].set(xlabel="agreement on the survivors", xlim=(0, 1.02), title="The same network again")
-        axes[0].invert_yaxis()
-        legend_below(axes[0])
-    return figure
+    return Result(tables)

@@ -152,7 +152,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
     "liu-scaling",
     paper="beyond",
     item="the transition for p = 5 … 60",
-    shows="The critical training fraction is not a constant: it falls with p, about as ln p / p.",
+    shows="The critical training fraction by the number of symbols p, next to ln p / p.",
     quick=Sizes((5, 10, 28, 60), 20),
     paper_setting=Sizes((5, 7, 10, 14, 20, 28, 40, 60), 10_000),
     cost="two minutes",

@@ -183,10 +183,7 @@ ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
 PART = "effective number of circles as a part of all"
 ANY = shuffled("networks", "effective", within="tokens")
 EFFECTIVE = "(Σs²)²/Σs⁴ of the final signals s: all if they are equal, as they nearly are at the start"
-PAIRED = (
-    "corrected after the run: networks with the same initial weights are resampled together; before, each "
-    "was counted alone"
-)
+PAIRED = "corrected after the run: networks with the same initial weights are resampled together"
 
 
 def _selection_rules(tokens: int) -> tuple[Statement, ...]:
@@ -257,27 +254,9 @@ MIXED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
 FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
 
 
-@recipe(
-    "selection",
-    paper="beyond",
-    item="selection: the even part of the activation",
-    shows="The even part of the activation makes circles compete; without it all of them survive.",
-    quick=Setting((*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), (Place(31, 64, 60),), 3),
-    paper_setting=Setting(
-        (*FOUR, *(Kind("tanh", even) for even in MIXED[1:]), Kind("asinh", 1.0)),
-        (Place(31, 64, 1500), Place(59, 128, 3000)),
-        40,
-    ),
-    cost="one to two hours",
-    rules=(*_selection_rules(31), *_selection_rules(59)),
-)
-def selection(run: Run) -> Result:
-    """Beyond the papers: measure how many circles survive with activations that have an even part or none.
-
-    The result holds the table "networks", with a row for each network, and the figure "selection". The rules
-    judge the effective number of circles, as a fraction of all, and the validation accuracy.
-    """
-    table = _networks(run, 31_000)
+def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the effective number of circles over the even part, and by activation."""
+    table = tables["networks"]
     places = np.unique(table["tokens"])
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.9))
@@ -287,19 +266,40 @@ def selection(run: Run) -> Result:
             weights = np.unique(rows["even"])
             found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]
             show_intervals(left, weights, found, color=SERIES[n], label=f"p = {p}")
-            plain = [
-                mean(where(table, tokens=p, activation=k.activation, even=0.0)["effective"], 0.95)
-                for k in FOUR
-            ]
+            four = (where(table, tokens=p, activation=k.activation, even=0.0) for k in FOUR)
+            plain = [mean(own["effective"], 0.95) for own in four]
             show_intervals(right, np.arange(4) + 0.1 * n, plain, color=SERIES[n], linestyle="none")
         left.set_xscale("symlog", linthresh=0.1)
-        left.set(
-            xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylabel="effective fraction of circles", ylim=(0, 1.05)
-        )
+        left.set(xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylim=(0, 1.05))
+        left.set_ylabel("effective fraction of circles")
         legend_below(left)
         right.set_xticks(range(4), [kind.activation for kind in FOUR])
-        right.set(title=f"{run.setting.runs} networks each")
-    return Result({"networks": table}, {"selection": figure})
+        right.set_title(f"{setting.runs} networks each")
+    return {"selection": figure}
+
+
+@recipe(
+    "selection",
+    paper="beyond",
+    item="selection: the even part of the activation",
+    shows="The effective number of circles, by the even part of the activation.",
+    quick=Setting((*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), (Place(31, 64, 60),), 3),
+    paper_setting=Setting(
+        (*FOUR, *(Kind("tanh", even) for even in MIXED[1:]), Kind("asinh", 1.0)),
+        (Place(31, 64, 1500), Place(59, 128, 3000)),
+        40,
+    ),
+    cost="one to two hours",
+    rules=(*_selection_rules(31), *_selection_rules(59)),
+    draw=_draw_selection,
+)
+def selection(run: Run) -> Result:
+    """Beyond the papers: measure how many circles survive with activations that have an even part or none.
+
+    The table "networks" has a row for each network. The rules judge the effective number of circles, as a
+    fraction of all, and the validation accuracy.
+    """
+    return Result({"networks": _networks(run, 31_000)})
 
 
 # -- octaves -----------------------------------------------------------------------------------------------
@@ -339,11 +339,28 @@ MODULI = (Place(23, 48, 1500), Place(31, 64, 1500), Place(43, 92, 2000), Place(5
 COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), Kind("tanh", 4.0))
 
 
+def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how often survivors have the ratio 2, relative to any ratio, by modulus and activation."""
+    places = [place.tokens for place in setting.places]
+    with style(6.8):
+        figure = Figure(figsize=(6.8, 4.0))
+        ax = figure.subplots()
+        for n, kind in enumerate(setting.kinds):
+            found = [_octaves(kind, p)(tables, 0.95) for p in places]
+            x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
+            show_intervals(ax, x, found, color=SERIES[n], label=str(kind), linestyle="none")
+        ax.axhline(1, color=REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
+        ax.set(xlabel="p", ylabel="frequency of the ratio 2\nover that by chance", ylim=(0, None))
+        ax.set_xticks(places)
+        legend_below(ax)
+    return {"octaves": figure}
+
+
 @recipe(
     "octaves",
     paper="beyond",
     item="octaves: survivors k and 2k",
-    shows="Pairs of survivors of frequencies k and 2k are rarer than pairs with any other ratio.",
+    shows="How often two survivors have the frequencies k and 2k, relative to any other ratio.",
     quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
     paper_setting=Setting(COMPETING, MODULI, 200),
     cost="two to four hours",
@@ -371,24 +388,12 @@ COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), K
             most=-0.1,
         ),
     ),
+    draw=_draw_octaves,
 )
 def pairs_of_survivors(run: Run) -> Result:
     """Beyond the papers: measure how often one survivor has twice the frequency of another.
 
-    The result holds the table "networks", with a row for each network, and the figure "octaves". The rules
-    judge this frequency relative to that of any ratio, and whether it falls with the weight λ.
+    The table "networks" has a row for each network. The rules judge this frequency relative to that of any
+    ratio, and whether it falls with the weight λ.
     """
-    table = _networks(run, 32_000)
-    places = [place.tokens for place in run.setting.places]
-    with style(6.8):
-        figure = Figure(figsize=(6.8, 4.0))
-        ax = figure.subplots()
-        for n, kind in enumerate(run.setting.kinds):
-            found = [_octaves(kind, p)({"networks": table}, 0.95) for p in places]
-            x = np.array(places) + 0.6 * (n - len(run.setting.kinds) / 2)
-            show_intervals(ax, x, found, color=SERIES[n], label=str(kind), linestyle="none")
-        ax.axhline(1, color=REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-        ax.set(xlabel="p", ylabel="frequency of the ratio 2\nover that by chance", ylim=(0, None))
-        ax.set_xticks(places)
-        legend_below(ax)
-    return Result({"networks": table}, {"octaves": figure})
+    return Result({"networks": _networks(run, 32_000)})

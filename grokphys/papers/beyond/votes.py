@@ -25,7 +25,7 @@ from scipy.special import elliprf
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
-from analysis.plots.palette import REFERENCE
+from analysis.plots.palette import REFERENCE, SOFT
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
@@ -349,8 +349,16 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
                 show_intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=REFERENCE, linewidth=1, linestyle=":")
+            above: Any = {
+                "xytext": (0, 2),
+                "va": "bottom",
+                "textcoords": "offset points",
+                "ha": "center",
+                "color": SOFT,
+            }
+            left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), **above)
         left.set_xticks(range(3), [fill(words, 16) for words in READERS.values()])
-        left.set(title="neurons; dotted: chance", ylabel="share predicted correctly", ylim=(0, None))
+        left.set(title="neurons; bars: 95 % intervals", ylabel="share predicted correctly", ylim=(0, None))
         for ax in (left, right):
             ax.margins(x=0.15)
         right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])

@@ -73,7 +73,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     "ding-4",
     paper="Ding",
     item="Figure 4",
-    shows="Layers can learn from fixed random embeddings once d exceeds p.",
+    shows="How well layers learn from fixed random embeddings, by the embedding dimension.",
     quick=Frozen(23, (8, 16, 20, 22, 24, 32), (100, 300), 3, 0),
     paper_setting=Frozen(59, tuple(range(4, 132, 4)), (100, 300, 1000, 2000, 4000, 10_000), 10, 40_000),
     cost="two to three hours",

@@ -129,7 +129,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     "ding-5",
     paper="Ding",
     item="Figure 5",
-    shows="More circles survive with more tokens or more dimensions.",
+    shows="How many circles survive, by the number of tokens and by the embedding dimension.",
     quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 1, 0),
     paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 2, 50_000_000),
     cost="four to eight hours: networks of small p and d are seldom decided early",

@@ -108,7 +108,7 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
     "ding-7",
     paper="Ding",
     item="Figure 7",
-    shows="Frequencies survive more often if their initial signal is strong and shrinks slowly at first.",
+    shows="How often frequencies survive, by the changes of their signals in the first four steps.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="half an hour to two hours; no time after ding-6, whose networks it shares",

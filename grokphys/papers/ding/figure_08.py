@@ -70,8 +70,10 @@ def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
         figure = Figure(figsize=(12.6, 4.6))
         axes = figure.subplots(1, 3, sharey=True)
         for count, ax in enumerate(axes, 1):
-            for kept, label in ((0, "all frequencies"), (count, "the strongest alone")):
+            strongest = f"the {count} strongest alone" if count > 1 else "the strongest alone"
+            for kept, words in ((0, "all frequencies"), (count, strongest)):
                 rows = where(tables["curves"], kept=kept)
+                label = f"{words} ({len(np.unique(rows['network']))})"
                 steps = np.unique(rows["step"][rows["step"] > 0])
                 losses = [rows["test_loss"][rows["step"] == step] for step in steps]
                 (line,) = ax.plot(steps, [np.median(values) for values in losses], label=label)
@@ -79,9 +81,10 @@ def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
                 ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
             guess = np.log(setting.size.tokens)
             ax.axhline(guess, color=INK, linewidth=0.8, linestyle=":", label="guessing")
-            ax.set(xlabel="step", xscale="log", yscale="log", title=f"{count} kept")
+            ax.set(xlabel="step", xscale="log", yscale="log")
+            ax.set_title(f"{count} kept" if count < 2 else f"{count} kept, where at least {count} survive")
+            legend_below(ax, title="median and range (networks)")
         axes[0].set_ylabel("test loss")
-        legend_below(axes[0], title=f"median and range, {setting.networks} networks")
     return {"ding-8": figure}
 
 
@@ -89,7 +92,7 @@ def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
     "ding-8",
     paper="Ding",
     item="Figure 8",
-    shows="Embeddings with one circle cannot add, those with two hardly can, and those with three can.",
+    shows="The test loss of embeddings of which only one, two or three circles are kept.",
     quick=Kept(QUICK, "log:3", 3, 0),
     paper_setting=Kept(PAPER, "log:8", 30, 80_000),
     cost="one to two hours",

@@ -79,7 +79,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
     "ding-10",
     paper="Ding",
     item="Figure 10; Appendix A",
-    shows="Without weight decay all circles survive; with it their number drops.",
+    shows="How many circles survive, by the weight decay.",
     quick=Decays(QUICK, (0.0, 0.5, 2.0), 3, 0),
     paper_setting=Decays(
         PAPER,

@@ -77,7 +77,7 @@ def _rounder(name: str, column: str) -> Statement:
     "ding-11",
     paper="Ding",
     item="Figure 11, left; Appendix B",
-    shows="Random embeddings are more circular in more dimensions.",
+    shows="The circularity of random embeddings, by the embedding dimension.",
     quick=Embeddings(23, (2, 8, 32), 5, 0),
     paper_setting=Embeddings(59, (2, 4, 8, 16, 32, 64, 128, 256, 512), 50, 110_000),
     cost="seconds",

@@ -103,7 +103,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     "ding-12",
     paper="Ding",
     item="Figure 12; Appendix C",
-    shows="A network that begins with one circle, or with two random ones, acquires others.",
+    shows="Signals of networks that begin with one or two circles, or with two random ones.",
     quick=Ablation(QUICK, 20, 3, 0),
     paper_setting=Ablation(PAPER, 100, 60, 120_000),
     cost="four to eight hours",

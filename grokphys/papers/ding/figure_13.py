@@ -19,7 +19,8 @@ from nets.training import train
 
 SECTION = "Appendix D"
 ROUNDING = (
-    "one network decides, in which rounding makes the gradient rise again near step 18 000 (see the notes)"
+    "in one network rounding makes the gradient largest near step 18 000, which widens the interval; in the "
+    "others it is largest near step 20 (see the notes)"
 )
 PIECE = 5
 """Largest number of networks that are trained together, because gradients of all frames are in memory."""
@@ -72,7 +73,7 @@ def _late(tables: Tables, level: float) -> Interval:
     "ding-13",
     paper="Ding",
     item="Figure 13; Appendix D",
-    shows="The gradient of the loss by the embedding vanishes after a thousand steps.",
+    shows="The gradient of the loss by the embedding, for each frequency, during training.",
     quick=Gradients(Size(QUICK.tokens, QUICK.dim, 1200), "10:1000,40", 3, 0),
     paper_setting=Gradients(PAPER, "5:1000,200", 20, 130_000),
     cost="half an hour to two hours",

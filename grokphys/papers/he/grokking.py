@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from analysis.plots.palette import REFERENCE, SECOND, SERIES
-from analysis.plots.style import legend_below, style
+from analysis.plots.palette import REFERENCE, SECOND, SERIES, SOFT
+from analysis.plots.style import legend_below, points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.he import neurons
@@ -152,32 +152,55 @@ BY_NETWORK = (
 WHICH = "the stages are read from each network's own course, which no shuffle of networks changes"
 
 
+PANELS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("loss", {"train_loss": "training pairs", "validation_loss": "test pairs"}),
+    (
+        "accuracy",
+        {
+            "train_accuracy": "training pairs",
+            "validation_accuracy": "test pairs",
+            "unseen_accuracy": "test pairs never seen in either order",
+        },
+    ),
+    (
+        "mean |sin D| of the neurons",
+        {"misaligned": "misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights"},
+    ),
+    ("inverse participation ratio", {"purity": "inverse participation ratio (left)"}),
+)
+"""For each panel the label of its y-axis, and words for each column of the table of frames that it shows."""
+
+
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the course of the first network and the ends of its first two stages."""
-    table, course = tables["stages"], where(tables["frames"], network=0)
+    """Draw the course and the stages of the first network that ends Stage II, or else of the first one."""
+    table = tables["stages"]
+    ended = np.isfinite(table["step_II"])
+    shown = int(ended.argmax())
+    course = where(tables["frames"], network=table["network"][shown])
     steps = course["step"]
+    ends = [step for step in (table["step_I"][shown], table["step_II"][shown]) if np.isfinite(step)]
     with style(9.6):
-        figure = Figure(figsize=(9.6, 8.0))
+        figure = Figure(figsize=(9.6, 8.4))
+        which = f"first of the {ended.sum()} that reach" if ended.any() else "none reaches"
+        figure.suptitle(f"Network {shown + 1} of {len(ended)} ({which} the end of Stage II)")
         axes = figure.subplots(2, 2).ravel()
-        for ax, names, quantity in (
-            (axes[0], ("train_loss", "validation_loss"), "loss"),
-            (axes[1], ("train_accuracy", "validation_accuracy", "unseen_accuracy"), "accuracy"),
-            (axes[2], ("misaligned",), "misalignment |sin D|, mean of neurons"),
-            (axes[3], ("purity",), "inverse participation ratio"),
-        ):
-            for n, name in enumerate(names):
-                words = name.replace("_", " ").replace("validation", "test")
+        for ax, (quantity, names) in zip(axes, PANELS, strict=True):
+            for n, (name, words) in enumerate(names.items()):
                 ax.plot(steps[1:], course[name][1:], color=SERIES[n], label=words)
-            ends = np.array([table[f"step_{stage}"][0] for stage in ("I", "II")])
-            for n, end in enumerate(ends[np.isfinite(ends)]):
-                label = None if n else "end of a stage"
-                ax.axvline(end, color=REFERENCE, linewidth=1, linestyle="--", label=label)
-            ax.set(xlabel="step", xscale="log", ylabel=quantity)
+            for k, step in enumerate(ends):
+                label = None if k else "end of a stage"
+                ax.axvline(step, color=REFERENCE, linewidth=1, linestyle="--", label=label)
+            sides = [steps[1], *ends, steps[-1]]
+            for name, low, high in zip(("I", "II", "III"), sides, sides[1:], strict=False):
+                at = float(np.sqrt(low * high)), 1.01  # the middle of the stage on the logarithmic axis
+                look: Any = {"ha": "center", "va": "bottom", "color": SOFT, "fontsize": points(8)}
+                ax.text(*at, f"Stage {name}", transform=ax.get_xaxis_transform(), **look)
+            ax.set(xlabel="step", ylabel=quantity, xscale="log")
         axes[0].set_yscale("log")
         norm = axes[3].twinx()
-        norm.plot(steps[1:], course["norm"][1:], color=SECOND, label="norm of the weights")
+        norm.plot(steps[1:], course["norm"][1:], color=SECOND, label="norm of the weights (right)")
         norm.set_ylabel("norm of the weights")
-        axes[3].plot([], [], color=SECOND, label="norm of the weights")
+        axes[3].plot([], [], color=SECOND, label="norm of the weights (right)")
         for ax in axes:
             legend_below(ax)
     return {"he-grokking": figure}
@@ -187,7 +210,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "he-grokking",
     paper="He",
     item="Figures 14 and 15",
-    shows="The stages of networks that are trained with weight decay on three quarters of the pairs.",
+    shows="Losses, accuracies and phases of networks with weight decay, by training stage.",
     quick=Setting(48, 900, 3, 3e-3, 100),
     paper_setting=Setting(512, 50_000, 5),
     cost="five minutes",

@@ -343,6 +343,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         axes["cells"].plot(chance, places, "|", color=REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])
         axes["cells"].set(xlabel="fraction of neurons that end\nat the predicted frequency", xlim=(0, 1))
+        axes["cells"].set_title(f"Where not stated:\nAdamW, initial scale {Cell().scale:g}")
         axes["cells"].margins(y=0.02)
         legend_below(axes["cells"], columns=1)
         for column, words in (

@@ -221,7 +221,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
     "he-neurons",
     paper="He",
     item="Figures 3 to 7 and the table of activations",
-    shows="The output phase of most neurons is twice the input phase; few have a single frequency.",
+    shows="Frequencies, phases and magnitudes of trained neurons.",
     quick=Setting(48, 150, 3, 3e-3),
     paper_setting=Setting(512, 5000, 5),
     cost="half a minute",

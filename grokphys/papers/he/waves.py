@@ -178,7 +178,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
     "he-waves",
     paper="He",
     item="Figures 9, 12 and 13",
-    shows="Neurons that start as waves keep their frequency and follow the exact flow; most align.",
+    shows="Phases and magnitudes of neurons that start as waves, next to the exact flow.",
     quick=Setting(
         (Descent("quadratic", 0.05, 0.2, 400), Descent("relu", 0.01, 0.05, 400)), hidden=44, runs=3, frames=40
     ),
@@ -260,8 +260,10 @@ def waves(run: Run) -> Result:
             start = np.angle(part["theta"][0] ** 2 * part["xi"][0].conj())
             neuron = int(np.argmin(np.abs(np.abs(start) - 2.0)))  # far from aligned, and not stuck
             theta, xi = part["theta"][:, neuron], part["xi"][:, neuron]
-            for values, label in ((2 * np.angle(theta), "2φ"), (np.angle(xi), "ψ")):
-                row[0].plot(part["steps"], np.unwrap(values), label=label)
+            double, phase = np.unwrap(2 * np.angle(theta)), np.unwrap(np.angle(xi))
+            phase += 2 * np.pi * np.round((double[-1] - phase[-1]) / (2 * np.pi))  # next to 2φ at the end
+            for values, label in ((double, "2φ"), (phase, "ψ")):
+                row[0].plot(part["steps"], values, label=label)
             row[0].set(title=f"{activation}: a neuron", xlabel="step", ylabel="phase in radians")
             row[1].plot(part["steps"], np.abs(theta), label="α")
             row[1].plot(part["steps"], np.abs(xi), label="β")

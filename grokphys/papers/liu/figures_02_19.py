@@ -246,7 +246,7 @@ def _log_change(column: str) -> Measure:
     "liu-19",
     paper="Liu",
     item=f"Figure 19, on {IMAGES}; Appendix I",
-    shows="The effective loss moves images of one class together and keeps the classes apart.",
+    shows="Images that move by the effective loss, within and between classes.",
     quick=Collapse(2, 200),
     paper_setting=Collapse(20, 1500),
     cost="a minute",

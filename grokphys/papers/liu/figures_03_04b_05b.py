@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
-from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import (
-    correlation,
-    difference,
-    jackknife,
-    mean,
-    rank_correlation,
-    share,
-    shuffled,
-)
+from analysis.stats.intervals import Interval, difference
+from grokphys.papers.evidence import correlation, jackknife, mean, rank_correlation, share, shuffled
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, TOKENS, rate_table
 from grokphys.papers.liu.measures import half_rise
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
@@ -134,28 +126,25 @@ def measure(setting: Fractions, size: int) -> list[Row]:
         theory = replace(model.theory, pairs=operation.samples[mask])
         right, held = (float(trained.observables[f"{part}_accuracy"][k, -1]) for part in PARTS)
         reached = float(trained.observables["steps_to_quality"][k, -1])
-        rows.append(
-            {
-                "size": size,
-                "fraction": size / total,
-                "network": 1000 * size + k,
-                "rqi": float(representation_quality(E, theory, setting.delta)),
-                "rqi_bound": float(ideal.quality[k]),
-                "train_accuracy": right,
-                "validation_accuracy": held,
-                "accuracy": (size * right + (total - size) * held) / total,
-                "predicted_accuracy": float(predicted_accuracy(E, theory, setting.delta)),
-                "accuracy_bound": float(ideal.accuracy[k]),
-                "steps_to_rqi": reached if np.isfinite(reached) else np.inf,
-                "n_h": theory.grokking_steps(LEARNING_RATE) if operation.commutes else np.nan,
-            }
-        )
+        row: Row = {"size": size, "fraction": size / total, "network": 1000 * size + k}
+        row |= {
+            "rqi": float(representation_quality(E, theory, setting.delta)),
+            "rqi_bound": float(ideal.quality[k]),
+            "train_accuracy": right,
+            "validation_accuracy": held,
+            "accuracy": (size * right + (total - size) * held) / total,
+            "predicted_accuracy": float(predicted_accuracy(E, theory, setting.delta)),
+            "accuracy_bound": float(ideal.accuracy[k]),
+            "steps_to_rqi": reached if np.isfinite(reached) else np.inf,
+            "n_h": theory.grokking_steps(LEARNING_RATE) if operation.commutes else np.nan,
+        }
+        rows.append(row)
     return rows
 
 
 def said(setting: Fractions) -> str:
     """Return words for a title: how many networks were trained, and for how many steps."""
-    return f"{setting.seeds} networks for each size, {setting.steps} steps"
+    return f"{setting.seeds} networks (dots) for each size, {setting.steps} steps"
 
 
 # -- Figure 3 ----------------------------------------------------------------------------------------------
@@ -185,7 +174,7 @@ def _draw_accuracies(setting: Fractions, tables: Tables) -> dict[str, Figure]:
     "liu-3",
     paper="Liu",
     item="Figure 3",
-    shows="The parallelograms of an embedding predict the accuracy of its network.",
+    shows="The accuracy of networks, and the one that the parallelograms of their embeddings predict.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="an hour for 1250 networks, which liu-4b, liu-5b and liu-10 share",
@@ -207,7 +196,7 @@ def _draw_accuracies(setting: Fractions, tables: Tables) -> dict[str, Figure]:
             _distance,
             chance=shuffled("networks", "predicted_accuracy"),
             most=0.1,
-            note="the mean accuracy of the training sets of one size has a mean distance of 0.09",
+            note="the training fraction itself has a mean distance of 0.09 from the true accuracy",
         ),
     ),
     draw=_draw_accuracies,
@@ -229,10 +218,11 @@ def show_accuracies(rows: Any, axes: Any) -> None:
         ax.plot([0, 1], [0, 1], color=SECOND, linestyle="--", linewidth=1, label="training set alone")
         ax.set(xlabel="training data fraction", ylabel=label, xlim=(0, 1.02), ylim=(0, 1.03))
         legend_below(ax)
-    axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
-    axes[2].plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
+    points = axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
+    axes[2].figure.colorbar(points, ax=axes[2], label="training fraction", aspect=30, pad=0.03)
+    axes[2].plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1, label="equal")
     axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
-    axes[2].set_title("color: training fraction")
+    legend_below(axes[2])
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------
@@ -251,11 +241,49 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
     return difference(share(passed[high], level), share(passed[low], level))
 
 
+def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
+    """Draw the column `name` over the training fraction, and a line through one number per size.
+
+    The function `of`, such as a median, gives this number from the values of one size.
+    """
+    places = np.unique(rows["fraction"])
+    ax.scatter(rows["fraction"], rows[name], s=9, color=REFERENCE, linewidths=0, label="one network")
+    line = [of(rows[name][rows["fraction"] == place]) for place in places]
+    ax.plot(places, line, "o-", markersize=3.5, label=label)
+    ax.set(xlabel="training data fraction", xlim=(0, 1.02))
+    legend_below(ax)
+
+
+def show_reached(rows: Any, steps: int, ax: Axes) -> None:
+    """Draw the steps of networks to a representation quality of 0.95, with triangles at `steps` for never."""
+    passed = np.isfinite(rows["steps_to_rqi"])
+    x, y = (rows[name][passed] for name in ("fraction", "steps_to_rqi"))
+    ax.scatter(x, y, s=9, color=SECOND, linewidths=0, label="one network")
+    never = rows["fraction"][~passed]
+    look: Any = {"s": 16, "marker": "^", "color": REFERENCE, "linewidths": 0}
+    ax.scatter(never, np.full(len(never), steps), label=f"never in {steps} steps", **look)
+    ax.set(xlabel="training data fraction", ylabel=f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
+    legend_below(ax)
+
+
+def _draw_qualities(setting: Fractions, tables: Tables) -> dict[str, Figure]:
+    rows = tables["networks"]
+    with style(9.6):
+        figure = Figure(figsize=(9.6, 4.3))
+        left, right = figure.subplots(1, 2)
+        for ax in (left, right):
+            ax.axvline(0.4, color=REFERENCE, linestyle=":", linewidth=1, label="paper: 0.4")
+        show_line(rows, "rqi", np.median, "median", left)
+        left.set(ylabel="RQI", ylim=(-0.03, 1.03), title=said(setting))
+        show_reached(rows, setting.steps, right)
+    return {"liu-4b": figure}
+
+
 @recipe(
     "liu-4b",
     paper="Liu",
     item="Figure 4 (b)",
-    shows="Trained networks show the transition that the theory predicts.",
+    shows="The quality of trained networks, and the steps until it is high, by the training fraction.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="an hour alone; no time after liu-3, whose networks it shares",
@@ -277,6 +305,7 @@ def _quality_jump(tables: Tables, level: float) -> Interval:
             least=0.5,
         ),
     ),
+    draw=_draw_qualities,
 )
 def qualities(run: Run) -> Result:
     """Reproduce Figure 4 (b) of Liu et al.: the RQI of networks, and the steps to 0.95, over their data.
@@ -284,40 +313,7 @@ def qualities(run: Run) -> Result:
     RQI is the representation quality index. The networks are those of Figure 3. The rules judge at which
     training fraction networks begin to pass 0.95, and how sharp the transition is.
     """
-    rows = train_fractions(run, family="liu-3")
-    with style(9.6):
-        figure = Figure(figsize=(9.6, 4.0))
-        left, right = figure.subplots(1, 2)
-        show_line(rows, "rqi", np.median, "median", left)
-        left.set(ylabel="RQI", ylim=(-0.03, 1.03), title=said(run.setting))
-        show_reached(rows, run.setting.steps, right)
-        for ax in (left, right):
-            ax.axvline(0.4, color=REFERENCE, linestyle=":", linewidth=1)
-    return Result({"networks": rows}, {"liu-4b": figure})
-
-
-def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
-    """Draw the column `name` over the training fraction, and a line through one number per size.
-
-    The function `of`, such as a median, gives this number from the values of one size.
-    """
-    places = np.unique(rows["fraction"])
-    ax.scatter(rows["fraction"], rows[name], s=9, color=REFERENCE, linewidths=0)
-    line = [of(rows[name][rows["fraction"] == place]) for place in places]
-    ax.plot(places, line, "o-", markersize=3.5, label=label)
-    ax.set(xlabel="training data fraction", xlim=(0, 1.02))
-    legend_below(ax)
-
-
-def show_reached(rows: Any, steps: int, ax: Axes) -> None:
-    """Draw the steps of networks to a representation quality of 0.95, with triangles at `steps` for never."""
-    passed = np.isfinite(rows["steps_to_rqi"])
-    ax.scatter(rows["fraction"][passed], rows["steps_to_rqi"][passed], s=9, color=SECOND, linewidths=0)
-    never = rows["fraction"][~passed]
-    look: Any = {"s": 16, "marker": "^", "color": REFERENCE, "alpha": 0.3, "linewidths": 0}
-    ax.scatter(never, np.full(len(never), steps), label=f"never in {steps} steps", **look)
-    ax.set(xlabel="training data fraction", ylabel=f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
-    legend_below(ax)
+    return Result({"networks": train_fractions(run, family="liu-3")})
 
 
 # -- Figure 5 (b) ------------------------------------------------------------------------------------------
@@ -339,11 +335,29 @@ def _follow(tables: Tables, level: float) -> Interval:
     return correlation(np.log(rows["n_h"]), np.log(rows["steps_to_rqi"]), level)
 
 
+def _draw_steps(setting: Fractions, tables: Tables) -> dict[str, Figure]:
+    theory, both = tables["theory"], _both(tables)
+    with style(10.2):
+        figure = Figure(figsize=(10.2, 4.3))
+        left, right = figure.subplots(1, 2)
+        finite = np.isfinite(theory["n_h_median"])
+        name = "theory: median $n_h$ of training sets,\nby the mean of Eq. 5"
+        left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=name)
+        show_reached(tables["networks"], setting.steps, left)
+        left.set(yscale="log", ylabel=f"steps to RQI > {GROKKED}, or $n_h$", title=said(setting))
+        look: Any = {"c": both["fraction"], "cmap": "viridis", "s": 12, "linewidths": 0}
+        points = right.scatter(both["n_h"], both["steps_to_rqi"], **look)
+        figure.colorbar(points, ax=right, label="training fraction", aspect=30, pad=0.03)
+        right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of its training set (Eq. 5)")
+        right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network and its own prediction")
+    return {"liu-5b": figure}
+
+
 @recipe(
     "liu-5b",
     paper="Liu",
     item="Figure 5 (b)",
-    shows="More training data lead to fewer steps, in the theory and in networks.",
+    shows="The steps of the theory and of networks, by the training fraction.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="an hour alone; no time after liu-3, whose networks it shares",
@@ -367,6 +381,7 @@ def _follow(tables: Tables, level: float) -> Interval:
             least=0.3,
         ),
     ),
+    draw=_draw_steps,
 )
 def steps_of_networks(run: Run) -> Result:
     """Reproduce Figure 5 (b) of Liu et al.: steps to a representation quality of 0.95, and n_h = 1/(λ_3 η).
@@ -375,25 +390,11 @@ def steps_of_networks(run: Run) -> Result:
     and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.
     """
     rows = train_fractions(run, family="liu-3")
-    both = _both({"networks": rows})
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=152)
     with np.errstate(divide="ignore"):
         n_h = {size: 1 / (rate * LEARNING_RATE) for size, rate in table.items()}
-    sizes = np.array(list(n_h))
-    theory = {"fraction": sizes / 55} | {
+    theory = {"fraction": np.array(list(n_h)) / 55} | {
         f"n_h_{name}": np.array([np.quantile(one, q, method="inverted_cdf") for one in n_h.values()])
         for name, q in (("quartile_1", 0.25), ("median", 0.5), ("quartile_3", 0.75))
     }
-    with style(10.2):
-        figure = Figure(figsize=(10.2, 4.0))
-        left, right = figure.subplots(1, 2)
-        finite = np.isfinite(theory["n_h_median"])
-        left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=r"theory, median $n_h$")
-        show_reached(rows, run.setting.steps, left)
-        left.set(yscale="log", title=said(run.setting))
-        points = right.scatter(both["n_h"], both["steps_to_rqi"], c=both["fraction"], s=12, linewidths=0)
-        points.set_clim(0, 1)
-        figure.colorbar(points, ax=right, label="training data fraction")
-        right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of the same training set")
-        right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network against its own prediction")
-    return Result({"networks": rows, "theory": theory}, {"liu-5b": figure})
+    return Result({"networks": rows, "theory": theory})

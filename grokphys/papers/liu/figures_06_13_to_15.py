@@ -23,9 +23,10 @@ from grokphys.papers.liu.planes import (
     SANDWICH,
     Plane,
     corner,
-    diagram,
+    drawing,
     excess,
     inside,
+    trained,
     variation,
 )
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
@@ -57,9 +58,8 @@ def plane_of(
     options = {"weight_decay": 0.0, "embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
     options = {name: value for name, value in options.items() if name != y} | {"train_fraction": fraction}
     small = {title: type(model)(**_small(model)) for title, model in models.items()}
-    labels = ("decoder learning rate", LABELS[y])
-    common: dict[str, Any] = {"x": ("learning_rate", least, 1e-2), "y": (y, *limits), "labels": labels}
-    common |= {"options": options, "seed": seed}
+    common: dict[str, Any] = {"x": ("learning_rate", least, 1e-2), "y": (y, *limits), "seed": seed}
+    common |= {"options": options, "labels": ("decoder learning rate", LABELS[y])}
     return {
         "paper_setting": Plane(models, cells=10, each=3, steps=100_000, **common),
         "quick": Plane(small, cells=3, each=1, steps=1500, delay=100, **common),
@@ -175,13 +175,14 @@ RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_ra
             note=STRICT,
         ),
     ),
+    draw=drawing("liu-6a", downwards=False),
 )
 def competition(run: Run) -> Result:
     """Reproduce Figure 6 (a) of Liu et al.: the phases over the learning rates of decoder and representation.
 
     The rules judge where memorization, comprehension and late generalization are frequent.
     """
-    return diagram(run, "liu-6a", downwards=False)
+    return trained(run)
 
 
 CAPACITY = (
@@ -218,14 +219,15 @@ for _letter, _title, _model, _most in (
         **plane_of({_title: _model}, "weight_decay", (0.0, _most), seed=610 + ord(_letter)),
         cost=COST,
         rules=CAPACITY,
+        draw=drawing(f"liu-6{_letter}"),
     )
-    def capacity(run: Run, name: str = f"liu-6{_letter}") -> Result:
+    def capacity(run: Run) -> Result:
         """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay of the decoder.
 
         The rules ask whether all four phases occur, which phases fill two corners of the plane, and whether
         grokking lies between comprehension and memorization.
         """
-        return diagram(run, name)
+        return trained(run)
 
 
 # -- Figures 13 to 15 --------------------------------------------------------------------------------------
@@ -257,10 +259,11 @@ for _letter, _title, _model, _most in (
             ),
         )
     ),
+    draw=drawing("liu-13"),
 )
 def batches(run: Run) -> Result:
     """Reproduce Figure 13 of Liu et al.: phases over rate and batch size, judged in two corners."""
-    return diagram(run, "liu-13")
+    return trained(run)
 
 
 @recipe(
@@ -282,10 +285,11 @@ def batches(run: Run) -> Result:
         )
         for kind in KINDS
     ),
+    draw=drawing("liu-14"),
 )
 def initialisation(run: Run) -> Result:
     """Reproduce Figure 14 of Liu et al.: phases over rate and scale; whether small scales help."""
-    return diagram(run, "liu-14")
+    return trained(run)
 
 
 @recipe(
@@ -307,10 +311,11 @@ def initialisation(run: Run) -> Result:
         )
         for kind in KINDS
     ),
+    draw=drawing("liu-15"),
 )
 def representation_decay(run: Run) -> Result:
     """Reproduce Figure 15 of Liu et al.: phases over rate and embedding's decay; whether it matters."""
-    return diagram(run, "liu-15")
+    return trained(run)
 
 
 # -- Table 1 -----------------------------------------------------------------------------------------------
@@ -380,20 +385,15 @@ def definitions(run: Run) -> Result:
     printed[fits & ~generalises] = "memorization"
     printed[~fits & ~generalises] = "confusion"
     known = [np.where(np.isfinite(side), side, np.nan) for side in (train, validation)]
-    rows = {
-        "train_steps": train,
-        "validation_steps": validation,
-        "printed": printed,
-        "phase": classify_phases(*known),
-    }
+    rows = {"train_steps": train, "validation_steps": validation, "printed": printed}
+    rows["phase"] = classify_phases(*known)
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.6))
         ax = figure.subplots()
         places = [np.where(np.isfinite(side), side, 4e5) for side in (train, validation)]
         for name, color in (*PHASE_COLORS.items(), ("not named", WHITE)):
-            here = printed == name
-            look: Any = {"color": color, "edgecolors": REFERENCE, "linewidths": 0.2}
-            ax.scatter(places[0][here], places[1][here], s=22, marker="s", label=name, **look)
+            look: Any = {"color": color, "edgecolors": REFERENCE, "linewidths": 0.2, "s": 22, "marker": "s"}
+            ax.scatter(*(side[printed == name] for side in places), label=name, **look)
         ax.set(xscale="log", yscale="log", xlabel="steps to 90 % in training (last: never)")
         ax.set(ylabel="steps to 90 % in validation (last: never)")
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -140,7 +140,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
     "liu-8",
     paper="Liu",
     item=f"Figure 8 (a), on {IMAGES}",
-    shows="Image networks grok if their initial weights are large and their training set is small.",
+    shows="Accuracies of an image network with large initial weights and a small training set.",
     quick=Setting(ImageMLP(hidden=(20, 20)), (50,), 2, 200),
     paper_setting=Setting(ImageMLP(DATA), (1000,), 10, 100_000),
     cost="two to five hours",
@@ -268,7 +268,7 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     "liu-20",
     paper="Liu",
     item=f"Figure 20, on {IMAGES}",
-    shows="Networks generalize later the fewer training images they have.",
+    shows="How soon image networks generalize, by the number of training images.",
     quick=Setting(ImageMLP(hidden=(20, 20)), (50, 200), 2, 200),
     paper_setting=Setting(
         ImageMLP(DATA), (50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500), 10, 100_000, seed=2000

@@ -11,10 +11,10 @@ from matplotlib.patches import FancyArrowPatch
 from numpy.typing import NDArray
 
 from analysis.plots.palette import REFERENCE, SECOND, SERIES, graded_colors, ink_on
-from analysis.plots.style import points, style
+from analysis.plots.style import legend_below, points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import exact, mean, share, shuffled
-from grokphys.papers.liu.figures_03_04b_05b import PAPER, QUICK, said, train_fractions
+from grokphys.papers.liu.figures_03_04b_05b import PAPER, QUICK, Fractions, said, train_fractions
 from grokphys.papers.liu.figures_04a_05a import TOKENS, training_sets
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, Operation, closures
@@ -194,11 +194,30 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
     return exact(rows["fraction"][rows["unique"] > 0].min())
 
 
+def _draw_bounds(setting: Fractions, tables: Tables) -> dict[str, Figure]:
+    """Draw quality and predicted accuracy, and their bounds, over the training fraction and each other."""
+    rows = tables["networks"]
+    with style(10.4):
+        figure = Figure(figsize=(10.4, 7.2))
+        figure.suptitle(f"p = 10: {said(setting)}")
+        names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
+        for line, (name, label) in zip(figure.subplots(2, 3), names, strict=True):
+            value, bound = rows[name], rows[bound_of(name)]
+            for ax, y, text in ((line[0], value, label), (line[1], bound, f"bound of {label}")):
+                ax.scatter(rows["fraction"], y, s=7, alpha=0.5, linewidths=0)
+                ax.set(xlabel="training data fraction", ylabel=text, xlim=(0, 1.02), ylim=(-0.03, 1.03))
+            line[2].scatter(bound, value, s=7, alpha=0.5, linewidths=0)
+            line[2].plot([0, 1], [0, 1], color=SECOND, linestyle="--", linewidth=1, label="value = bound")
+            line[2].set(xlabel=f"bound of {label}", ylabel=label, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+            legend_below(line[2])
+    return {"liu-10": figure}
+
+
 @recipe(
     "liu-10",
     paper="Liu",
     item="Figure 10; Appendix E",
-    shows="Quality and accuracy of an ideal model are bounds for trained networks.",
+    shows="Quality and accuracy of trained networks, and the bounds that an ideal model sets.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="an hour alone; no time after liu-3, whose networks it shares",
@@ -240,6 +259,7 @@ def _smallest_whole(tables: Tables, level: float) -> Interval:
             independent="training set",
         ),
     ),
+    draw=_draw_bounds,
 )
 def bounds(run: Run) -> Result:
     """Reproduce Figure 10 of Liu et al.: RQI and predicted accuracy of networks, and bounds by their data.
@@ -258,19 +278,7 @@ def bounds(run: Run) -> Result:
         "sets": np.array([len(one) for one in masks.values()]),
         "unique": np.array([int(closures(operation, one).complete.sum()) for one in masks.values()]),
     }
-    with style(10.4):
-        figure = Figure(figsize=(10.4, 6.6))
-        figure.suptitle(f"p = 10: {said(run.setting)}")
-        names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
-        for line, (name, label) in zip(figure.subplots(2, 3), names, strict=True):
-            value, bound = rows[name], rows[bound_of(name)]
-            for ax, y, text in ((line[0], value, label), (line[1], bound, f"bound of {label}")):
-                ax.scatter(rows["fraction"], y, s=7, alpha=0.5, linewidths=0)
-                ax.set(xlabel="training data fraction", ylabel=text, xlim=(0, 1.02), ylim=(-0.03, 1.03))
-            line[2].scatter(bound, value, s=7, alpha=0.5, linewidths=0)
-            line[2].plot([0, 1], [0, 1], color=SECOND, linestyle="--", linewidth=1)
-            line[2].set(xlabel=f"bound of {label}", ylabel=label, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-    return Result({"networks": rows, "sets": sets}, {"liu-10": figure})
+    return Result({"networks": rows, "sets": sets})
 
 
 # -- Figure 11 ---------------------------------------------------------------------------------------------

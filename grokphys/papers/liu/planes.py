@@ -5,10 +5,12 @@ train several networks in each cell, and the figures show the share of each phas
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap
 from matplotlib.figure import Figure
@@ -17,13 +19,13 @@ from numpy.typing import NDArray
 
 from analysis.phases.axes import Axis, Span
 from analysis.phases.classification import DELAY, PHASES, classify_phases
+from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as PHASE_COLORS
-from analysis.plots.palette import WHITE
-from analysis.plots.style import style
+from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import jackknife, share, shuffled, where
 from grokphys.papers.liu.measures import contrast, smallest
-from grokphys.papers.recipe import Result, Run, Statement, Tables
+from grokphys.papers.recipe import Draw, Result, Run, Statement, Tables
 from grokphys.phases import ACCURACIES, Training, axis
 
 LOW: Span = (0.0, 1 / 3)
@@ -304,32 +306,55 @@ def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
 def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
     """Draw the most frequent phase of each cell, and next to it the share of each phase.
 
-    `rows` is the table that `train_plane` has made of the `plane`. Each diagram has a row of panels. The
-    vertical axis points downwards by default, as in most figures of the paper.
+    `rows` is the table that `train_plane` has made of the `plane`. Each diagram has a row of panels. A dot
+    marks cells in which several phases are the most frequent; they have the color of the first of the
+    `PHASES`. The vertical axis points downwards by default, as in most figures of the paper.
     """
     titles = list(plane.models)
+    networks = f"{plane.each} networks" if plane.each > 1 else "one network"
+    marks: list[Artist] = []
     with style(13.6):
-        figure = Figure(figsize=(13.6, 0.9 + 2.9 * len(titles)))
+        figure = Figure(figsize=(13.6, 1.4 + 3.2 * len(titles)))
         grid = figure.subplots(len(titles), 5, squeeze=False, sharey="row")
         for title, line in zip(titles, grid, strict=True):
             own = where(rows, diagram=title)
             density = _densities(own["column"], own["row"], own["phase"])
-            x, y = plane.axes(plane.models[title])
+            axes = plane.axes(plane.models[title])
+            x, y = axes
             edges = plane.edges(plane.models[title])
             show_phases(line[0], edges, density.argmax(axis=0))
-            line[0].set_title(title)
-            line[0].set_ylabel(y.label)
+            marks = _mark_ties(line[0], axes, density) or marks
+            words = fill(title, 20) + (f"\nmost frequent of {plane.each}" if plane.each > 1 else "")
+            line[0].set(title=words, ylabel=y.label)
             for ax, name, part in zip(line[1:], PHASES, density, strict=True):
-                shades = LinearSegmentedColormap.from_list(name, [WHITE, PHASE_COLORS[name]])
-                ax.pcolormesh(*edges, part, cmap=shades, vmin=0, vmax=1)
+                colors = LinearSegmentedColormap.from_list(name, [WHITE, PHASE_COLORS[name]])
+                ax.pcolormesh(*edges, part, cmap=colors, vmin=0, vmax=1)
                 ax.set_title(f"share of\n{name}")
             for ax in line:
                 ax.set(xscale=x.scale, yscale=y.scale)
             if downwards:
                 line[0].invert_yaxis()
             line[2].set_xlabel(x.label)
-        name_phases(figure)
+        shades = "shares: white for none, full color for all"
+        name_phases(figure, *marks, title=f"{networks} in each cell; {shades}")
     return figure
+
+
+def _mark_ties(ax: Axes, axes: tuple[Axis, Axis], density: NDArray[np.float64]) -> list[Artist]:
+    """Draw a dot in the cells in which several phases are the most frequent; return the dots, if any.
+
+    `density` holds the share of each phase in each cell, as `_densities` returns it.
+    """
+    most = density.max(axis=0)
+    row, column = np.nonzero((density == most).sum(axis=0) * (most > 0) > 1)
+    if not len(row):
+        return []
+    x, y = (
+        [axis.value((k + 0.5) / count) for k in places]
+        for axis, places, count in zip(axes, (column, row), most.shape[::-1], strict=True)
+    )
+    look: Any = {"color": INK, "edgecolors": WHITE, "linewidths": 1}
+    return [ax.scatter(x, y, s=points(5) ** 2, label="tie, in the color of the first", **look)]
 
 
 def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:
@@ -338,16 +363,31 @@ def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.i
     ax.pcolormesh(*edges, phases, cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
 
 
-def name_phases(figure: Figure) -> None:
-    """Add a legend with the colors of the phases below the panels of a figure."""
-    handles = [Patch(color=PHASE_COLORS[name], label=name) for name in PHASES]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+def name_phases(figure: Figure, *others: Artist, title: str = "") -> None:
+    """Add a legend with the colors of the phases below the panels of a figure.
 
-
-def diagram(run: Run, name: str, *, downwards: bool = True) -> Result:
-    """Train the networks of the plane of a `run`, and draw their phases in a figure called `name`.
-
-    The `Result` has the table "networks". By default the vertical axis points downwards.
+    The legend also has the labels of `others`, and a `title` above all entries.
     """
-    rows = train_plane(run, run.setting)
-    return Result({"networks": rows}, {name: show_planes(rows, run.setting, downwards=downwards)})
+    handles = [*(Patch(color=PHASE_COLORS[name], label=name) for name in PHASES), *others]
+    place: Any = {"loc": "outside lower center", "ncols": len(handles), "frameon": False}
+    figure.legend(handles=handles, title=title, **place)
+
+
+def drawing(name: str, *, downwards: bool = True) -> Draw:
+    """Return a function `draw` for a recipe, which makes the figure of `show_planes` and calls it `name`."""
+
+    def draw(setting: Plane, tables: Tables) -> dict[str, Figure]:
+        return {name: show_planes(tables["networks"], setting, downwards=downwards)}
+
+    return draw
+
+
+def trained(run: Run) -> Result:
+    """Train the networks of the plane of a `run`; return a `Result` with the table "networks" alone."""
+    return Result({"networks": train_plane(run, run.setting)})
+
+
+def diagram(run: Run, name: str) -> Result:
+    """Return what `trained` does, with a figure called `name`, for a recipe that has no function `draw`."""
+    result = trained(run)
+    return replace(result, figures=drawing(name)(run.setting, result.columns()))

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from analysis.plots.style import legend_below, style
-from analysis.stats.intervals import Interval, mean
+from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
 from grokphys.papers.evidence import difference, shuffled, where
 from grokphys.papers.musat.ensembles import EPOCHS, Measure, joined, networks
@@ -63,7 +63,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
     "musat-6",
     paper="Musat",
     item="Figure 6; Appendix B",
-    shows="Weight decay limits the weights of the hidden layer, and its biases even more.",
+    shows="Magnitudes of the weights and of the biases of the hidden layer, by weight decay.",
     quick=Setting((0.0, 0.5, 1.0), 6, 200),
     paper_setting=Setting(tuple(np.linspace(0, 1, 11).round(1).tolist()), 100, EPOCHS),
     cost="ten minutes",
@@ -134,13 +134,20 @@ def _trained(decay: float, setting: Setting) -> dict[str, Any]:
 
 def _show_last(ax: Any, rows: Columns, setting: Setting) -> None:
     for name, label in LABELS.items():
-        found = [mean(where(rows, weight_decay=decay)[name]) for decay in setting.decays]
+        found = [
+            _logarithms({"networks": rows}, (name,), decay, 0.95).map(np.exp) for decay in setting.decays
+        ]
         middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
         bars = [middle - low, high - middle]
         ax.errorbar(setting.decays, middle, bars, fmt="o-", markersize=4, capsize=2, label=label)
     title = f"After {setting.epochs} epochs, {setting.runs} networks each"
-    ax.set(xlabel="weight decay", ylabel="mean magnitude", title=title, ylim=(0, None))
-    legend_below(ax)
+    ax.set(
+        xlabel="weight decay",
+        ylabel="magnitude, geometric mean\nover the networks",
+        title=title,
+        ylim=(0, None),
+    )
+    legend_below(ax, title="with 95 % intervals")
 
 
 def _show_course(ax: Any, rows: Columns) -> None:
@@ -149,5 +156,6 @@ def _show_course(ax: Any, rows: Columns) -> None:
         own = where(rows, weight_decay=decay)
         (line,) = ax.plot(own["step"], own["weight_norm"], label=f"weight decay {decay:g}")
         ax.plot(own["step"], own["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
-    ax.set(xlabel="epoch", ylabel="mean magnitude", title="Weights (lines), biases (dashed)", ylim=(0, None))
+    ax.set(xlabel="epoch", ylabel="magnitude, arithmetic mean\nover the networks", ylim=(0, None))
+    ax.set_title("Weights (lines), biases (dashed)")
     legend_below(ax)

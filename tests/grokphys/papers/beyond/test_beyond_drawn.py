@@ -134,7 +134,7 @@ def test_agreements_are_drawn_by_change_and_by_predictor():
     )
     setting = predictability.Setting(PLACES, 3, (), 4, (0, 40), 40)
     tables = {"changes": changes, "predictions": predictions}
-    first, *others = predictability._show(tables, setting).get_axes()
+    first, *others = predictability._draw(setting, tables)["predictability"].get_axes()
     for n, place in enumerate(PLACES):
         each = [
             [
@@ -149,7 +149,8 @@ def test_agreements_are_drawn_by_change_and_by_predictor():
                 chosen(predictions, "agreement", tokens=place.tokens, predictor=name, start=start)
                 for start in (0, 40)
             ]
-            same(bars(others[n])[name], np.array([0, 40]) + 3 * k, [mean(values) for values in own])
+            same(bars(others[n])[name], np.arange(2) + 0.14 * (k - 2), [mean(values) for values in own])
+        assert [text.get_text() for text in others[n].get_xticklabels()] == ["0", "40"]
     assert [text.get_text() for text in first.get_yticklabels()] == ["a", "b"]
 
 
@@ -267,6 +268,9 @@ def test_votes_are_drawn_by_predictor_of_neurons_and_of_circles():
         same(bars(right)[f"p = {p}"], np.arange(3) + 0.1 * n, known)
     levels = [line.get_ydata()[0] for line in left.lines if line.get_linestyle() == ":"]
     assert levels == [2 / 10, 2 / 22]
+    assert {text.get_text(): text.xy[1] for text in left.texts} == {
+        f"chance, p = {place.tokens}": level for place, level in zip(PLACES, levels, strict=True)
+    }
 
 
 def test_rules_of_votes_hold_neurons_against_an_exchange_and_the_better_predictor():
@@ -343,6 +347,7 @@ def test_halves_of_the_steps_are_drawn_by_law():
         later=uniform,
     )
     rows["later"][::2] *= -1
+    rows["later"][0] = -500
     (ax,) = law._draw_forward(Fits(11, (12,), 3, 0, steps=40), {"forward": rows})["ding-forward"].get_axes()
     drawn = [line.get_xydata().T for line in ax.lines[:4]]
     expected = [
@@ -353,6 +358,8 @@ def test_halves_of_the_steps_are_drawn_by_law():
     for (x, y), (place, values) in zip(drawn, expected, strict=True):
         assert set(x.tolist()) == {place}
         assert y.tolist() == values.tolist()
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["steps to 20, of the fit", "the next 20"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["first 20 steps, fitted", "next 20 steps"]
+    assert ax.get_yticks().tolist() == [1, 0.5, 0, -1, -10, -100]
+    assert [text.get_text() for text in ax.get_yticklabels()][:4] == ["1", "0.5", "0", "−1"]
     assert law._fails(LINEAR)({"forward": rows}, 0.95).estimate == 1
     assert law._fails(LASSO)({"forward": rows}, 0.95).estimate == 0

@@ -178,20 +178,28 @@ def test_figure_8_shows_medians_and_ranges_of_the_strongest_sets_after_the_first
         for network in range(3)
         for step in (0, 1, 10, 30)
         for kept in range(4)
+        if kept < 3 or network
     ]
     names = ("network", "step", "kept", "test_loss")
     curves = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
     axes = figure_08._draw(figure_08.Kept(TINY, "", 3, 0), {"curves": curves})["ding-8"].get_axes()
+    strongest = {
+        1: "the strongest alone (3)",
+        2: "the 2 strongest alone (3)",
+        3: "the 3 strongest alone (2)",  # one network has just two
+    }
+    titles = ["1 kept", "2 kept, where at least 2 survive", "3 kept, where at least 3 survive"]
+    assert [title(ax) for ax in axes] == titles
     for count, ax in enumerate(axes, 1):
         for label, kept, band in zip(
-            ("all frequencies", "the strongest alone"), (0, count), areas(ax), strict=True
+            ("all frequencies (3)", strongest[count]), (0, count), areas(ax), strict=True
         ):
             own = curves["kept"] == kept
             losses = [curves["test_loss"][own & (curves["step"] == step)] for step in (1, 10, 30)]
             assert lines(ax)[label] == ([1, 10, 30], [float(np.median(one)) for one in losses])
             np.testing.assert_allclose(band, [[min(one) for one in losses], [max(one) for one in losses]])
         assert ax.lines[-1].get_ydata()[0] == pytest.approx(np.log(11)), "guessing"
-        assert title(ax) == f"{count} kept"
+        assert ax.get_legend().get_title().get_text() == "median and range (networks)"
 
 
 def fits(monkeypatch, laws, count=3):

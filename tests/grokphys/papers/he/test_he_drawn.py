@@ -58,6 +58,7 @@ def test_the_lottery_is_drawn_cell_by_cell_and_over_the_scale():
         "p = 31, ReLU, 8 neurons",
         "p = 23, quadratic, 8 neurons, decay 2, 75 % of pairs, gradient descent",
     ]
+    assert title(cells) == "Where not stated:\nAdamW, initial scale 0.1", "what no label says"
     for ax, column in zip(series, ("time", "single"), strict=True):
         ((name, one),) = bars(ax).items()
         assert name == "AdamW, quadratic", "a single scale is no series"
@@ -119,7 +120,9 @@ def test_waves_draw_the_neuron_whose_misalignment_is_nearest_to_2_and_its_exact_
         "steps": steps,
         "time": steps * rate,
     }
-    parts = {"quadratic": part, "relu": part}
+    turned = part["xi"].copy()
+    turned[:, 1] *= np.exp(3.1j)  # the neuron that is drawn: ψ is shown on the turn that is next to 2φ
+    parts = {"quadratic": part, "relu": part | {"xi": turned}}
     monkeypatch.setattr(waves, "_trained", lambda descent, setting, seed: parts[descent.activation])
     made = waves.waves(Run(waves.Setting(waves.PUBLISHED, 3, 2, 5), "quick"))
     rows = made.columns()["neurons"]
@@ -132,7 +135,9 @@ def test_waves_draw_the_neuron_whose_misalignment_is_nearest_to_2_and_its_exact_
     for row, activation in zip(axes, parts, strict=True):
         drawn = lines(row[0])
         np.testing.assert_allclose(drawn["2φ"], [steps, np.full(5, -1.9)])
-        np.testing.assert_allclose(drawn["ψ"], [steps, np.zeros(5)])
+        np.testing.assert_allclose(
+            drawn["ψ"], [steps, np.full(5, 3.1 - 2 * np.pi if activation == "relu" else 0)]
+        )
         drawn = lines(row[1])
         np.testing.assert_allclose(drawn["α"], [steps, 0.5 * growth[:, 0]])
         np.testing.assert_allclose(drawn["β"], [steps, 0.4 * growth[:, 0]])
@@ -204,31 +209,79 @@ def test_waves_are_held_against_the_flow_at_half_of_the_shortest_blowup():
 # -- grokking and neurons ---------------------------------------------------------------------------------
 
 
-def test_grokking_is_drawn_after_the_start_with_the_ends_of_its_stages():
+OF_FRAMES = (
+    "train_loss",
+    "validation_loss",
+    "train_accuracy",
+    "validation_accuracy",
+    "unseen_accuracy",
+    "misaligned",
+    "purity",
+    "norm",
+)
+
+
+def grokking_tables(*ends):
+    """Tables of a network for each pair of ends of Stages I and II, with frames at the steps 0 to 30."""
     rng = np.random.default_rng(4)
-    names = (
-        "train_loss",
-        "validation_loss",
-        "train_accuracy",
-        "validation_accuracy",
-        "unseen_accuracy",
-        "misaligned",
-        "purity",
-        "norm",
-    )
-    frames = {"network": np.repeat([0, 1], 4), "step": np.tile([0, 10, 20, 30], 2)} | {
-        name: rng.uniform(1, 2, 8) for name in names
+    networks = np.arange(3, 3 + len(ends))
+    frames = {"network": np.repeat(networks, 4), "step": np.tile([0, 10, 20, 30], len(ends))} | {
+        name: rng.uniform(1, 2, 4 * len(ends)) for name in OF_FRAMES
     }
-    stages = {"step_I": np.array([10.0, 20]), "step_II": np.array([np.nan, 30])}
-    *axes, norm = grokking._draw(None, {"stages": stages, "frames": frames})["he-grokking"].get_axes()
-    for ax, own in zip(axes, (names[:2], names[2:5], names[5:6], names[6:7]), strict=True):
+    one, two = np.array(ends, float).T
+    return {"stages": {"network": networks, "step_I": one, "step_II": two}, "frames": frames}
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown", "heading", "stages"),
+    [
+        (
+            [(10, np.nan), (10, 20), (20, 30)],
+            1,
+            "Network 2 of 3 (first of the 2 that reach the end of Stage II)",
+            {"Stage I": 10, "Stage II": np.sqrt(200), "Stage III": np.sqrt(600)},
+        ),
+        (
+            [(20, np.nan), (10, np.nan)],
+            0,
+            "Network 1 of 2 (none reaches the end of Stage II)",
+            {"Stage I": np.sqrt(200), "Stage II": np.sqrt(600)},
+        ),
+        (
+            [(np.nan, np.nan)],
+            0,
+            "Network 1 of 1 (none reaches the end of Stage II)",
+            {"Stage I": np.sqrt(300)},
+        ),
+    ],
+)
+def test_grokking_shows_the_first_network_that_ends_stage_ii_and_names_its_stages(
+    ends, shown, heading, stages
+):
+    tables = grokking_tables(*ends)
+    figure = grokking._draw(None, tables)["he-grokking"]
+    assert figure.get_suptitle() == heading
+    own = {name: values[4 * shown + 1 : 4 * shown + 4].tolist() for name, values in tables["frames"].items()}
+    passed = [end for end in ends[shown] if np.isfinite(end)]
+    *axes, norm = figure.get_axes()
+    panels = (
+        {"training pairs": "train_loss", "test pairs": "validation_loss"},
+        {
+            "training pairs": "train_accuracy",
+            "test pairs": "validation_accuracy",
+            "test pairs never seen in either order": "unseen_accuracy",
+        },
+        {"misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights": "misaligned"},
+        {"inverse participation ratio (left)": "purity"},
+    )
+    for ax, names in zip(axes, panels, strict=True):
         drawn = lines(ax)
-        for name in own:
-            words = name.replace("_", " ").replace("validation", "test")
-            assert drawn[words] == ([10, 20, 30], frames[name][1:4].tolist())
-        assert drawn["end of a stage"][0] == [10, 10]
-        assert sum(line.get_linestyle() == "--" for line in ax.lines) == 1, "Stage II does not end"
-    assert lines(norm)["norm of the weights"] == ([10, 20, 30], frames["norm"][1:4].tolist())
+        for words, name in names.items():
+            assert drawn[words] == ([10, 20, 30], own[name])
+        assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == passed
+        assert {text.get_text(): text.get_position()[0] for text in ax.texts} == pytest.approx(stages)
+    assert axes[3].get_ylabel() == "inverse participation ratio", "the word of its legend"
+    assert lines(norm)["norm of the weights (right)"] == ([10, 20, 30], own["norm"])
 
 
 def test_the_course_is_measured_network_by_network_on_pairs_that_neither_order_has_trained():

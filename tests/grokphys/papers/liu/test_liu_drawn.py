@@ -43,6 +43,11 @@ def fractions():
     }
 
 
+def named(ax):
+    """Words of the legend of axes."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 SETTING = SimpleNamespace(seeds=4, steps=900, delta=0.1)
 
 
@@ -57,6 +62,9 @@ def reached(ax, rows):
     passed = np.isfinite(rows["steps_to_rqi"])
     np.testing.assert_allclose(cloud(ax, 0), pairs(rows["fraction"], rows["steps_to_rqi"])[passed])
     np.testing.assert_allclose(cloud(ax, 1), pairs(rows["fraction"], np.full(12, 900))[~passed])
+    assert named(ax)[-2:] == ["one network", "never in 900 steps"]
+    never = ax.get_legend().legend_handles[-1]
+    assert never.get_alpha() is None, "as dark as the triangles that it explains"
 
 
 def accuracies(axes, rows):
@@ -65,7 +73,10 @@ def accuracies(axes, rows):
         assert lines(ax) == {"training set alone": ([0, 1], [0, 1])}
     np.testing.assert_allclose(cloud(axes[2]), pairs(rows["predicted_accuracy"], rows["accuracy"]))
     np.testing.assert_allclose(axes[2].collections[0].get_array(), rows["fraction"])
-    assert axes[2].lines[0].get_xydata().tolist() == [[0, 0], [1, 1]]
+    assert axes[2].collections[0].get_cmap().name == "viridis"
+    assert lines(axes[2]) == {"equal": ([0, 1], [0, 1])}
+    assert named(axes[2]) == ["equal"]
+    assert axes[2].collections[0].colorbar.ax.get_ylabel() == "training fraction"
 
 
 def line_of(ax, rows, name, of, label):
@@ -73,6 +84,7 @@ def line_of(ax, rows, name, of, label):
     x, y = lines(ax)[label]
     assert x == [0.2, 0.5, 0.8]
     np.testing.assert_allclose(y, [of(part) for part in np.reshape(rows[name], (3, 4))])
+    assert named(ax)[-2:] == ["one network", label]
 
 
 def test_figures_3_and_4b_show_each_network_over_its_training_fraction(monkeypatch):
@@ -81,7 +93,10 @@ def test_figures_3_and_4b_show_each_network_over_its_training_fraction(monkeypat
     left, right = toy.qualities(Run(SETTING, "quick")).figures["liu-4b"].get_axes()
     line_of(left, rows, "rqi", np.median, "median")
     reached(right, rows)
-    assert [ax.lines[-1].get_xdata()[0] for ax in (left, right)] == [0.4, 0.4]
+    for ax in (left, right):
+        assert lines(ax)["paper: 0.4"][0] == [0.4, 0.4]
+        assert "paper: 0.4" in named(ax)
+    assert title(left) == "4 networks (dots) for each size, 900 steps"
 
 
 def test_figure_5b_holds_networks_against_the_theory(monkeypatch):
@@ -95,9 +110,13 @@ def test_figure_5b_holds_networks_against_the_theory(monkeypatch):
         n_h = [np.sort(1 / (1e-3 * rate)) for rate in rates.values()]
     for name, place in (("quartile_1", 0), ("median", 1), ("quartile_3", 2)):
         np.testing.assert_allclose(table[f"n_h_{name}"], [one[place] for one in n_h])
-    left, right, _ = made.figures["liu-5b"].get_axes()
-    np.testing.assert_allclose(lines(left)[r"theory, median $n_h$"], [[0.4, 1.0], [n_h[1][1], n_h[2][1]]])
+    left, right, bar = made.figures["liu-5b"].get_axes()
+    ((name, curve),) = lines(left).items()
+    assert name == "theory: median $n_h$ of training sets,\nby the mean of Eq. 5"
+    np.testing.assert_allclose(curve, [[0.4, 1.0], [n_h[1][1], n_h[2][1]]])
     reached(left, rows)
+    assert left.get_ylabel() == "steps to RQI > 0.95, or $n_h$"
+    assert (bar.get_ylabel(), right.collections[0].get_cmap().name) == ("training fraction", "viridis")
     both = np.isfinite(rows["steps_to_rqi"]) & np.isfinite(rows["n_h"])
     np.testing.assert_allclose(cloud(right), pairs(rows["n_h"], rows["steps_to_rqi"])[both])
     np.testing.assert_allclose(right.collections[0].get_array(), rows["fraction"][both])
@@ -109,9 +128,14 @@ def test_figure_5b_holds_networks_against_the_theory(monkeypatch):
 
 def test_figure_18_shows_the_best_network_and_the_share_that_passes(monkeypatch):
     rows = train_fractions(monkeypatch, small)
-    axes = small.permutations(Run(SETTING, "quick")).figures["liu-18"].get_axes()
+    figure = small.permutations(Run(SETTING, "quick")).figures["liu-18"]
+    axes = figure.get_axes()
+    assert figure.get_suptitle().endswith("count as equal up to a squared distance of δ = 0.1")
+    assert [title(ax) for ax in axes[:6]] == ["(a)", "(b)", "not in the paper", "(c)", "(d)", "(e)"]
     line_of(axes[0], rows, "rqi", np.max, "best")
     reached(axes[1], rows)
+    assert lines(axes[1])["paper: 0.5"][0] == [0.5, 0.5]
+    assert lines(axes[1])["fewest steps"] == ([0.2, 0.5, 0.8], [700, 300, 70])
     line_of(axes[2], rows | {"passed": np.isfinite(rows["steps_to_rqi"])}, "passed", np.mean, "share")
     accuracies(axes[3:], rows)
 
@@ -133,7 +157,8 @@ def test_figure_10_shows_values_beside_their_bounds(monkeypatch):
         np.testing.assert_allclose(cloud(line[0]), pairs(rows["fraction"], rows[name]))
         np.testing.assert_allclose(cloud(line[1]), pairs(rows["fraction"], rows[bound]))
         np.testing.assert_allclose(cloud(line[2]), pairs(rows[bound], rows[name]))
-        assert line[2].lines[0].get_xydata().tolist() == [[0, 0], [1, 1]]
+        assert lines(line[2]) == {"value = bound": ([0, 1], [0, 1])}
+        assert named(line[2]) == ["value = bound"]
         share = proportion(int(np.sum(rows[name] <= rows[bound] + 1e-6)), 12)
         assert chains._within(name)({"networks": rows}, 0.95) == share
     rows["rqi_bound"][0] = 0

@@ -16,7 +16,7 @@ from grokphys.papers.liu import figure_07 as transformer
 from grokphys.papers.liu import figures_01_21_22 as components
 from grokphys.papers.liu import figures_06_13_to_15 as diagrams
 from grokphys.papers.liu import planes
-from grokphys.papers.recipe import Run
+from grokphys.papers.recipe import RECIPES, Run
 
 inf = np.inf
 C, G, M, X = PHASES
@@ -50,7 +50,12 @@ def test_a_plane_shows_the_phase_of_most_networks_and_the_share_of_each(downward
         0,
         labels=("rate", "decay"),
     )
-    axes = np.reshape(planes.show_planes(rows, plane, downwards=downwards).get_axes(), (2, 5))
+    figure = planes.show_planes(rows, plane, downwards=downwards)
+    axes = np.reshape(figure.get_axes(), (2, 5))
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == [*PHASES, "tie, in the color of the first"]
+    scale = figure.legends[0].get_title().get_text()
+    assert scale == "4 networks in each cell; shares: white for none, full color for all"
     for line, name in zip(axes, ("one", "two"), strict=True):
         own = rows["diagram"] == name
         share = np.zeros((4, 3, 3))
@@ -60,7 +65,12 @@ def test_a_plane_shows_the_phase_of_most_networks_and_the_share_of_each(downward
                     share[k, r, c] = np.mean(
                         rows["phase"][own & (rows["row"] == r) & (rows["column"] == c)] == phase
                     )
-        (mesh,) = line[0].collections
+        mesh, *ties = line[0].collections
+        assert title(line[0]) == f"{name}\nmost frequent of 4"
+        *_, second, most = np.sort(share, axis=0)
+        marked = [[10.0 ** (c - 3.5), 2 * r + 1] for r, c in np.argwhere(second == most)]
+        assert (len(marked) > 0) == (len(ties) == 1) == (name == "one"), "the second diagram has no tie"
+        np.testing.assert_allclose([place for one in ties for place in one.get_offsets()], marked)
         np.testing.assert_array_equal(np.asarray(mesh.get_array()), share.argmax(axis=0))
         assert [mesh.cmap(k)[:3] for k in range(4)] == [to_rgba(PHASE_COLORS[phase])[:3] for phase in PHASES]
         assert mesh.get_clim() == (-0.5, 3.5)
@@ -73,7 +83,43 @@ def test_a_plane_shows_the_phase_of_most_networks_and_the_share_of_each(downward
             assert title(ax) == f"share of\n{phase}"
         assert line[0].yaxis_inverted() == downwards
         assert (line[0].get_xscale(), line[0].get_yscale()) == ("log", "linear")
-        assert (title(line[0]), line[0].get_ylabel(), line[2].get_xlabel()) == (name, "decay", "rate")
+        assert (line[0].get_ylabel(), line[2].get_xlabel()) == ("decay", "rate")
+
+
+def test_a_plane_of_one_network_in_each_cell_has_no_ties():
+    column, row = (a.ravel() for a in np.indices((3, 3)))
+    phase = np.array(PHASES)[(column + row) % 4]
+    rows = {"column": column, "row": row, "phase": phase, "diagram": np.full(9, "one")}
+    setting = planes.Plane(
+        {"one": nets.ToyAddition(10)},
+        ("learning_rate", 1e-4, 1e-1),
+        ("weight_decay", 0, 6),
+        3,
+        1,
+        10,
+        {},
+        0,
+    )
+    figure = planes.drawing("name")(setting, {"networks": rows})["name"]
+    first = figure.get_axes()[0]
+    assert (len(first.collections), title(first)) == (1, "one")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(PHASES)
+    assert figure.legends[0].get_title().get_text().startswith("one network in each cell")
+
+
+def test_a_recipe_whose_pictures_stand_apart_has_those_of_one_that_draws_them(monkeypatch):
+    column, row = (a.ravel() for a in np.indices((3, 3)))
+    setting = RECIPES["liu-6b"].settings["quick"]
+    (name,) = setting.models
+    rows = {"column": column, "row": row, "phase": np.full(9, C), "diagram": np.full(9, name)}
+    monkeypatch.setattr(planes, "train_plane", lambda run, plane: rows)
+    run = Run(setting, "quick")
+    drawn = planes.diagram(run, "here").figures["here"].get_axes()
+    own = diagrams.capacity(run).figures["liu-6d"].get_axes()
+    assert not planes.trained(run).figures
+    for one, other in zip(drawn, own, strict=True):
+        assert title(one) == title(other)
+        np.testing.assert_array_equal(one.collections[0].get_array(), other.collections[0].get_array())
 
 
 def test_table_1_names_the_phase_of_each_outcome():

@@ -72,6 +72,23 @@ def test_table_1_is_drawn_decay_by_decay_beside_ours():
     np.testing.assert_allclose(horizontal(axes[4])[1][0], related)
     theirs = horizontal(axes[3])[0]
     np.testing.assert_allclose(theirs, sides([row.imperfections for row in TABLE_1.values()]))
+    assert [text.get_text() for text in axes[5].get_legend().get_texts()] == [
+        "paper, with its 95 % interval\nwhere it is known",
+        "here, with the 95 % interval\nof our networks alone",
+    ]
+    assert not any(ax.texts for ax in axes), "each mean is one of several networks"
+
+
+def test_a_mean_of_one_network_is_said_to_be_one():
+    rows = networks_table()
+    rows["circle"][:12] = np.arange(12) == 4
+    axes = table_1._draw(None, {"networks": rows})["musat-table1"].get_axes()
+    (text,) = axes[1].texts
+    assert text.get_text() == "one network"
+    assert text.xy == pytest.approx((rows["accuracy"][4], 2.87), abs=1e-9), (
+        "beside the point of the first row"
+    )
+    assert not any(ax.texts for n, ax in enumerate(axes) if n != 1)
 
 
 def test_an_accuracy_is_compared_with_as_many_networks_as_the_paper_has():
@@ -155,7 +172,7 @@ def test_each_alignment_and_step_size_has_a_seed_of_its_own(monkeypatch):
     assert steps[0.005] == 4 * steps[0.02]
 
 
-def test_figure_6_shows_means_with_intervals_and_their_course():
+def test_figure_6_shows_geometric_means_with_intervals_and_the_course_of_arithmetic_ones():
     rng = np.random.default_rng(1)
     rows = {"weight_decay": np.repeat([0.0, 1.0], 4)} | {
         name: rng.uniform(1, 2, 8) for name in ("weight_norm", "bias_norm")
@@ -166,7 +183,9 @@ def test_figure_6_shows_means_with_intervals_and_their_course():
     left, right = figure_06._draw(setting, {"networks": rows, "course": course})["musat-6"].get_axes()
     for (label, found), name in zip(bars(left).items(), ("weight_norm", "bias_norm"), strict=True):
         assert found[0].tolist() == [0, 1], label
-        np.testing.assert_allclose(found[1:], intervals([mean(rows[name][:4]), mean(rows[name][4:])]))
+        halves = [mean(np.log(rows[name][half])).map(np.exp) for half in (slice(4), slice(4, 8))]
+        np.testing.assert_allclose(found[1:], intervals(halves))
+    assert [ax.get_ylabel().split()[1] for ax in (left, right)] == ["geometric", "arithmetic"]
     drawn = [line.get_xydata().T.tolist() for line in right.lines if len(line.get_xdata()) == 3]
     for name in ("weight_norm", "bias_norm"):
         for half in (slice(3), slice(3, 6)):

@@ -196,7 +196,7 @@ def test_figure_6_shows_the_end_of_each_network_and_the_mean_of_their_course(mon
         np.testing.assert_allclose(made["course"][name], course)
     figure = figure_06._draw(setting, made)["musat-6"]
     lines = [bars.lines[0].get_ydata() for bars in figure.axes[0].containers]
-    means = [made["networks"][name].reshape(3, 3).mean(axis=1) for name in ("weight_norm", "bias_norm")]
+    means = [made["networks"][name].reshape(3, 3).prod(axis=1) ** (1 / 3) for name in figure_06.LABELS]
     np.testing.assert_allclose(lines, means)
 
 

@@ -1,0 +1,220 @@
+"""Numbers of our own in notes on claims, in docs/notes.md and in findings are those of the stored results."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import analysis
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.geometry import principal_components
+from grokphys.papers.catalogue import recipes
+from grokphys.papers.publish import stored_results
+from grokphys.report.musat import TABLE_1, TABLE_2
+
+DOCS = Path(__file__).parents[3] / "docs"
+RECIPES = recipes()
+RESULTS = stored_results(RECIPES, DOCS / "results")
+NOTES = " ".join((DOCS / "notes.md").read_text(encoding="utf-8").split())
+FINDINGS = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
+
+
+def table(name, part):
+    return {column: np.asarray(values) for column, values in RESULTS[name].tables[part].items()}
+
+
+def note(name, rule):
+    return next(one.note for one in RECIPES[name].rules if one.name == rule)
+
+
+def claims(name):
+    return {claim["name"]: claim for claim in RESULTS[name].about["claims"]}
+
+
+def embeddings(count=20):
+    return np.random.default_rng(0).standard_normal((count, 59, 128))
+
+
+def test_random_embeddings_in_the_notes_of_figure_3():
+    variance, hits, own, paired = [], [], [], []
+    for E in embeddings():
+        found = principal_components(E)
+        singular = np.linalg.svd(E - E.mean(axis=0), compute_uv=False) ** 2
+        variance.append(np.cumsum(singular)[[7, 9]] / singular.sum())
+        best = np.argsort(-fourier_signals(E))[:4] + 1
+        hits.append(np.mean([found.frequency(pair) in best for pair in range(4)]))
+        planes = [analysis.frequency_plane(E, k).points for k in best]
+        own.append([part_at(plane, k) for plane, k in zip(planes, best, strict=True)])
+        pairs = [found.points[:, 2 * k : 2 * k + 2] for k in range(4)]
+        paired.append([max(part_at(pair, k) for k in range(1, 30)) for pair in pairs])
+    assert np.mean(variance, axis=0) == pytest.approx([0.31, 0.37], abs=0.01)
+    assert "the first 8 components have 31 %, the first 10 37 %" in note("ding-3", "significant")
+    assert np.mean(hits) == pytest.approx(0.36, abs=0.12)
+    assert "36 % of the pairs" in note("ding-3", "correspondence")
+    assert np.mean(own) - np.mean(paired) > 2 * claims("ding-3")["better"]["estimate"]
+
+
+def part_at(points, k):
+    """The part of the variance of points (tokens, 2) that belongs to the frequency k."""
+    power = np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2
+    return power[k].sum() / power.sum()
+
+
+def test_signals_that_are_squared_are_clearly_separate():
+    assert 2 * claims("ding-2")["left"]["low"] > 1
+
+
+def test_how_often_the_stopping_rule_errs():
+    audited = [table(name, "circles") for name in ("ding-6", "ding-11b")]
+    died = survived = networks = 0
+    for rows in audited:
+        own = rows["audited"].astype(bool)
+        alive, changed = rows["survived"][own].astype(bool), rows["changed"][own].astype(bool)
+        assert not (alive & changed).any(), "none came back"
+        died, survived = died + changed.sum(), survived + (alive | changed).sum()
+        networks += own.sum() // 29
+    assert (networks, died, survived) == (8, 11, 44)
+    assert "11 of the 44 circles" in NOTES
+    low, high = stats.binomtest(11, 44).proportion_ci()
+    assert (round(100 * low), round(100 * high)) == (13, 40)
+    assert "from 13 to 40 %" in NOTES
+    for rows in audited:
+        assert rows["survived"].sum() / (len(rows["survived"]) / 29) == pytest.approx(5.1, abs=0.05)
+    ends = [table("ding-2", "circles")["survived"].sum() / 30, len(table("ding-3", "planes")["network"]) / 30]
+    rows = table("ding-8", "sets")
+    ends.append(np.mean(
+        [rows["rank"][(rows["network"] == n) & (rows["kept"] == 1)].max() + 1 for n in range(30)]
+    ))  # fmt: skip
+    assert (round(min(ends), 1), round(max(ends), 1)) == (3.5, 3.9)
+
+
+def test_three_circles_suffice_for_networks_that_have_three():
+    rows = table("ding-8", "sets")
+    three = (rows["kept"] == 3) & (rows["rank"] == 0)
+    counts = np.array(
+        [rows["rank"][(rows["network"] == n) & (rows["kept"] == 1)].max() + 1 for n in range(30)]
+    )
+    fine = rows["test_loss"][three] < 0.1
+    assert fine.tolist() == (counts[rows["network"][three].astype(int)] == 3).tolist()
+
+
+def test_the_gradient_of_figure_13_in_words():
+    rows = table("ding-13", "gradients")
+    first, late, most, again = [], [], [], []
+    for network in range(20):
+        step, size = (rows[name][rows["network"] == network] for name in ("step", "largest"))
+        first.append(step[np.argmax(np.where(step < 5000, size, 0))])
+        early = size[(step >= 50) & (step <= 200)].mean()
+        late.append(size[(step > 1000) & (step <= 15_000)].mean() / early)
+        most.append(step[np.argmax(size)])
+        after = step > 15_000
+        again.append((step[after][np.argmax(size[after])], size[after].max()))
+    assert (min(first), max(first)) == (15, 25)
+    assert np.mean(late) == pytest.approx(0.04, abs=0.005)
+    assert sorted(most)[-2:] == [25, 18_000]
+    steps, sizes = np.transpose(again)
+    assert 17_000 <= steps.min() <= steps.max() <= 18_800
+    assert sorted(sizes)[0] > 0.005
+    assert sorted(sizes)[-2] < 0.0135
+    assert sizes.max() == pytest.approx(2.4, abs=0.05)
+
+
+def test_what_the_training_fraction_alone_predicts_of_accuracies():
+    rows = table("liu-3", "networks")
+    distance = np.abs(rows["accuracy"] - rows["fraction"]).mean()
+    assert distance == pytest.approx(0.09, abs=0.005)
+    assert "0.09" in note("liu-3", "near")
+
+
+def test_networks_beyond_the_bounds_and_far_below_them():
+    rows = table("liu-10", "networks")
+    for name, bound, part in (("rqi", "rqi_bound", 17), ("predicted_accuracy", "accuracy_bound", 10)):
+        assert round(100 * np.mean(rows[name] > rows[bound] + 1e-6)) == part
+    assert "17 % of the 1250 networks of `liu-10` that of the RQI, and 10 %" in NOTES
+    some = rows["rqi_bound"] > 0
+    assert np.mean((rows["rqi_bound"] - rows["rqi"])[some] >= 0.1) < 0.5
+
+
+def test_every_network_of_the_corner_of_figure_6_memorizes():
+    rows = table("liu-6a", "networks")
+    corner = (rows["column"] >= 7) & (rows["row"] <= 2)
+    assert (rows["phase"][corner] == "memorization").all()
+    assert np.mean(rows["phase"][~corner] == "memorization") > 0.6, (
+        "then the rule asks for more than there is"
+    )
+
+
+def test_ensembles_of_which_the_mean_decides():
+    rows = table("compare-theory", "networks")
+    ratio = rows["distance"] / rows["to_another"]
+    assert np.median(ratio) > 0.5
+    small = rows["samples"] <= 33
+    assert stats.gmean(ratio[small]) > 0.5 > stats.gmean(ratio[~small])
+
+
+def test_circles_and_imperfections_of_musat():
+    assert claims("musat-table1")["decay 0.6: circles (%)"]["estimate"] == pytest.approx(5.8)
+    assert "5.8 % of our 1000 networks" in NOTES
+    assert stats.binom.sf(11, 100, 0.058) == pytest.approx(0.01, abs=0.005)
+    softened = [claims("musat-table2")[f"f_a = {f_a}: circles (%)"]["estimate"] for f_a in ("0.5", "1", "2")]
+    assert "they are {:.1f}, {:.1f} and {:.1f} %".format(*softened) in NOTES
+    widths = [(one.high - one.low) / 2 for one in (TABLE_1[1.0].imperfections, TABLE_2[1.0].imperfections)]
+    assert widths == pytest.approx([4.0, 4.8], abs=0.05)
+    rows = table("musat-start", "networks")
+    here = (rows["start"] == "pytorch") & (rows["weight_decay"] == 0.3)
+    assert rows["circle"][here].sum() == 3
+
+
+def test_critical_fractions_in_the_notes():
+    r_c = claims("liu-4a")["r_c"]
+    assert "{estimate:.3f} [{low:.3f}, {high:.3f}] by {count} training sets".format(
+        **r_c | {"count": f"{r_c['count']:,}".replace(",", " ")}
+    ) in NOTES  # fmt: skip
+
+
+def test_exchanged_predictions_of_neurons_are_right_half_as_often_again_as_by_chance():
+    for tokens in (31, 59):
+        rows = {name: x[table("votes", "neurons")["tokens"] == tokens]
+                for name, x in table("votes", "neurons").items()}  # fmt: skip
+        parts = []
+        for network in np.unique(rows["network"]):
+            own = (rows["network"] == network) & (rows["chosen"] > 0)
+            ends = (rows[name][own].astype(int) for name in ("chosen", "time"))
+            chosen, named = (np.bincount(one, minlength=tokens) for one in ends)
+            parts.append(chosen @ named / own.sum() ** 2)
+        assert np.mean(parts) * (tokens - 1) / 2 == pytest.approx(1.5, abs=0.1)
+
+
+def test_hexagons_on_another_plane():
+    rows = table("liu-17", "elements")
+    good = np.unique(rows["network"][rows["rqi"] > 0.95])
+    found = []
+    for network in good:
+        own = rows["network"] == network
+        points = rows["PC2"][own] + 1j * rows["PC3"][own]
+        points -= points.mean()
+        angles = np.sort(np.angle(points, deg=True))
+        gaps = np.diff(np.append(angles, angles[0] + 360))
+        found.append(abs(gaps - 60).max() < 30 and abs(points).max() < 2 * abs(points).min())
+    assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+
+
+def test_shares_in_the_findings():
+    rows = table("lottery", "networks")
+    names = ("series", "scale", "weight_decay", "train_fraction", "steps")
+    one_each = ["|".join(map(str, one)) for one in zip(*(rows[name] for name in names), strict=True)]
+    _, cell = np.unique(one_each, return_inverse=True)
+    means = 100 * np.bincount(cell, rows["time"]) / np.bincount(cell)
+    assert f"{means.min():.0f} to {means.max():.0f} % of the neurons" in FINDINGS
+    changes = table("predictability", "changes")
+    close = (
+        changes["agreement"][changes["change"] == f"start × (1 ± {size})"] for size in ("1e-06", "0.001")
+    )
+    assert all((values == 1).all() for values in close)
+    assert stats.binomtest(40, 40).proportion_ci().low == pytest.approx(0.91, abs=0.005)
+    assert "at least 91 % of such pairs" in FINDINGS
+    fresh = changes["change"] == "fresh layers and split"
+    agreed = [changes["agreement"][fresh & (changes["tokens"] == p)] for p in (31, 59)]
+    kept = [np.mean(2 * values / (1 + values)) for values in agreed]
+    assert 0.35 < kept[1] < kept[0] < 0.6, "about half of the circles or fewer"
