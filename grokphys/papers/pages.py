@@ -78,13 +78,14 @@ smallest, or the number of its grid *imperfections*. The validation accuracy of 
 HOW_TO_READ = """\
 The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level at
 which the claim was decided or left open, which is at least 95 %, because all claims of an item are decided
-together. It ends at what is possible, such as an accuracy of 100 %. *Undefined* stands for a number for which
-there are too few runs, and *at least* for an interval without an upper end. *Exact* marks a count or a proof,
-which has no error, and *all the same* an estimate that stays what it is whichever unit of the sample is left
-out. The column *sample* counts what was drawn independently, such as networks. *Fitted* marks a claim whose
-setting the paper leaves open, so that we chose it to reproduce this number. The *rule* of a statement is the
-range in which its whole interval must lie for the statement to hold. Words in italics after it say what was
-corrected or made clear after the run. Words in quotation marks are those of a paper."""
+together. It ends at what is possible, such as an accuracy of 100 %. *Undefined* stands for a number that the
+runs do not determine, as there are too few of them or some never reach a stage, and *at least* for an
+interval without an upper end. *Exact* marks a count or a proof, which has no error, and *all the same* an
+estimate that stays what it is whichever unit of the sample is left out. The column *sample* counts what was
+drawn independently, such as networks. *Fitted* marks a claim whose setting the paper leaves open, so that we
+chose it to reproduce this number. The *rule* of a statement is the range in which its whole interval must
+lie for the statement to hold. Words in italics after it say what was corrected or made clear after the run.
+Words in quotation marks are those of a paper."""
 AGAIN = (
     "## Again with other seeds",
     "",

@@ -325,7 +325,7 @@ def _as_printed(tables: Tables, level: float) -> Interval:
     """Return the share of the outcomes named in Table 1 to which `classify_phases` gives the same name."""
     rows = tables["outcomes"]
     named = rows["printed"] != "not named"
-    return share(rows["printed"][named] == rows["phase"][named], level)
+    return exact(np.mean(rows["printed"][named] == rows["phase"][named]))
 
 
 def _named(tables: Tables, level: float) -> Interval:
