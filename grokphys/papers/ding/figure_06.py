@@ -168,7 +168,7 @@ def _more(tables: Tables, level: float) -> Interval:
         ),
         Statement(
             "difference",
-            "the initial signal plays a unique role in determining the final representation",
+            "the initial signal of the frequency plays a unique role in determining the final representation",
             SECTION,
             "survival when scaled by 1.15 minus survival when scaled by 0.85",
             _more,
@@ -291,7 +291,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
         ),
         Statement(
             "revived",
-            "the model sometimes chooses to revive frequencies whose signal is near 0",
+            "despite all other frequencies having a signal near 0 …, the model sometimes chooses to revive them",
             SECTION,
             "share of networks in which any other frequency survives",
             _case("revived"),

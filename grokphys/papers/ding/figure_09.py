@@ -265,7 +265,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     rules=(
         Statement(
             "linear regression",
-            "we can model the trajectory well; linear regression gives us an almost perfect fit",
+            "we can model the trajectory well … linear regression gives us an almost perfect fit",
             SECTION,
             "R² of the changes by least squares, mean of networks of all dimensions",
             _mean(LINEAR, "r2"),

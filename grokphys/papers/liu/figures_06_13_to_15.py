@@ -246,7 +246,7 @@ for _letter, _title, _model, _most in (
         for words, quote, phase, part in (
             (
                 "small batches",
-                "the grokking region appears at the top left (small decoder learning rate and small batch"
+                "the grokking region appears at the top left … (small decoder learning rate and small batch"
                 " size)",
                 "grokking",
                 LOW,

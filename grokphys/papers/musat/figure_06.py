@@ -71,7 +71,7 @@ def _draw(setting: "Setting", tables: Tables) -> dict[str, Figure]:
         *(
             Statement(
                 part,
-                f"weight decay strongly limits the magnitude of the {part}",
+                "weight decay strongly limits the magnitude of the weights and biases",
                 SOURCE,
                 f"mean magnitude of the {part} at weight decay 1, as a part of that at 0; by chance 1",
                 _left(name),
