@@ -291,7 +291,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
         ),
         Statement(
             "revived",
-            "despite all other frequencies having a signal near 0 …, the model sometimes chooses to revive them",
+            "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             SECTION,
             "share of networks in which any other frequency survives",
             _case("revived"),
