@@ -157,6 +157,7 @@ def test_laws_of_signals_are_rolled_out_from_the_start_of_each_run(monkeypatch):
     bound = pairings.BLOWN_UP * max(one.values.max() for one in signals)
     for n, (rolled, networks, options, motion) in enumerate(compared):
         assert options["paired"] is True
+        assert options["align"] == "none", "law and network have one clock"
         np.testing.assert_array_equal(networks.positions[..., 0], [one.values for one in signals])
         for run, one in enumerate(signals):
             path = one.values[0] + np.arange(12)[:, None] * (1.0 + len(pairings.ding.RECIPES[names[n]]))
