@@ -98,12 +98,13 @@ FINDINGS = (
     ),
     Finding(
         "Two frequencies of which one is twice the other survive together less often than others",
-        "Two survivors have frequencies of the ratio one to two, modulo $p$ and up to sign, less often than of "
-        "any other ratio, with SiLU and with ReLU alike. The larger $p$, the weaker this is: for $p = 23$ such "
-        "pairs have about a quarter of the frequency that chance gives, for $p = 31$ about half to two thirds, "
-        "and for $p = 43$ and $59$ about three quarters or more, so that it is undecided whether they stay "
-        "below the four fifths that our rule asks for. We had expected that the ratio becomes rarer as tanh "
-        "gets more of the even part; for $p = 31$ the estimate goes the other way, and nothing is decided.",
+        "Two survivors have frequencies of the ratio one to two, modulo $p$ and up to sign, less often "
+        "than of any other ratio, with SiLU and with ReLU alike. The larger $p$, the weaker this is: for "
+        "$p = 23$ such pairs have about a quarter of the frequency that chance gives, for $p = 31$ about "
+        "half to two thirds, and for $p = 43$ and $59$ about three quarters or more, so that it is "
+        "undecided whether they stay below the four fifths that our rule asks for. We had expected that "
+        "the ratio becomes rarer as tanh gets more of the even part; for $p = 31$ the estimate goes the "
+        "other way, and nothing is decided.",
         ("octaves",),
     ),
     Finding(
