@@ -101,7 +101,7 @@ class Toys:
             _ratio("networks", "distance", "to_another"),
             chance=exchanged("networks", "distance", "to_another"),
             most=0.5,
-            note=f"{GEOMETRIC}, and decides: the median is above 0.5, as is the mean of small training sets",
+            note=f"{GEOMETRIC}, and decides: the median is above 0.5, as is the mean for few samples",
         ),
     ),
 )

@@ -235,8 +235,8 @@ def _less(tokens: int, other: Callable[[Tables, float], Interval]) -> Callable[[
 
 MIXED = shuffled("changes", "change", within="tokens")
 TWIN = "part of the circles that survive in either network that do in both"
-POOLED = "corrected after the run: chance mixes networks and predictions; before, all changes"
-SAME = "it keeps the order of the signals, and so predicts what the signal predicts"
+POOLED = "corrected after the run: only the two groups that are compared are shuffled; before, all changes"
+SAME = "the mean-field law keeps the order of the signals, and so names the same circles"
 PAIRED = "corrected after the run: both changes of an embedding are resampled together"
 LITTLE = "circles that are called survivors and are, as a part of those that are either"
 

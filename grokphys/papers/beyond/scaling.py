@@ -159,7 +159,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
     rules=(
         Statement(
             "r_c falls with p",
-            "the critical training data fraction r_c is a constant",
+            "the critical training data fraction r_c is not a constant",
             "beyond the papers: Liu gives r_c = 0.4 at p = 10",
             "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
             _ratio(_critical(60), _critical(10)),

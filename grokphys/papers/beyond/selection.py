@@ -360,7 +360,7 @@ def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "octaves",
     paper="beyond",
     item="octaves: survivors k and 2k",
-    shows="How often two survivors have the frequencies k and 2k, relative to any other ratio.",
+    shows="How often two survivors have the frequencies k and 2k, relative to chance.",
     quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
     paper_setting=Setting(COMPETING, MODULI, 200),
     cost="two to four hours",

@@ -124,7 +124,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
             _apart,
             chance=shuffled("circles", "survived", within="network"),
             least=1.0,
-            note="of norms, as the figure shows; the logarithms of squares would be twice as large, and hold",
+            note="signals are norms, as in the figure; with squares it would be twice as much, and hold",
         ),
         Statement(
             "right",
@@ -261,9 +261,9 @@ def _better(tables: Tables, level: float) -> Interval:
             "Figure 3",
             "part of the variance along as many pairs of components as circles survive, mean of networks",
             _significant,
-            chance="of 58 components at the start, 10 have a fifth of the variance",
+            chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
             least=0.95,
-            note="of a random embedding of this size, the first 8 components have 31 %, the first 10 37 %",
+            note="the chance was said to be a fifth until after the run",
         ),
         Statement(
             "better",

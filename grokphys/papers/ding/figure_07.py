@@ -20,7 +20,7 @@ from grokphys.papers.evidence import correlation, jackknife, mean, share, shuffl
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 
 SECTION = "Section 3.2.2"
-MACHINE = "of the initial signal and its change in step 4, of unit variance, without weights of the classes"
+MACHINE = "it sees the initial signal and its change in step 4, of unit variance; all circles weigh the same"
 
 
 def _machine(balanced: bool = False) -> Any:

@@ -209,7 +209,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             _mean("third", "relu"),
             margin=0.02,
             digits=3,
-            note="of amplitudes, not of powers",
+            note="a ratio of amplitudes, not of powers",
         ),
         *(
             Statement(
@@ -220,7 +220,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
                 _aligned(activation),
                 chance=shuffled("neurons", "output_phase", within="network"),
                 least=0.9,
-                note="of trained networks; the theorem is about the flow, except at the unstable D = π",
+                note="of trained networks; the theorem is about the exact flow, and excludes D = π",
             )
             for activation in ("quadratic", "relu")
         ),

@@ -293,7 +293,7 @@ def _draw_qualities(setting: Fractions, tables: Tables) -> dict[str, Figure]:
             Printed("0.4", "Figure 4 (b)"),
             _quality_transition,
             margin=0.05,
-            note="where a step from no network to all of them has the area of the shares that pass",
+            note="the jump from no network to all with the same area as the curve of the shares that pass",
         ),
         Statement(
             "transition",
@@ -357,7 +357,7 @@ def _draw_steps(setting: Fractions, tables: Tables) -> dict[str, Figure]:
     "liu-5b",
     paper="Liu",
     item="Figure 5 (b)",
-    shows="The steps of the theory and of networks, by the training fraction.",
+    shows="The steps to a good representation in theory and networks, by the training fraction.",
     quick=QUICK,
     paper_setting=PAPER,
     cost="an hour alone; no time after liu-3, whose networks it shares",

@@ -130,7 +130,7 @@ RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_ra
             "memorization",
             HIGH,
             LOW,
-            note="all networks of this corner memorize, and too many of the others for this rule",
+            note="all networks in this corner memorize, but so do most of the others",
         ),
         Statement(
             "slow decoder",
