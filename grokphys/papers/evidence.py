@@ -177,6 +177,42 @@ def jackknife(
     return Interval(found, found - half, found + half, count)
 
 
+def paired_gap(
+    statistic: Callable[..., Any],
+    columns: tuple[Any, ...],
+    first: Any,
+    second: Any,
+    level: float,
+    *,
+    groups: Any,
+) -> Interval:
+    """Return a statistic of some rows minus that of others, if each group has rows of both kinds.
+
+    Parameters
+    ----------
+    statistic : callable
+        Function of columns that returns a number.
+    columns : tuple of array_like, shape (n,) each
+        Arguments of the statistic.
+    first, second : array_like of bool, shape (n,)
+        Which rows are of the first kind, and which of the second.
+    level : float
+        Confidence level, such as 0.95.
+    groups : array_like, shape (n,)
+        Group of each row, such as the initial weights that some networks share.
+
+    Returns
+    -------
+    Interval
+        The difference, with the interval of a `jackknife` that leaves out one group after the other.
+    """
+
+    def gap(a: Any, b: Any, *values: Any) -> float:
+        return float(statistic(*(x[a] for x in values)) - statistic(*(x[b] for x in values)))
+
+    return jackknife(gap, (first, second, *columns), level, groups=groups)
+
+
 def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
     """Return a model of chance for rules: a function of tables and a generator that permutes one column.
 

@@ -22,7 +22,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import SOURCE, Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import difference, jackknife, mean, pooled, shuffled, where
+from grokphys.papers.evidence import difference, mean, paired_gap, pooled, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.architecture import EMBEDDING
 from nets.models import EmbeddingMLP
@@ -213,8 +213,8 @@ def _more(tokens: int, change: str, other: str = UNRELATED) -> Callable[[Tables,
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["changes"], tokens=tokens)
-        columns = rows["agreement"], rows["change"] == change, rows["change"] == other
-        return jackknife(lambda x, a, b: x[a].mean() - x[b].mean(), columns, level, groups=rows["base"])
+        a, b = (rows["change"] == name for name in (change, other))
+        return paired_gap(np.mean, (rows["agreement"],), a, b, level, groups=rows["base"])
 
     return measure
 

@@ -14,7 +14,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import jackknife, mean, rank_correlation, shuffled, where
+from grokphys.papers.evidence import jackknife, mean, paired_gap, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -160,13 +160,9 @@ def _gap(
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], tokens=tokens)
-        kinds = ((rows["activation"] == k.activation) & (rows["even"] == k.even) for k in (first, second))
-
-        def gap(a: Any, b: Any, *values: Any) -> float:
-            return float(statistic(*(x[a] for x in values)) - statistic(*(x[b] for x in values)))
-
-        found = (rows[name] for name in columns)
-        return jackknife(gap, (*kinds, *found), level, groups=rows["network"])
+        a, b = ((rows["activation"] == k.activation) & (rows["even"] == k.even) for k in (first, second))
+        values = tuple(rows[name] for name in columns)
+        return paired_gap(statistic, values, a, b, level, groups=rows["network"])
 
     return measure
 

@@ -74,12 +74,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
             note="in this chain, in which each parallelogram shares two symbols with the one before it",
         )
         for name, words, links, quote in (
-            (
-                "C_7",
-                "commuting",
-                2,
-                "for Abelian groups, two parallelograms are needed to deduce a new parallelogram",
-            ),
+            ("C_7", "commuting", 2, f"for Abelian groups, two {DEDUCE}"),
             ("S_3", "not commuting", 3, f"three {DEDUCE}"),
         )
     ),
