@@ -127,15 +127,6 @@ def test_what_the_training_fraction_alone_predicts_of_accuracies():
     assert "0.09" in note("liu-3", "near")
 
 
-def test_networks_beyond_the_bounds_and_far_below_them():
-    rows = table("liu-10", "networks")
-    for name, bound, part in (("rqi", "rqi_bound", 17), ("predicted_accuracy", "accuracy_bound", 10)):
-        assert round(100 * np.mean(rows[name] > rows[bound] + 1e-6)) == part
-    assert "17 % of the 1250 networks of `liu-10` that of the RQI, and 10 %" in NOTES
-    some = rows["rqi_bound"] > 0
-    assert np.mean((rows["rqi_bound"] - rows["rqi"])[some] >= 0.1) < 0.5
-
-
 def test_every_network_of_the_corner_of_figure_6_memorizes():
     rows = table("liu-6a", "networks")
     corner = (rows["column"] >= 7) & (rows["row"] <= 2)

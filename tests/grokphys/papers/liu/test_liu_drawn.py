@@ -33,7 +33,10 @@ def fractions():
     fraction = np.repeat([0.2, 0.5, 0.8], 4)
     rows = {
         name: rng.uniform(size=12)
-        for name in ("accuracy", "predicted_accuracy", "rqi", "rqi_bound", "accuracy_bound")
+        for name in (
+            *("accuracy", "predicted_accuracy", "rqi", "rqi_bound", "accuracy_bound"),
+            *("rqi_strict", "predicted_accuracy_strict"),
+        )
     }
     steps = np.array([inf, inf, inf, 700, inf, 500, 400, 300, 90, 80, 70, inf])
     return rows | {
@@ -154,15 +157,17 @@ def test_figure_10_shows_values_beside_their_bounds(monkeypatch):
         (axes[:3], "rqi", "rqi_bound"),
         (axes[3:], "predicted_accuracy", "accuracy_bound"),
     ):
-        np.testing.assert_allclose(cloud(line[0]), pairs(rows["fraction"], rows[name]))
         np.testing.assert_allclose(cloud(line[1]), pairs(rows["fraction"], rows[bound]))
-        np.testing.assert_allclose(cloud(line[2]), pairs(rows[bound], rows[name]))
+        for n, (end, delta) in enumerate((("", "δ = 0.1"), ("_strict", "δ = 0.01"))):
+            for ax, x in ((line[0], "fraction"), (line[2], bound)):
+                np.testing.assert_allclose(cloud(ax, n), pairs(rows[x], rows[name + end]))
+                assert ax.collections[n].get_label() == delta
+            share = proportion(int(np.sum(rows[name + end] <= rows[bound] + 1e-6)), 12)
+            assert chains._within(name, end)({"networks": rows}, 0.95) == share
         assert lines(line[2]) == {"value = bound": ([0, 1], [0, 1])}
-        assert named(line[2]) == ["value = bound"]
-        share = proportion(int(np.sum(rows[name] <= rows[bound] + 1e-6)), 12)
-        assert chains._within(name)({"networks": rows}, 0.95) == share
+        assert set(named(line[2])) == {"value = bound", "δ = 0.1", "δ = 0.01"}
     rows["rqi_bound"][0] = 0
-    far = chains._far({"networks": rows}, 0.95)
+    far = chains._far("")({"networks": rows}, 0.95)
     assert far.estimate == pytest.approx(np.mean((rows["rqi_bound"] - rows["rqi"])[1:]))
 
 

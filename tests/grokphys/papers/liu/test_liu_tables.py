@@ -54,10 +54,10 @@ def test_a_row_of_a_training_fraction_holds_what_its_columns_say(model, delta):
         E = E if operation.commutes else E.reshape(6, 3, 3)
         mask = np.isin(np.arange(total), samples)[None]
         ideal = physics.closures(operation, mask)
-        assert found["rqi"][k] == pytest.approx(float(physics.representation_quality(E, theory, delta)))
-        assert found["predicted_accuracy"][k] == pytest.approx(
-            float(physics.predicted_accuracy(E, theory, delta))
-        )
+        for end, bound in (("", delta), ("_strict", 0.01)):
+            quality, accuracy = found[f"rqi{end}"][k], found[f"predicted_accuracy{end}"][k]
+            assert quality == pytest.approx(float(physics.representation_quality(E, theory, bound)))
+            assert accuracy == pytest.approx(float(physics.predicted_accuracy(E, theory, bound)))
         assert (found["rqi_bound"][k], found["accuracy_bound"][k]) == (ideal.quality[0], ideal.accuracy[0])
         if operation.commutes:
             assert found["n_h"][k] == pytest.approx(theory.grokking_steps(1e-3))
