@@ -93,29 +93,47 @@ def surviving_frequencies(
     return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
 
 
-def agreement(first: Any, second: Any) -> float:
+def agreement(first: Any, second: Any) -> Any:
     """Return how far two sets of surviving frequencies agree: their Jaccard index.
 
     Parameters
     ----------
-    first, second : array_like of bool, shape (frequencies,)
-        Which frequencies survive, in the same order in both.
+    first, second : array_like of bool, shape (..., frequencies)
+        Which frequencies survive, in the same order in both. The other axes, such as one of runs, are
+        broadcast against each other.
 
     Returns
     -------
-    float
-        Number of frequencies in both sets over the number in at least one, from 0 to 1; NaN if both are
-        empty.
+    float or ndarray of float64, shape (...)
+        Number of frequencies in both sets over the number in at least one, from 0 to 1; NaN where both are
+        empty. It is a float for two sets.
+
+    Raises
+    ------
+    InputError
+        If the two do not list the same number of frequencies, or their other axes do not fit together.
 
     Examples
     --------
     >>> import analysis
     >>> analysis.agreement([True, True, False], [True, False, False])
     0.5
+    >>> analysis.agreement([[True, True, False], [False, False, True]], [True, False, False])
+    array([0.5, 0. ])
     """
     a, b = (regular_array(name, one).astype(bool) for name, one in (("first", first), ("second", second)))
-    either = int((a | b).sum())
-    return int((a & b).sum()) / either if either else float("nan")
+    try:
+        fits = a.ndim * b.ndim > 0 and a.shape[-1] == b.shape[-1] and np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise InputError(
+            "second must list the same frequencies as first, of as many runs or of one, "
+            f"got the shapes {b.shape} and {a.shape}"
+        )
+    either = (a | b).sum(axis=-1)
+    shared = np.divide((a & b).sum(axis=-1), either, out=np.full(either.shape, np.nan), where=either > 0)
+    return shared if shared.ndim else float(shared)
 
 
 @dataclass(frozen=True)

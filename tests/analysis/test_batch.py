@@ -158,6 +158,15 @@ def test_survivors_agree_by_jaccard():
     assert analysis.agreement(a, b) == pytest.approx(1 / 3)
     assert analysis.agreement(a, a) == 1
     assert np.isnan(analysis.agreement(~a & a, a & ~a))
+    rng = np.random.default_rng(0)
+    many = rng.random((5, 1, 4)) < 0.2, rng.random((4, 4)) < 0.2
+    found = analysis.agreement(*many)
+    assert found.shape == (5, 4)
+    for m, n in np.ndindex(5, 4):
+        np.testing.assert_equal(found[m, n], analysis.agreement(many[0][m, 0], many[1][n]))
+    for second in (a[:-1], True, np.zeros((3, 4), bool)):
+        with pytest.raises(InputError, match="^second must list the same frequencies as first"):
+            analysis.agreement(many[1], second)
 
 
 @pytest.mark.parametrize("p", [7, 8])

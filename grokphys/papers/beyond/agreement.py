@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.circles import survival
+
 
 def agreement(first: Any, second: Any) -> NDArray[np.float64]:
-    """Return how well two sets of survivors agree: the circles in both, as a fraction of those in either.
-
-    The sets are arrays of bool of the shape (..., K). The result (...) is 0 if both sets are empty.
-    """
-    a, b = np.asarray(first, bool), np.asarray(second, bool)
-    return np.asarray((a & b).sum(axis=-1) / np.maximum((a | b).sum(axis=-1), 1))
+    """Return `analysis.agreement` of two sets of survivors, or 0 where both are empty: nothing is known."""
+    return np.asarray(np.nan_to_num(survival.agreement(first, second)))
 
 
 def strongest(scores: NDArray[np.float64], final: Any) -> NDArray[np.bool_]:
