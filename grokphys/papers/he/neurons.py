@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles.neurons import diversification
-from analysis.plots.palette import REFERENCE
+from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
@@ -30,6 +31,8 @@ EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
 ODD: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"x": lambda x: x, "x³": lambda x: x**3}
 PURE = 0.9
 """Least fraction of its power that a neuron with a single frequency has there."""
+SHOWN = 20
+"""Number of neurons whose spectra the figure shows."""
 ALIGNED = np.pi / 8
 """Largest misalignment, in radians, at which the phases of a neuron are aligned; by chance it is that of one
 neuron in eight."""
@@ -101,9 +104,11 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
     Returns
     -------
     dict of str to dict of str to ndarray
-        "neurons" has a row for each neuron, with its final frequency, phases and magnitudes. "frequencies"
-        has a row for each network and frequency, with the number of its neurons and the asymmetry of their
-        phases. "activations" has the accuracy of each network with each other activation in place of ReLU.
+        "neurons" has a row for each neuron, with its final frequency, phases and magnitudes. "spectra" has a
+        row for each frequency of the first twenty neurons of the first network, with its magnitude in both
+        layers. "frequencies" has a row for each network and frequency, with the number of its neurons and the
+        asymmetry of their phases. "activations" has the accuracy of each network with each other activation
+        in place of ReLU.
     """
     runs, _, p, hidden = W_in.shape
     start, end = (neuron_spectrum(W_in[:, frame], W_out[:, frame]) for frame in (0, -1))
@@ -124,6 +129,12 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
         "output_magnitude": end.at_frequency(end.output_magnitude),
     }
     K = spread.counts.shape[-1]
+    shown = {"input": end.magnitude[0, :SHOWN], "output": end.output_magnitude[0, :SHOWN]}
+    spectra = {
+        "neuron": np.repeat(np.arange(1, len(shown["input"]) + 1), K),
+        "frequency": np.tile(np.arange(1, K + 1), len(shown["input"])),
+        **{f"{layer}_magnitude": values.ravel() for layer, values in shown.items()},
+    }
     frequencies = {
         "network": np.repeat(np.arange(runs), K),
         "frequency": np.tile(np.arange(1, K + 1), runs),
@@ -145,6 +156,7 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
     }
     return {
         "neurons": {"network": networks, **{name: np.ravel(values) for name, values in neurons.items()}},
+        "spectra": spectra,
         "frequencies": frequencies,
         "activations": activations,
     }
@@ -212,6 +224,56 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables with each neuron's share of power before training, as a model of chance."""
     rows = tables["neurons"]
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
+
+
+def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the neurons of the first network, and the accuracy of all with each activation."""
+    rows, counts = (where(tables[name], network=0) for name in ("neurons", "frequencies"))
+    with style(14.0):
+        figure = Figure(figsize=(14.0, 7.2), layout="constrained")
+        axes = figure.subplot_mosaic(
+            [["input", "phases", "balance", "activations"], ["output", "circles", "sizes", "activations"]]
+        )
+        for layer, symbol in (("input", "θ"), ("output", "ξ")):
+            values = np.reshape(tables["spectra"][f"{layer}_magnitude"], (-1, len(counts["neurons"])))
+            number, K = values.shape
+            extent = (0.5, K + 0.5, number + 0.5, 0.5)
+            image = axes[layer].imshow(values, aspect="auto", cmap="viridis", extent=extent)
+            axes[layer].set(title=f"{layer} weights |{symbol}|", xlabel="frequency k", ylabel="neuron")
+            axes[layer].set(xticks=range(1, K + 1, 2), yticks=range(1, number + 1, 3))
+            figure.colorbar(image, ax=axes[layer], aspect=30, pad=0.03)
+        turn, ax = 2 * np.pi, axes["phases"]
+        ax.plot(2 * rows["input_phase"] % turn, rows["output_phase"] % turn, ".", markersize=3)
+        ax.plot([0, turn], [0, turn], color=REFERENCE, linewidth=1, linestyle=":")
+        ax.set(xlabel="2φ (radians)", ylabel="ψ (radians)", title="phase alignment")
+        axes["balance"].bar(counts["frequency"], counts["neurons"])
+        axes["balance"].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
+        axes["balance"].set_xticks(range(1, K + 1, 2))
+        group = rows["frequency"] == counts["frequency"][np.argmax(counts["neurons"])]
+        ax = axes["circles"]
+        for order in (1, 2, 3, 4):
+            angle = order * rows["input_phase"][group]
+            ax.plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
+        ax.set(title="phases, one frequency", aspect="equal", xticks=[], yticks=[])
+        legend_below(ax, columns=2)
+        axes["sizes"].violinplot([rows["input_magnitude"], rows["output_magnitude"]], showmedians=True)
+        axes["sizes"].set_xticks([1, 2], ["input α", "output β"])
+        axes["sizes"].set(ylabel="magnitude", ylim=(0, None), title="magnitudes")
+        _show_activations(tables["activations"], axes["activations"])
+    return {"he-neurons": figure}
+
+
+def _show_activations(rows: Any, ax: Axes) -> None:
+    """Draw the accuracy of each network with each activation in place of ReLU, from the top."""
+    for place, name in enumerate([*EVEN, *ODD]):
+        accuracy = 100 * rows["accuracy"][rows["activation"] == name]
+        look: Any = {"color": FIRST if name in EVEN else SECOND, "linewidths": 0, "alpha": 0.6}
+        ax.scatter(accuracy, np.full(len(accuracy), place), **look)
+    ax.axhline(len(EVEN) - 0.5, color=REFERENCE, linewidth=1, linestyle=":")
+    names = [name.replace(" + ", "\n+ ") for name in EVEN | ODD]
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="accuracy (%)", xlim=(-5, 105), ylim=(len(names) - 0.5, -0.5))
+    ax.set_title("in place of ReLU")
 
 
 SOURCE = "Section 3.1, Observation {} (authors' page)"
@@ -295,44 +357,13 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             for name, text in (("x", "4.1"), ("x³", "3.6"))
         ),
     ),
+    draw=_draw_neurons,
 )
 def neurons(run: Run) -> Result:
     """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
-    The figure shows the first network: the weights of up to twenty neurons at each frequency, the phases of
-    both layers, the number of neurons of each frequency, and the magnitudes. The tables, which `tables_of`
-    explains, hold all networks. The rules judge the authors' observations.
+    The tables, which `tables_of` explains, hold all networks but for "spectra". The rules judge the authors'
+    observations.
     """
-    setting: Setting = run.setting
-    weights = run.keep("weights", lambda: _weights(setting, 42_000))
-    tables = tables_of(weights["W_in"], weights["W_out"])
-    rows = where(tables["neurons"], network=0)
-    spectrum = neuron_spectrum(weights["W_in"][0, -1], weights["W_out"][0, -1])
-    with style(13.0):
-        figure = Figure(figsize=(13.0, 7.2), layout="constrained")
-        axes = figure.subplots(2, 3).ravel()
-        for ax, values, title in (
-            (axes[0], spectrum.magnitude, "input weights |θ|"),
-            (axes[1], spectrum.output_magnitude, "output weights |ξ|"),
-        ):
-            image = ax.imshow(values[:20], aspect="auto", cmap="viridis", extent=(0.5, 11.5, 20.5, 0.5))
-            ax.set(title=title, xlabel="frequency k", ylabel="neuron", yticks=range(1, 21, 3))
-            figure.colorbar(image, ax=ax)
-        turn = 2 * np.pi
-        axes[2].plot(2 * rows["input_phase"] % turn, rows["output_phase"] % turn, ".", markersize=3)
-        axes[2].plot([0, turn], [0, turn], color=REFERENCE, linewidth=1, linestyle=":")
-        axes[2].set(xlabel="2φ (radians)", ylabel="ψ (radians)", title="phase alignment")
-        counts = where(tables["frequencies"], network=0)
-        axes[3].bar(counts["frequency"], counts["neurons"])
-        axes[3].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
-        group = rows["frequency"] == counts["frequency"][np.argmax(counts["neurons"])]
-        for order in (1, 2, 3, 4):
-            angle = order * rows["input_phase"][group]
-            axes[4].plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
-        axes[4].set(title="phases of one frequency", aspect="equal", xticks=[], yticks=[])
-        legend_below(axes[4], columns=2)
-        magnitudes = [rows["input_magnitude"], rows["output_magnitude"]]
-        axes[5].violinplot(magnitudes, showmedians=True)
-        axes[5].set_xticks([1, 2], ["input α", "output β"])
-        axes[5].set(ylabel="magnitude", ylim=(0, None), title="magnitudes")
-    return Result(tables, {"he-neurons": figure})
+    weights = run.keep("weights", lambda: _weights(run.setting, 42_000))
+    return Result(tables_of(weights["W_in"], weights["W_out"]))

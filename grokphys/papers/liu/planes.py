@@ -354,7 +354,7 @@ def _mark_ties(ax: Axes, axes: tuple[Axis, Axis], density: NDArray[np.float64]) 
         for axis, places, count in zip(axes, (column, row), most.shape[::-1], strict=True)
     )
     look: Any = {"color": INK, "edgecolors": WHITE, "linewidths": 1}
-    return [ax.scatter(x, y, s=points(5) ** 2, label="tie, in the color of the first", **look)]
+    return [ax.scatter(x, y, s=points(5) ** 2, label="tie, in the color listed first", **look)]
 
 
 def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:

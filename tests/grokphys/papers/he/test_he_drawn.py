@@ -321,21 +321,32 @@ def test_neurons_are_drawn_by_frequency_phase_and_magnitude(monkeypatch):
     made = neurons.neurons(Run(None, "quick"))
     tables = made.columns()
     spectrum = neuron_spectrum(weights["W_in"][0, -1], weights["W_out"][0, -1])
-    axes = made.figures["he-neurons"].get_axes()
-    for ax, values in zip(axes, (spectrum.magnitude, spectrum.output_magnitude), strict=False):
-        np.testing.assert_allclose(np.asarray(ax.images[0].get_array()), values[:20])
+    axes = {title(ax): ax for ax in made.figures["he-neurons"].get_axes()}
+    for name, values in (("input weights |θ|", "magnitude"), ("output weights |ξ|", "output_magnitude")):
+        shown = np.asarray(axes[name].images[0].get_array())
+        np.testing.assert_allclose(shown, getattr(spectrum, values)[:20])
+        assert axes[name].images[0].get_extent() == [0.5, 11.5, 20.5, 0.5]
     rows = {name: values[:25] for name, values in tables["neurons"].items()}
     turn = 2 * np.pi
     expected = np.stack([2 * rows["input_phase"] % turn, rows["output_phase"] % turn])
-    np.testing.assert_allclose(axes[2].lines[0].get_data(), expected)
+    np.testing.assert_allclose(axes["phase alignment"].lines[0].get_data(), expected)
     counts = np.bincount(rows["frequency"], minlength=12)[1:]
-    assert [bar.get_height() for bar in axes[3].patches] == counts.tolist()
+    assert [bar.get_height() for bar in axes["frequency balance"].patches] == counts.tolist()
     group = rows["frequency"] == 1 + counts.argmax()
     for order in (1, 2, 3, 4):
         angle = order * rows["input_phase"][group]
         np.testing.assert_allclose(
-            lines(axes[4])[f"{order}φ"], [order * np.cos(angle), order * np.sin(angle)]
+            lines(axes["phases, one frequency"])[f"{order}φ"],
+            [order * np.cos(angle), order * np.sin(angle)],
         )
+    ax = axes["in place of ReLU"]
+    names = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
+    assert names == [*neurons.EVEN, *neurons.ODD]
+    for place, name in enumerate(names):
+        accuracy = tables["activations"]["accuracy"][tables["activations"]["activation"] == name]
+        shown = np.asarray(ax.collections[place].get_offsets())
+        np.testing.assert_allclose(shown, [[100 * value, place] for value in accuracy])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first is at the top"
     strongest = [np.max(row) for row in spectrum.magnitude]
     np.testing.assert_allclose(rows["input_magnitude"], strongest)
     begun = neuron_spectrum(weights["W_in"][1, 0], weights["W_out"][1, 0]).magnitude ** 2
