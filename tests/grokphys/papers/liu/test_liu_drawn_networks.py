@@ -54,7 +54,7 @@ def test_a_plane_shows_the_phase_of_most_networks_and_the_share_of_each(downward
     figure = planes.show_planes(rows, plane, downwards=downwards)
     axes = np.reshape(figure.get_axes(), (2, 5))
     words = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert words == [*PHASES, "tie, in the color of the first"]
+    assert words == [*PHASES, "tie, in the color listed first"]
     scale = figure.legends[0].get_title().get_text()
     assert scale == "4 networks in each cell; shares: white for none, full color for all"
     for line, name in zip(axes, ("one", "two"), strict=True):
