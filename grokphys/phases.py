@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,11 @@ LOOKS = 20
 """Number of checks of the accuracies within the delay that separates grokking from comprehension."""
 ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Accuracies at which a network has fitted and generalized (Liu, Table 1)."""
+OWN = (
+    *("runs", "first_run", "run_numbers", "record", "observables", "thresholds", "track", "stop"),
+    *("keep_start", "out", "overwrite", "resume", "callback", "progress"),
+)
+"""Arguments of `nets.train` that a diagram sets itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Training:
     seed : int, default 0
         Seed of all networks.
     options : mapping, optional
-        Other arguments of `nets.train`.
+        Other arguments of `nets.train`, but for those in `OWN` and for the axes.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
         resumed. Those of other versions of the code or of the libraries are ignored.
@@ -67,7 +72,8 @@ class Training:
     Raises
     ------
     InputError
-        If an axis is no hyperparameter or has values that are not allowed, or an argument is out of range.
+        If an axis is no hyperparameter or has values that are not allowed, an argument is out of range, or
+        `options` has an argument that the diagram sets itself.
     """
 
     model: Any
@@ -91,8 +97,15 @@ class Training:
                 raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
+        if set(self.thresholds) != set(ACCURACIES):
+            raise InputError(f"thresholds must have the keys {_listed(ACCURACIES)}, got {self.thresholds!r}")
         for name, value in self.thresholds.items():
             number(name, value, maximum=1.0, above=0.0)
+        if taken := [name for name in self.options if name in (*OWN, self.x.name, self.y.name)]:
+            raise InputError(
+                f"options must not set {_listed(taken)}, which the diagram sets itself; among these are its "
+                f"axes, {self.x.name} and {self.y.name}"
+            )
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane.
@@ -173,6 +186,11 @@ class Training:
         unfinished = path.with_name(path.name + ".partial").exists()
         with directory_to_fill(self.store):
             return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names in a sentence."""
+    return " and ".join(names)
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
@@ -262,6 +280,7 @@ def axis(
     InputError
         If there is no such hyperparameter, or the range or the number of cells is not allowed.
     """
+    low, high = number(f"the lower end of {name}", low), number(f"the upper end of {name}", high)
     if scale is None:
         scale = "log" if 0 < 10 * low <= high else "linear"
     return Axis(name, low, high, cells, scale, is_whole(model, name), label)
@@ -306,8 +325,8 @@ def phase_diagram_of_networks(
     delay : float, default 1000
         Number of steps between fitting and generalizing from which a run counts as grokking, greater than 0.
     thresholds : mapping of str to float, optional
-        Values of "train_accuracy" and "validation_accuracy", greater than 0 and at most 1, that count as
-        fitted and as generalized; 0.9 each by default.
+        Values of "train_accuracy", "validation_accuracy" or both, greater than 0 and at most 1, that count as
+        fitted and as generalized; 0.9 by default.
     seed : int, default 0
         Network k of the diagram is that of ``nets.train(..., seed=seed, first_run=k, runs=1)``.
     store : path, optional
@@ -316,7 +335,9 @@ def phase_diagram_of_networks(
     progress : bool, default False
         Whether to show bars on stderr, if that is a terminal.
     **options
-        Other arguments of `nets.train`, for all networks.
+        Other arguments of `nets.train`, for all networks, such as `train_fraction`. What varies along the
+        axes, and what the diagram needs, such as the numbers of the networks and what is recorded, is not
+        among them.
 
     Returns
     -------
@@ -326,7 +347,8 @@ def phase_diagram_of_networks(
     Raises
     ------
     InputError
-        If an argument is out of its range, or there is no such hyperparameter.
+        If an argument is out of its range, there is no such hyperparameter, or the diagram sets an argument
+        in `options` itself.
     OutputError
         If a network cannot be written to `store`.
 
@@ -351,17 +373,23 @@ def phase_diagram_of_networks(
     for name, side in (("x", x), ("y", y)):
         if not isinstance(side, Axis) and not (isinstance(side, tuple | list) and len(side) == 3):
             raise InputError(f"{name} must be (name, low, high) or an Axis, got {side!r}")
+    if not isinstance(cells, tuple | list) or len(cells) != 2:
+        raise InputError(f"cells must be a pair of whole numbers, got {cells!r}")
     across, upwards = (
         side if isinstance(side, Axis) else axis(model, *side, cells=count)
         for side, count in zip((x, y), cells, strict=True)
     )
+    if not isinstance(thresholds, Mapping | None):
+        raise InputError(
+            f"thresholds must be a mapping with the keys {_listed(ACCURACIES)}, got {thresholds!r}"
+        )
     training = Training(
         model,
         across,
         upwards,
         steps,
         delay,
-        ACCURACIES if thresholds is None else thresholds,
+        {**ACCURACIES, **(thresholds or {})},
         seed,
         options,
         None if store is None else Path(store),

@@ -35,7 +35,8 @@ def training(x="learning_rate", y="embedding_learning_rate", model=MODEL, **othe
     limits = {"learning_rate": (1e-3, 1e-1), "embedding_learning_rate": (1e-4, 1e-1)}
     limits |= {"batch_size": (2, 9), "hidden": (2, 8), "dim": (1, 3), "train_fraction": (0.3, 0.9)}
     sides = (axis(model, name, *limits[name], 2) for name in (x, y))
-    return Training(model, *sides, **{"steps": 200, "delay": 40, "options": SMALL, "seed": 3, **others})
+    options = {name: value for name, value in SMALL.items() if name not in (x, y)}
+    return Training(model, *sides, **{"steps": 200, "delay": 40, "options": options, "seed": 3, **others})
 
 
 # -- networks ----------------------------------------------------------------------------------------------
@@ -200,6 +201,39 @@ def test_planes_that_are_none_are_refused():
         Training(MODEL, *sides, steps=10, options=SMALL).diagram(Refinement(1, 1, 0))
 
 
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"first_run": 100}, "options must not set first_run, which the diagram sets itself"),
+        ({"runs": 3, "out": "a.h5"}, "options must not set runs and out, which the diagram sets itself"),
+        ({"weight_decay": 3.0}, "options must not set weight_decay, .* axes, learning_rate and weight_decay"),
+        (
+            {"thresholds": {"joy": 0.9}},
+            "thresholds must have the keys train_accuracy and validation_accuracy",
+        ),
+        ({"thresholds": [0.9, 0.9]}, "thresholds must be a mapping with the keys train_accuracy and valid"),
+        ({"thresholds": {"train_accuracy": 0}}, "train_accuracy must be a finite number greater than 0"),
+        ({"cells": 3}, "cells must be a pair of whole numbers, got 3"),
+        ({"cells": (3,)}, "cells must be a pair of whole numbers, got"),
+        ({"x": ("learning_rate", "a", 1)}, "the lower end of learning_rate must be a finite number, got 'a'"),
+        ({"x": ("learning_rate", 0, None)}, "the upper end of learning_rate must be a finite number, got"),
+    ],
+)
+def test_arguments_that_a_diagram_cannot_have_are_refused(given, sentence, monkeypatch):
+    monkeypatch.setattr(nets, "train", lambda *args, **options: pytest.fail("trained before it was refused"))
+    sides = {"x": ("learning_rate", 1e-3, 1e-1), "y": ("weight_decay", 0.0, 1.0)}
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        phase_diagram_of_networks(MODEL, **sides | {"cells": (1, 1), "steps": 10} | given)
+
+
+def test_a_threshold_that_is_not_given_is_that_of_the_paper(monkeypatch):
+    seen = []
+    monkeypatch.setattr(Training, "diagram", lambda self, refinement: seen.append(dict(self.thresholds)))
+    sides = ("learning_rate", 1e-3, 1e-1), ("weight_decay", 0.0, 1.0)
+    phase_diagram_of_networks(MODEL, *sides, thresholds={"validation_accuracy": 0.95})
+    assert seen == [{"train_accuracy": 0.9, "validation_accuracy": 0.95}]
+
+
 def test_never_is_a_word_of_its_own():
     assert (or_never(math.nan), or_never(0.0), or_never(12.0)) == (NEVER, 0, 12)
 
@@ -274,6 +308,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--certain 1", "certain must be a finite number greater than 0 and less than 1, got 1"),
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
+        ("--options learning_rate=3", "options must not set learning_rate, which varies along an axis"),
         ("--options joy=3", "joy must be left out for toy-addition, whose options are tokens, dim"),
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),

@@ -544,6 +544,24 @@ def test_the_browser_is_not_told_the_token_where_others_can_read_it(browser, fol
         server.stop()
 
 
+def test_the_name_of_a_file_is_a_text_and_no_script(browser, given, tmp_path):
+    path = tmp_path / "<img src=x onerror=document.taken=1>.h5"
+    path.write_bytes(given.read_bytes())
+    server = Server(path, TMPDIR=tmp_path)
+    try:
+        sent = asked(server.link)[2]
+        assert "Opening &lt;img src=x onerror=document.taken=1&gt;.h5" in sent
+        assert "<img" not in sent
+        tab = browser.new_page()
+        tab.goto(server.link)
+        tab.wait_for_selector("body.ready", timeout=PATIENCE)
+        assert tab.evaluate("document.taken") is None
+        assert tab.locator("img").count() == 0
+        tab.close()
+    finally:
+        server.stop()
+
+
 def test_an_open_host_is_said_to_be_one_and_needs_the_link(given, tmp_path):
     server = Server(given, "--host", "0.0.0.0", TMPDIR=tmp_path)
     try:
