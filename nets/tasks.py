@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import distinct, number, regular_array, short_text
+from physics.checks import distinct, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.theory.groups import FiniteGroup
 
@@ -17,15 +17,17 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 class Task:
     """A task: all its examples with their labels, and which of them may be used for training.
 
+    Arrays are checked when a task is made, since the kernels trust them. Whole numbers become int64.
+
     Attributes
     ----------
-    inputs : ndarray, shape (examples, 2) or (examples, features)
-        Tokens a and b of each example (int64), or data (floating point).
-    labels : ndarray of int64, shape (examples,)
+    inputs : array_like, shape (examples, 2) or (examples, features)
+        Tokens a and b of each example (whole numbers), or data (floating point).
+    labels : array_like of int, shape (examples,)
         Class of each example, 0 … classes - 1.
     classes : int
         Number of classes.
-    held_out : ndarray of int64, optional
+    held_out : array_like of int, optional
         Indices of examples that are never drawn for training, such as a test set that comes with the data. If
         there are any, they are the validation set, and other examples that are not used for training are left
         out. `given_split` may choose otherwise.
@@ -36,7 +38,8 @@ class Task:
     Raises
     ------
     InputError
-        If a label is not one of the classes.
+        If a label is not one of the classes, if there are not as many labels as inputs, if `held_out` names
+        an example that there is not or one twice, or if an array has another shape or kind of number.
 
     Examples
     --------
@@ -54,11 +57,23 @@ class Task:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < self.classes:
+        whole_number("classes", self.classes, 1)
+        inputs = regular_array("inputs", self.inputs)
+        if inputs.dtype.kind in "iu":
+            inputs = inputs.astype(np.int64, copy=False)
+        elif inputs.dtype.kind != "f" or not np.isfinite(inputs).all():
+            raise InputError(f"inputs must be whole numbers or finite data, got {short_text(self.inputs)}")
+        labels = _indices("labels", self.labels, self.classes)
+        if inputs.ndim < 2 or len(inputs) != len(labels):
             raise InputError(
-                f"labels must be whole numbers from 0 to {self.classes - 1}, got {self.labels.min()} to "
-                f"{self.labels.max()}"
+                f"inputs must have the shape (examples, 2) or (examples, features) with the {len(labels)} "
+                f"examples that have a label, got {inputs.shape}"
             )
+        held_out = _indices("held_out", self.held_out, len(labels))
+        if len(np.unique(held_out)) < len(held_out):
+            raise InputError(f"held_out must name each example once, got {short_text(self.held_out)}")
+        for name, value in (("inputs", inputs), ("labels", labels), ("held_out", held_out)):
+            object.__setattr__(self, name, value)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -195,6 +210,18 @@ class Task:
                 f"{len(indices) - len(unique)} repeated and numbers from {unique[0]} to {unique[-1]}"
             )
         return unique
+
+
+def _indices(name: str, value: Any, count: int) -> NDArray[np.int64]:
+    """Return `value`, whole numbers (n,) from 0 to `count` - 1, as int64; refuse all others."""
+    array = regular_array(name, value)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(f"{name} must be whole numbers with one axis, got {short_text(value)}")
+    if array.size and not 0 <= array.min() <= array.max() < count:
+        raise InputError(
+            f"{name} must be whole numbers from 0 to {count - 1}, got {array.min()} to {array.max()}"
+        )
+    return array.astype(np.int64, copy=False)
 
 
 def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False) -> Task:

@@ -287,8 +287,29 @@ def _require_sound(model: Any, runs: int) -> None:
     if model.architecture is not None:
         shape = {name: value.shape for name, value in one.items()}
         model.architecture.check(kind, shape, (tokens, dim), model.task.inputs.shape[1], model.loss)
+        _require_inputs(model, kind)
     if not type(model).__module__.startswith("nets."):  # ours are tested, and PyTorch takes seconds to import
         _require_outputs(model, kind, one)
+
+
+def _require_inputs(model: Any, kind: str) -> None:
+    """Refuse examples that the kernels cannot read: they take tokens as indices without a check."""
+    inputs = model.task.inputs
+    if model.architecture.combine == "data":
+        if inputs.dtype.kind != "f":
+            raise InputError(
+                f"inputs of the task of {kind} must be data in floating point, got {inputs.dtype}"
+            )
+    elif inputs.dtype.kind != "i" or inputs.shape[1:] != (2,):
+        raise InputError(
+            f"inputs of the task of {kind} must be two tokens for each example, got {inputs.dtype} of the "
+            f"shape {inputs.shape}"
+        )
+    elif inputs.size and not 0 <= inputs.min() <= inputs.max() < model.tokens:
+        raise InputError(
+            f"inputs of the task of {kind} must be tokens from 0 to {model.tokens - 1}, got {inputs.min()} "
+            f"to {inputs.max()}"
+        )
 
 
 def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.float64]]) -> None:

@@ -47,6 +47,23 @@ class Layers(nets.DenseModel):
         return nets.Architecture("sum", (self.dim, 9, self.tokens), "asinh", "cross_entropy", even=0.3)
 
 
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        (np.arange(1, 8), "tokens from 0 to 6, got 1 to 7"),
+        (np.arange(-1, 6), "tokens from 0 to 6, got -1 to 5"),
+        (np.arange(7.0), "two tokens for each example, got float64 of the shape"),
+    ],
+)
+def test_tokens_that_there_are_not_are_refused_before_a_kernel_reads_them(inputs, sentence, engine):
+    """The kernels take tokens as indices without a check, and wrote beyond the end of the embedding."""
+    pairs = np.stack([inputs, inputs[::-1]], axis=1)
+    other = type("Other", (Layers,), {"task": nets.Task(pairs, np.arange(7), 7)})
+    with pytest.raises(InputError, match=f"^inputs of the task of Other must be {sentence}"):
+        nets.train(other(), steps=2, engine=engine)
+
+
 def test_each_class_has_a_one_hot_target_unless_the_model_says_otherwise():
     task = nets.ToyAddition(7, 1, (9, 9), kind="classification").task
     assert task.classes == 13

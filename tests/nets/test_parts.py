@@ -176,6 +176,37 @@ def test_given_examples_are_named_once_and_apart():
         Task(np.zeros((2, 1)), np.array([0, -1]), 2)
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.uint8, list])
+def test_whole_numbers_of_a_task_become_indices(kind):
+    pairs, labels = [[0, 1], [1, 1]], [1, 0]
+    given = (pairs, labels) if kind is list else (np.array(pairs, kind), np.array(labels, kind))
+    made = Task(*given, 2, held_out=[1])
+    for array, wanted in ((made.inputs, pairs), (made.labels, labels), (made.held_out, [1])):
+        assert array.dtype == np.int64
+        assert array.tolist() == wanted
+    assert Task(np.zeros((2, 3), np.float32), labels, 2).inputs.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"labels": [0.0, 1.0]}, "labels must be whole numbers with one axis, got"),
+        ({"labels": [[0], [1]]}, "labels must be whole numbers with one axis, got"),
+        ({"labels": [0, 1, 1]}, r"inputs must have the shape .* with the 3 examples .*, got \(2, 2\)"),
+        ({"inputs": [0, 1]}, r"inputs must have the shape .* with the 2 examples .*, got \(2,\)"),
+        ({"inputs": [[0.0, np.nan], [1, 0]]}, "inputs must be whole numbers or finite data, got"),
+        ({"inputs": [["a", "b"], ["c", "d"]]}, "inputs must be whole numbers or finite data, got"),
+        ({"inputs": [[0, 1], [1]]}, "inputs must have rows of equal lengths, got"),
+        ({"classes": 0}, "classes must be at least 1, got 0"),
+        ({"held_out": [2]}, "held_out must be whole numbers from 0 to 1, got 2 to 2"),
+        ({"held_out": [1, 1]}, "held_out must name each example once, got"),
+    ],
+)
+def test_a_task_that_engines_could_not_read_is_refused(given, sentence):
+    with pytest.raises(InputError, match=f"^{sentence}"):
+        Task(**{"inputs": [[0, 1], [1, 1]], "labels": [1, 0], "classes": 2} | given)
+
+
 # -- steps --------------------------------------------------------------------------------------------------
 
 
