@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, point_sets, whole_number
+from physics.checks import finite_array, flag, number, point_sets, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -118,7 +118,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         missing = int(np.argwhere(lost)[0, -1]) + 1
         raise InputError(f"E must have a signal at frequency {missing} that can be scaled, got 0")
     factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
-    still = np.broadcast_to(np.float64(mean), (*norms.shape[:-1], 1))
+    still = np.broadcast_to(np.float64(flag("mean", mean)), (*norms.shape[:-1], 1))
     return _restored(coefficients * np.concatenate([still, factors], axis=-1)[..., None], tokens)
 
 
@@ -160,7 +160,7 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     coefficients, tokens = _transformed(E)
     kept = np.zeros((tokens // 2 + 1, 1))
     kept[_frequencies("frequencies", frequencies, tokens)] = 1
-    kept[0] = mean
+    kept[0] = flag("mean", mean)
     return _restored(coefficients * kept, tokens)
 
 

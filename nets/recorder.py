@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
 from nets.recording import due
+from physics.checks import flag
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, observable_name
@@ -92,7 +93,8 @@ class Recorder:
         resume: bool = False,
     ) -> None:
         self._read = parameter if callable(parameter) else lambda: parameter
-        self._path, self._overwrite, self._resume = Path(path), overwrite, resume
+        self._path = Path(path)
+        self._overwrite, self._resume = flag("overwrite", overwrite), flag("resume", resume)
         self._due = due(record)
         for name, thing in (checkpoint or {}).items():
             if not hasattr(thing, "state_dict") or not hasattr(thing, "load_state_dict"):
@@ -116,8 +118,9 @@ class Recorder:
         self._kept = contextlib.ExitStack()
         self._last: dict[str, Any] = {}
         self._written = monotonic()
+        self._ended = False
 
-    def step(self, **observables: Any) -> None:
+    def step(self, /, **observables: Any) -> None:
         """Report that the optimizer has taken a step, and the values that were measured at it.
 
         Parameters
@@ -133,8 +136,9 @@ class Recorder:
             If the names are not those of the first step, if a recorded value has another shape, or if the
             unfinished run has another configuration.
         OutputError
-            If the file exists, or a frame could not be written.
+            If the file exists, a frame could not be written, or the ``with`` block has ended.
         """
+        self._require_open()
         if self._frames is None:
             self._begin(observables)
         if set(observables) != set(self._last):
@@ -157,8 +161,9 @@ class Recorder:
         InputError
             If no `step` has been reported yet.
         OutputError
-            If a frame or the checkpoint cannot be written.
+            If a frame or the checkpoint cannot be written, or the ``with`` block has ended.
         """
+        self._require_open()
         if self._frames is None:
             raise InputError("checkpoint needs at least one step before it, got none")
         self._frames.flush()
@@ -194,7 +199,12 @@ class Recorder:
             self._restore()
         return self
 
+    def _require_open(self) -> None:
+        if self._ended:
+            raise OutputError(f"cannot record to {self._path}: the with block of its recorder has ended")
+
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._ended = True
         with self._kept:
             if error is None:
                 if self._frames is None:
@@ -254,7 +264,7 @@ class Recorder:
         if not frames.frames:
             if self._due(0):
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
-                frames.append(0, 0.0, self._first, **unknown)
+                frames.append(0, 0.0, self._first, unknown)
         elif self.at == 0 and not np.array_equal(frames.frame(0), self._first):
             raise InputError(
                 "parameter must equal the start of the unfinished run to resume it, got other values"
@@ -272,7 +282,7 @@ class Recorder:
             if values.shape != first:
                 got = f"{first[alone:]}, got {values.shape[alone:]}"
                 raise InputError(f"{name} must keep the shape of the first step, {got}")
-        self._frames.append(self.at, float(self.at), positions, **measured)
+        self._frames.append(self.at, float(self.at), positions, measured)
 
     def _positions(self) -> NDArray[Any]:
         """Return a copy of the parameter, (runs, tokens, dim)."""

@@ -14,9 +14,10 @@ from nets.engines.ensemble import batch_size_of, batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.networks import Networks
 from nets.provenance import RATES
-from physics.checks import whole_number
+from physics.checks import flag, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed
+from physics.trajectory.locks import signals_deferred
 
 BATCH_BYTES = 2**26
 """Memory in bytes for the indices of the examples that are drawn for one piece of the training."""
@@ -139,7 +140,7 @@ class Training:
         self.ensemble = draw(**{name: given[name] for name in signature(draw).parameters})
         self._fixed: dict[str, Any] = {"betas": betas, "epsilon": epsilon, "kind": optimizer}
         self._rates = {name: given[name] for name in RATES}
-        if freeze_embedding:
+        if flag("freeze_embedding", freeze_embedding):
             for name in RATES[2:]:
                 if self._rates[name] is not None:
                     raise InputError(
@@ -186,6 +187,8 @@ class Training:
     def pieces(self, until: int) -> Iterator[int]:
         """Take steps of the optimizer in pieces of about a second, so that the caller can act between them.
 
+        Ctrl-C takes effect at the end of a piece, so that the training may go on from there.
+
         Parameters
         ----------
         until : int
@@ -207,8 +210,9 @@ class Training:
         while self.step < until:
             count, began = min(until - self.step, self._pace, self._most), monotonic()
             drawn = batches(self.ensemble, self.batch_size, self.step, count)
-            self.machine.advance(self.step, count, drawn)
-            self.step += count
+            with signals_deferred():  # all members must stand at the step that `step` says
+                self.machine.advance(self.step, count, drawn)
+                self.step += count
             took = monotonic() - began
             if took > 2.0:
                 self._pace = max(1, self._pace // 2)

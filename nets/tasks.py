@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import distinct, number, regular_array, short_text, whole_number
+from physics.checks import distinct, flag, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.theory.groups import FiniteGroup
 
@@ -58,6 +58,7 @@ class Task:
 
     def __post_init__(self) -> None:
         whole_number("classes", self.classes, 1)
+        flag("whole", self.whole)
         inputs = regular_array("inputs", self.inputs)
         if inputs.dtype.kind in "iu":
             inputs = inputs.astype(np.int64, copy=False)

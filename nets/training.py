@@ -13,7 +13,7 @@ from nets.observing import LOSSES, TRAINING, Observer, checked_names, checked_th
 from nets.provenance import described
 from nets.recording import recording_steps
 from nets.stepping import Training
-from physics.checks import number, whole_number
+from physics.checks import flag, number, whole_number
 from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import Seed, numbers_of_runs
@@ -233,7 +233,7 @@ def train(
         out,
         Layout(ensemble.runs, model.tokens, model.dim, dtype, len(schedule), observed),
         parameters,
-        start=ensemble.start(dtype) if keep_start else None,
+        start=ensemble.start(dtype) if flag("keep_start", keep_start) else None,
         packages=("physics", "nets"),
         overwrite=overwrite,
         resume=resume,
@@ -260,7 +260,7 @@ def train(
                     for array in (positions, *measured.values()):
                         array.setflags(write=False)  # so that a rule that changes them raises an error
                     if event > recorded:
-                        frames.append(event, float(event), positions, **measured)
+                        frames.append(event, float(event), positions, measured)
                     if callable(stop):
                         observer.end(stop(event, positions, measured))
                     if event > recorded and not goes_on(callback, event, float(event), positions, measured):

@@ -98,8 +98,9 @@ def simulate(
     ------
     InputError
         If an argument is invalid, if the system returns positions of a wrong shape or that are not real
-        numbers, or if `step_size` is missing and the system has no default. If this is noticed before the
-        first step, no file is left.
+        numbers, if its own observables have other names, shapes or types than in the first frame, or if
+        `step_size` is missing and the system has no default. If this is noticed before the first step, no
+        file is left.
     OutputError
         If `out` or ``out.partial`` exists and neither `overwrite` nor `resume` is given, if another process
         writes the file, or if it cannot be written.
@@ -164,7 +165,7 @@ def simulate(
             at = record.last_step
             positions = record.frame(-1)
         with shown(progress, steps, at, "simulate") as tell:
-            goes = at < steps
+            goes = at < steps and not record.complete
             while goes:
                 step = min(at - at % record_every + record_every, steps)
                 kept = f"the frames up to step {at} are kept{record.where}"
@@ -175,14 +176,14 @@ def simulate(
                     raise SimulationError(f"between step {at} and step {step}, {error}; {kept}") from None
                 finally:  # frame 0 is kept even if the first steps fail, unless the system is unusable
                     if first and not isinstance(sys.exception(), InputError):
-                        record.append(0, 0.0, before, **found)
+                        record.append(0, 0.0, before, found)
                 if first and not goes_on(callback, 0, 0.0, before, found):
                     break
                 if not np.isfinite(positions).all():
                     what = _overflow(system, before, step_size, at, step)
                     raise SimulationError(f"{what}; {kept}")
                 at, found = step, measured(system, measures, positions)
-                record.append(at, at * step_size, positions, **found)
+                record.append(at, at * step_size, positions, found)
                 tell(at)
                 goes = goes_on(callback, at, at * step_size, positions, found) and at < steps
     return record.result()

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, whole_number
+from physics.checks import choice, finite_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, plain
@@ -220,6 +220,10 @@ def measured(
     one row for each run.
     """
     always = system.observables(positions) if hasattr(system, "observables") else {}
+    if not isinstance(always, Mapping):
+        raise InputError(
+            f"observables of {name_of(system)} must return a dict of arrays, got {short_text(always)}"
+        )
     values = {**always, **{name: function(positions) for name, function in measures.items()}}
     found = {name: np.array(value) for name, value in values.items()}
     for name, value in found.items():

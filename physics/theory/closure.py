@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import regular_array, whole_number
+from physics.checks import flag, regular_array, whole_number
 from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.seeds import Seed
@@ -129,7 +129,8 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     """
     operation = operation_of(theory)
     marked = operation.masks(masks)
-    if not transitive and (operation.commutes or groups):
+    flag("groups", groups)
+    if not flag("transitive", transitive) and (operation.commutes or groups):
         raise InputError("transitive must be True if the operation commutes or groups is True, got False")
     sets, count = marked.shape
     implied = np.empty(sets, np.int64)

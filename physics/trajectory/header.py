@@ -60,6 +60,26 @@ class Layout:
             *((name, dtype, (self.runs, *shape)) for name, (dtype, shape) in self.observables.items()),
         ]
 
+    def measured(self, observables: Mapping[str, Any]) -> list[NDArray[Any]]:
+        """Return the observables of a frame in their order; they must be like those of the first frame.
+
+        An `InputError` refuses other names, another shape, and a type that theirs cannot hold, such as
+        fractions where the first frame had whole numbers.
+        """
+        if observables.keys() != self.observables.keys():
+            first, got = (", ".join(map(repr, names)) or "none" for names in (self.observables, observables))
+            raise InputError(f"observables must be those of the first frame, {first}, got {got}")
+        values = []
+        for name, (dtype, shape) in self.observables.items():
+            value = np.asarray(observables[name])
+            if value.shape != (self.runs, *shape) or not np.can_cast(value.dtype, dtype, "same_kind"):
+                raise InputError(
+                    f"observable {name!r} must be {np.dtype(dtype)} of the shape {(self.runs, *shape)} in "
+                    f"every frame, as in the first, got {value.dtype} of {value.shape}"
+                )
+            values.append(value)
+        return values
+
 
 @dataclass(frozen=True)
 class Header:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.checks import flag
 from physics.errors import InputError
 from physics.trajectory.header import Layout, Path
 from physics.trajectory.trajectory import Trajectory
@@ -26,8 +27,17 @@ class Recorder(Protocol):
     complete: bool
     """Whether there is nothing left to record."""
 
-    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
-        """Keep a copy of a frame: `positions` (runs, tokens, dim), and observables (runs, ...) by name."""
+    def append(
+        self,
+        step: int,
+        time: float,
+        positions: NDArray[Any],
+        observables: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """Keep a copy of a frame: `positions` (runs, tokens, dim), and observables (runs, ...) by name.
+
+        An `InputError` refuses observables that are not like those of the first frame.
+        """
 
     def flush(self) -> None:
         """Return as soon as every frame is stored where it survives the end of the process."""
@@ -75,12 +85,18 @@ class MemoryRecorder:
         self._columns = [
             np.empty((*shape[:1], layout.frames, *shape[1:]), dtype) for _, dtype, shape in layout.columns
         ]
-        self._names = list(layout.observables)
+        self._names, self._layout = list(layout.observables), layout
         self._parameters, self._start = parameters, start
 
-    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+    def append(
+        self,
+        step: int,
+        time: float,
+        positions: NDArray[Any],
+        observables: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         """Copy a frame to the next place of the arrays; all observables of the layout must be given."""
-        values = (positions, *(observables[name] for name in self._names))
+        values = (positions, *self._layout.measured(observables or {}))
         self._columns[0][self.frames], self._columns[1][self.frames] = step, time
         for column, value in zip(self._columns[2:], values, strict=True):
             column[:, self.frames] = value
@@ -168,7 +184,7 @@ def recorder(
         from physics.trajectory.writer import FileRecorder
 
         frames = FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
-    elif resume:
+    elif resume is not None and flag("resume", resume):
         raise InputError("out (--out) must name the file of the unfinished run to resume it, got None")
     else:
         frames = MemoryRecorder(layout, parameters, start)

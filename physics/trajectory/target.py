@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 
+from physics.checks import flag
 from physics.errors import InUseError, OutputError
 from physics.trajectory.header import Path
 from physics.trajectory.locks import claim
@@ -35,13 +36,17 @@ class Target:
 
     Raises
     ------
+    InputError
+        If `overwrite` or `resume` is no truth value, such as the word "no".
     OutputError
         If the file may not be written, or another process writes it. Neither `path` nor `partial` has been
         changed then.
     """
 
     def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-        self.path, self._overwrite = FilePath(path), overwrite
+        self.path, self._overwrite = FilePath(path), flag("overwrite", overwrite)
+        if resume is not None:
+            flag("resume", resume)
         if not self.path.name or self.path.is_dir():
             raise OutputError(f"cannot write {self.path}: it is a directory")
         self.partial = self.path.with_name(self.path.name + ".partial")

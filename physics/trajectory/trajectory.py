@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import regular_array, short_text, whole_number
+from physics.checks import flag, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
 from physics.trajectory.header import (
@@ -92,7 +92,7 @@ class Trajectory:
         self.parameters = check_parameters(dict(parameters or {}), self.runs)
         self.start: Mapping[str, NDArray[Any]] = checked_start(start, self.runs)
         self.made_with: dict[str, Any] = dict(made_with or {})
-        self.complete = complete
+        self.complete = flag("complete", complete)
         self._clocks: dict[str, Clock] = {
             name: checked_clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
         }

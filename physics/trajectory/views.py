@@ -1,6 +1,7 @@
 """Parts of a trajectory, its conversions to tables, datasets, text and HTML, and the comparison of two."""
 
 import importlib
+from collections.abc import Container
 from html import escape
 from typing import Any
 
@@ -57,7 +58,8 @@ def to_xarray(self: Any) -> Any:
     xarray.Dataset
         "positions" with the axes run, step, token and axis, and each observable with the axes run and step,
         or ``NAME_step`` if it has its own steps, and NAME_0, NAME_1, … for further axes. Runs are labeled by
-        `run_numbers`, and the frames also by their "time".
+        `run_numbers`, and the frames also by their "time". An observable with one of these names, such as
+        "time", is called "observable_time".
 
     Raises
     ------
@@ -83,13 +85,18 @@ def to_xarray(self: Any) -> Any:
             "token": np.arange(self.tokens),
         },
     )
-    for name, values in self.observables.items():
-        own = name in self._clocks
+    for recorded, values in self.observables.items():
+        own, name = recorded in self._clocks, _label(recorded, {*data.variables, *data.dims})
         axis = f"{name}_step" if own else "step"
         data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
         if own:
-            data = data.assign_coords({axis: self.clock(name)[0]})
+            data = data.assign_coords({axis: self.clock(recorded)[0]})
     return data
+
+
+def _label(name: str, taken: Container[Any]) -> str:
+    """Return the name of an observable, or one that is not among the `taken` names of a table's own."""
+    return f"observable_{name}" if name in taken else name
 
 
 def to_dataframe(self: Any, *observables: str) -> Any:
@@ -105,7 +112,7 @@ def to_dataframe(self: Any, *observables: str) -> Any:
     pandas.DataFrame
         Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1, ….
         With names, rows are (run, step), and columns are the time and the observables: ``name``, or
-        ``name_0``, ``name_1``, … if they have components.
+        ``name_0``, ``name_1``, … if they have components. An observable "time" is called "observable_time".
 
     Raises
     ------
@@ -140,7 +147,7 @@ def to_dataframe(self: Any, *observables: str) -> Any:
             )
         values = self.observables[name]
         for index in np.ndindex(values.shape[2:]):
-            columns["_".join([name, *map(str, index)])] = values[:, :, *index].ravel()
+            columns["_".join([_label(name, ("time",)), *map(str, index)])] = values[:, :, *index].ravel()
     if not observables:
         axes["token"] = np.arange(self.tokens)
         columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}

@@ -156,14 +156,23 @@ class FileRecorder:
 
     # -- called by the caller's thread ---------------------------------------------------------------------
 
-    def append(self, step: int, time: float, positions: NDArray[Any], **observables: NDArray[Any]) -> None:
+    def append(
+        self,
+        step: int,
+        time: float,
+        positions: NDArray[Any],
+        observables: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
         """Hand a copy of a frame to the thread that writes; it is in the log within about two seconds.
 
         `positions` are (runs, tokens, dim), and all observables of the layout must be given by name, (runs,
-        ...) each. If an earlier frame could not be written, an `OutputError` is raised.
+        ...) each. An `InputError` refuses observables that are not like those of the first frame. If an
+        earlier frame could not be written, or the recording has ended, an `OutputError` is raised.
         """
         self._raise_failure()
-        given = (step, time, positions, *(observables[name] for name in self._names))
+        if self._exited:
+            raise OutputError(f"cannot add a frame to {self._target.path}: its recording has ended")
+        given = (step, time, positions, *self._layout.measured(observables or {}))
         frame = [
             np.array(value, dtype, order="C").reshape(shape)
             for value, (_, dtype, shape) in zip(given, self._layout.columns, strict=True)

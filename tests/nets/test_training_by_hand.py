@@ -1,10 +1,12 @@
 import hashlib
+import os
+import signal
 
 import numpy as np
 import pytest
 
 import nets
-from physics import representation_quality
+from physics import EffectiveTheory, closures, representation_quality
 from physics.errors import InputError
 
 MODELS = {"fused": nets.ConstantAttention(7), "torch": nets.ToyAddition(tokens=5)}
@@ -23,6 +25,44 @@ def test_steps_split_over_calls_give_the_bits_of_train(engine):
         loss, accuracy = training.losses(part)
         np.testing.assert_array_equal(loss, trained.observables[f"{part}_loss"][:, -1])
         np.testing.assert_array_equal(accuracy, trained.observables[f"{part}_accuracy"][:, -1])
+
+
+@pytest.mark.parametrize("engine", MODELS)
+def test_ctrl_c_leaves_all_members_at_the_same_step(engine, monkeypatch):
+    stopped, whole = (nets.Training(MODELS[engine], runs=3, seed=2, engine=engine) for _ in range(2))
+    stopped.advance(3)
+    advance = stopped.machine.advance
+
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        advance(*arguments)
+
+    monkeypatch.setattr(stopped.machine, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.advance(50)
+    monkeypatch.undo()
+    assert 3 < stopped.step <= 53
+    whole.advance(stopped.step)
+    for _ in range(2):
+        np.testing.assert_array_equal(stopped.embeddings, whole.embeddings)
+        stopped.advance(5), whole.advance(5)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: nets.Training(MODELS["fused"], freeze_embedding="False"), "freeze_embedding"),
+        (lambda: nets.train(MODELS["fused"], steps=1, keep_start=0), "keep_start"),
+        (lambda: nets.keep_frequencies(np.eye(5), [1], mean=2), "mean"),
+        (lambda: nets.with_signals(np.eye(5), [1, 1], mean=None), "mean"),
+        (lambda: closures(EffectiveTheory(4), np.ones((1, 10), bool), groups="no"), "groups"),
+        (lambda: closures(EffectiveTheory(4), np.ones((1, 10), bool), transitive=1), "transitive"),
+        (lambda: nets.Task([[0, 1], [1, 1]], [1, 0], 2, whole="no"), "whole"),
+    ],
+)
+def test_only_true_and_false_are_truth_values(call, name):
+    with pytest.raises(InputError, match=f"^{name} must be True or False, got "):
+        call()
 
 
 @pytest.mark.parametrize("engine", MODELS)

@@ -1,6 +1,7 @@
 """Systems of one's own: what `simulate` takes, and what it refuses before anything is written."""
 
 import json
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,6 +185,10 @@ def with_(base=InPlace, **members):
             with_(observables=lambda self, positions: {"energy": 1.0}),
             "observable 'energy' of Own must have the shape (2, ...), with a row for each run, got ()",
         ),
+        (
+            with_(observables=lambda self, positions: ["energy"]),
+            "observables of Own must return a dict of arrays, got ['energy']",
+        ),
         (with_(Plain, tokens=2.5), "tokens of Own must be a whole number of at least 1, got 2.5"),
         (with_(Plain, dim=0), "dim of Own must be at least 1, got 0"),
         (with_(default_step_size=None), "step_size must be a finite number greater than 0, got None"),
@@ -198,6 +203,78 @@ def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, s
         physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
     assert str(error.value) == sentence
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("later", "sentence"),
+    [
+        (
+            {"a": [0.5, 0.5]},
+            r"observable 'a' must be int64 of the shape (2,) in every frame, .* float64 of (2,)",
+        ),
+        (
+            {"a": [[1, 2], [1, 2]]},
+            r"observable 'a' must be int64 of the shape (2,) in every frame, .* of (2, 2)",
+        ),
+        ({"b": [1, 2]}, "observables must be those of the first frame, 'a', got 'b'"),
+        ({}, "observables must be those of the first frame, 'a', got none"),
+    ],
+)
+def test_observables_stay_what_they_were_in_the_first_frame(later, sentence, stored, tmp_path):
+    def observables(self, positions):
+        return {"a": [1, 2]} if positions.max() > 0.95 else later
+
+    out = tmp_path / "own.h5" if stored else None
+    pattern = re.escape(sentence).replace(r"\.\*", ".*")
+    with pytest.raises(InputError, match=f"^{pattern}$") as error:
+        physics.simulate(
+            with_(Returning, observables=observables), runs=2, steps=5, initial=np.ones((4, 2)), out=out
+        )
+    kept = physics.load(f"{out}.partial") if stored else error.value.recorded
+    assert kept.observables["a"].tolist() == [[1] * kept.frames, [2] * kept.frames]
+    assert kept.frames == 2
+
+
+@pytest.mark.parametrize("name", ["step", "time", "positions", "self", "token", "run", "axis"])
+def test_an_observable_may_have_any_name(name, tmp_path):
+    system = with_(observables=lambda self, positions: {name: positions[:, 0, 0] + 1})
+    found = physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
+    expected = found.positions[:, :, 0, 0] + 1
+    np.testing.assert_array_equal(found.observables[name], expected)
+    data = found.to_xarray()
+    label = name if name == "self" else f"observable_{name}"
+    np.testing.assert_array_equal(data[label], expected)
+    np.testing.assert_array_equal(data["positions"], found.positions)
+    for axis, values in (("step", found.steps), ("run", [0, 1]), ("token", range(4)), ("time", found.times)):
+        np.testing.assert_array_equal(data[axis], values)
+    table = found.to_dataframe(name)
+    np.testing.assert_array_equal(table["time"], np.tile(found.times, 2))
+    np.testing.assert_array_equal(table["observable_time" if name == "time" else name], expected.ravel())
+
+
+def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):
+    def callback(step, *_):
+        if step == 5:
+            raise StopIteration
+
+    options = {"system": InPlace(), "steps": 10, "out": tmp_path / "own.h5"}
+    ended = physics.simulate(**options, callback=callback)
+    again = physics.simulate(**options, resume=True)
+    assert ended.steps.tolist() == again.steps.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(again.positions, ended.positions)
+
+
+def test_a_word_for_no_destroys_no_file(tmp_path):
+    out = tmp_path / "own.h5"
+    physics.simulate(InPlace(), steps=2, out=out)
+    before = out.read_bytes()
+    for name in ("overwrite", "resume"):
+        with pytest.raises(InputError, match=f"^{name} must be True or False, got 'no'$"):
+            physics.simulate(InPlace(), steps=2, out=out, **{name: "no"})
+    with pytest.raises(InputError, match="^overwrite must be True or False, got 0$"):
+        physics.load(out).save(out, overwrite=0)
+    assert out.read_bytes() == before
 
 
 @pytest.mark.parametrize("stored", [False, True])

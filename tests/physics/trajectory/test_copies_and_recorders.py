@@ -208,6 +208,14 @@ def test_only_errors_carry_what_was_recorded_in_memory():
         assert (record.frames, record.last_step) == (1, 0)
 
 
+def test_a_frame_after_the_end_is_refused(tmp_path):
+    with FileRecorder(tmp_path / "a.h5", Layout(1, 3, 1, "float64"), {}) as record:
+        record.append(0, 0.0, np.ones((1, 3, 1)))
+    with pytest.raises(OutputError, match=r"cannot add a frame to .*a.h5: its recording has ended"):
+        record.append(1, 1.0, np.ones((1, 3, 1)))
+    assert physics.load(tmp_path / "a.h5").steps.tolist() == [0]
+
+
 def test_a_recorder_is_one_of_memory_without_a_file_whatever_is_said_of_files(tmp_path):
     layout = Layout(1, 3, 1, "float64", 1)
     with recorder(None, layout, {"a": 1}, start={"s": np.array([2])}, resume=False, overwrite=True) as one:

@@ -429,7 +429,7 @@ def folder(sound, tmp_path_factory):
         ) as recorder:
             for frame in range(12):
                 recorder.append(
-                    2 * frame, frame, whole.frame(frame), loss=whole.observables["loss"][:, frame]
+                    2 * frame, frame, whole.frame(frame), {"loss": whole.observables["loss"][:, frame]}
                 )
                 recorder.flush()
             raise KeyboardInterrupt

@@ -31,9 +31,7 @@ def record(recorder, frames):
             step,
             step / 2,
             filled,
-            a=filled[:, 0, 0],
-            b=np.full((2, 30), float(step)),
-            k=np.full(2, 2**60 + step),
+            {"a": filled[:, 0, 0], "b": np.full((2, 30), float(step)), "k": np.full(2, 2**60 + step)},
         )
 
 
@@ -67,7 +65,7 @@ def test_a_recorder_copies(tmp_path):
     state, observed = np.zeros((1, 3, 2)), np.zeros((1, 2))
     with FileRecorder(tmp_path / "t.h5", Layout(1, 3, 2, "float64", 3, {"o": ("<f8", (2,))}), {}) as recorder:
         for step in range(3):
-            recorder.append(step, step, state, o=observed)
+            recorder.append(step, step, state, {"o": observed})
             state += 1
             observed += 10
     found = physics.load(tmp_path / "t.h5")
@@ -96,8 +94,8 @@ def test_a_frame_of_sixty_megabytes(tmp_path):
     with FileRecorder(
         tmp_path / "t.h5", Layout(runs, 3, 2, "float64", 2, {"big": ("<f8", big.shape[1:])}), {}
     ) as recorder:
-        recorder.append(0, 0.0, np.zeros((runs, 3, 2)), big=big)
-        recorder.append(1, 1.0, np.zeros((runs, 3, 2)), big=-big)
+        recorder.append(0, 0.0, np.zeros((runs, 3, 2)), {"big": big})
+        recorder.append(1, 1.0, np.zeros((runs, 3, 2)), {"big": -big})
         recorder.flush()
         np.testing.assert_array_equal(physics.load(tmp_path / "t.h5.partial").observables["big"][:, 1], -big)
     found = physics.load(tmp_path / "t.h5").observables["big"]
@@ -121,14 +119,14 @@ def test_slow_frames_are_written_twice_and_the_file_is_compact(tmp_path, monkeyp
     data = frames * (59 * 6 + 3) * 8
     with FileRecorder(tmp_path / "slow.h5", layout, {}) as recorder:
         for step in range(frames):
-            recorder.append(step, step, rng.standard_normal((1, 59, 6)), loss=rng.random(1))
+            recorder.append(step, step, rng.standard_normal((1, 59, 6)), {"loss": rng.random(1)})
             recorder.flush()
         assert len(Log(tmp_path / "slow.h5.partial")._blocks) == frames, "every frame was flushed alone"
     assert written + (tmp_path / "slow.h5").stat().st_size < 2 * data
     with FileRecorder(tmp_path / "fast.h5", layout, {}) as recorder:
         rng = np.random.default_rng(0)
         for step in range(frames):
-            recorder.append(step, step, rng.standard_normal((1, 59, 6)), loss=rng.random(1))
+            recorder.append(step, step, rng.standard_normal((1, 59, 6)), {"loss": rng.random(1)})
     assert (tmp_path / "slow.h5").stat().st_size == (tmp_path / "fast.h5").stat().st_size < data
 
 

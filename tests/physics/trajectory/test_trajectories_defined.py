@@ -276,7 +276,7 @@ def test_a_recorder_in_memory_gives_back_what_it_has_so_far():
     with MemoryRecorder(layout, {"seed": 4}, start) as recorder:
         for step in (0, 3, 4):
             frame = np.full((2, 3, 1), step)
-            recorder.append(step, step / 2, frame, a=np.full(2, 10 * step), b=np.full((2, 2), -step))
+            recorder.append(step, step / 2, frame, {"a": np.full(2, 10 * step), "b": np.full((2, 2), -step)})
         assert [recorder.frame(k)[1, 2, 0] for k in (0, 1, -1)] == [0, 3, 4]
         assert not recorder.result().complete
     found = recorder.result()
