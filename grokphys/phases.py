@@ -62,7 +62,7 @@ class Training:
     seed : int, default 0
         Seed of all networks.
     options : mapping, optional
-        Other arguments of `nets.train`, but for those in `OWN` and for the axes.
+        Other arguments of `nets.train`, except those in `OWN` and the axes.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
         resumed. Those of other versions of the code or of the libraries are ignored.

@@ -187,7 +187,7 @@ class Training:
     def pieces(self, until: int) -> Iterator[int]:
         """Take steps of the optimizer in pieces of about a second, so that the caller can act between them.
 
-        Ctrl-C takes effect at the end of a piece, so that the training may go on from there.
+        Ctrl-C takes effect at the end of a piece, so that the training may continue from there.
 
         Parameters
         ----------

@@ -127,6 +127,22 @@ def test_what_the_training_fraction_alone_predicts_of_accuracies():
     assert "0.09" in note("liu-3", "near")
 
 
+def test_networks_beyond_the_bounds_and_far_below_them():
+    rows = table("liu-10", "networks")
+    for name, bound, parts in (
+        ("rqi", "rqi_bound", (2, 17)),
+        ("predicted_accuracy", "accuracy_bound", (1, 10)),
+    ):
+        for end, part in zip(("_strict", ""), parts, strict=True):
+            assert round(100 * np.mean(rows[name + end] > rows[bound] + 1e-6)) == part
+    assert "with that 2 % of the 1250 networks of `liu-10` exceed the bound of the RQI, and 1 % that" in NOTES
+    assert "with that they are 17 % and 10 %, most of which" in NOTES
+    some = rows["rqi_bound"] > 0
+    for end in ("", "_strict"):
+        assert np.mean((rows["rqi_bound"] - rows[f"rqi{end}"])[some] >= 0.1) < 0.5
+    assert "fewer than half of the networks" in note("liu-10", "far from ideal, δ = 0.01")
+
+
 def test_every_network_of_the_corner_of_figure_6_memorizes():
     rows = table("liu-6a", "networks")
     corner = (rows["column"] >= 7) & (rows["row"] <= 2)

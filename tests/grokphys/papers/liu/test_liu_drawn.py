@@ -165,7 +165,8 @@ def test_figure_10_shows_values_beside_their_bounds(monkeypatch):
             share = proportion(int(np.sum(rows[name + end] <= rows[bound] + 1e-6)), 12)
             assert chains._within(name, end)({"networks": rows}, 0.95) == share
         assert lines(line[2]) == {"value = bound": ([0, 1], [0, 1])}
-        assert set(named(line[2])) == {"value = bound", "δ = 0.1", "δ = 0.01"}
+    assert set(named(axes[3])) == {"δ = 0.1", "δ = 0.01"}
+    assert set(named(axes[5])) == {"value = bound", "δ = 0.1", "δ = 0.01"}
     rows["rqi_bound"][0] = 0
     far = chains._far("")({"networks": rows}, 0.95)
     assert far.estimate == pytest.approx(np.mean((rows["rqi_bound"] - rows["rqi"])[1:]))
