@@ -191,7 +191,8 @@ def median_crossing(values: Any, step: float) -> Interval:
     """Return the value of a control parameter at which half of the samples have passed.
 
     Unlike `fit_critical_values`, this assumes no curve. The fraction that has passed and its Wilson interval
-    are interpolated between the values. The interval of the result ends where these bounds cross one half.
+    rise within the `step` before each value, along a straight line, and are constant in between. The interval
+    of the result ends where these bounds cross one half.
 
     Parameters
     ----------
@@ -204,7 +205,9 @@ def median_crossing(values: Any, step: float) -> Interval:
     Returns
     -------
     Interval
-        Value of the control parameter, with its 95 % interval.
+        Value of the control parameter, with its 95 % interval. If exactly half have passed over a range, the
+        estimate is its middle. The ends are NaN for fewer than 4 samples, whose Wilson intervals always
+        contain one half.
 
     Raises
     ------
@@ -221,14 +224,18 @@ def median_crossing(values: Any, step: float) -> Interval:
     if not r.size:
         raise InputError("values must hold at least one number, got none")
     level, weight = np.unique(r, return_counts=True)
-    level = np.append(level[0] - step, level)
-    passed = np.append(0, np.cumsum(weight))
+    later = np.cumsum(weight)
+    passed = np.stack([later - weight, later], axis=1).ravel()
+    at = np.maximum.accumulate(np.stack([level - step, level], axis=1).ravel())
     bounds = [proportion(int(k), len(r)) for k in passed]
-    estimate, low, high = (
-        float(np.interp(0.5, [getattr(bound, side) for bound in bounds], level))
-        for side in ("estimate", "high", "low")
-    )
-    return Interval(estimate, low, high, len(r))
+
+    def crossing(side: str) -> float:
+        rise = np.array([getattr(bound, side) for bound in bounds])
+        last = np.interp(0.5, rise, at, left=np.nan, right=np.nan)
+        first = np.interp(-0.5, -rise[::-1], at[::-1], left=np.nan, right=np.nan)
+        return float(first + last) / 2
+
+    return Interval(crossing("estimate"), crossing("high"), crossing("low"), len(r))
 
 
 def _guess(r: Array, p: Array) -> tuple[float, float]:
