@@ -146,9 +146,10 @@ def _reproduced(section: Section, name: str) -> str:
     words = [cell for table in section.tables for row in table.rows for cell in row]
     verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
     covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")
+    numbers = f"{len(verdicts)} number{'s' if len(verdicts) != 1 else ''} of {name}"
     if covered == len(verdicts):
-        return f"all {covered} numbers of {name}"
+        return f"{'the' if covered == 1 else 'all'} {numbers}"
     differ = len(verdicts) - covered - meet
     rest = [f"for {meet} more, the interval of the paper overlaps with ours"] if meet else []
     rest += [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
-    return f"{covered} of the {len(verdicts)} numbers of {name} ({'; '.join(rest)})"
+    return f"{covered} of the {numbers} ({'; '.join(rest)})"

@@ -80,13 +80,15 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
     -------
     str
         "covered" if `ours` contains the number of the paper, "intervals meet" if the two intervals overlap,
-        and otherwise "not covered"; "not in the paper" or "none here" if a number is missing.
+        and otherwise "not covered"; "not in the paper", "none here" or "no interval here" if one is missing.
     """
     theirs = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
     if not np.isfinite(theirs.estimate):
         return "not in the paper"
     if not np.isfinite(ours.estimate):
         return "none here"
+    if not np.isfinite([ours.low, ours.high]).all():
+        return "no interval here"
     if ours.covers(theirs.estimate):
         return "covered"
     return "intervals meet" if ours.low <= theirs.high and theirs.low <= ours.high else "not covered"

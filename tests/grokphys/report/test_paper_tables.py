@@ -26,6 +26,8 @@ def test_a_verdict_says_where_the_papers_number_lies():
     for theirs, word in paper.items():
         assert musat.verdict(ours, theirs) == word, theirs
     assert musat.verdict(Interval(math.nan, math.nan, math.nan, 0), 12.0) == "none here"
+    for theirs in (10.0, Interval(10.0, 8.0, 12.0, 100)):
+        assert musat.verdict(mean([10.0]), theirs) == "no interval here"
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,7 @@ def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(p
         (["covered", "intervals meet"], "1 of the 2 numbers of Table 1 of Musat's paper (for 1 more, the"),
         (["covered", "not covered"], "Musat's paper (1 differs)."),
         (["not covered", "not covered", "none here"], "reproduce 0 of the 2 numbers"),
+        (["covered", "no interval here"], "reproduce the 1 number of Table 1"),
         (["intervals meet", "not covered"], "overlaps with ours; 1 differs)."),
     ],
 )  # fmt: skip
