@@ -125,11 +125,8 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     group = made.get("group")
     if group is not None:
         named = isinstance(group, Mapping)
-        return Operation(
-            group=FiniteGroup(
-                np.asarray(group["table"] if named else group), group["name"] if named else "group"
-            )
-        )
+        table, name = (group["table"], group["name"]) if named else (group, "group")
+        return Operation(tokens, group=FiniteGroup(np.asarray(table), name))
     modulus = made.get("modulus")
     if modulus is None and made.get("type") in MODULAR:
         modulus = tokens

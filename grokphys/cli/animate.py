@@ -11,7 +11,6 @@ from grokphys.options import OutFile, Overwrite, given_otherwise
 from grokphys.output import refuse_existing, write_bytes
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
-from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from grokphys.explorer.films.export import Film
@@ -92,24 +91,14 @@ def _check_output(out: Path, overwrite: bool) -> None:
 
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
+    from analysis.circles.structures import recorded_operation
     from grokphys.explorer.films.films import circles_film
     from grokphys.explorer.films.particles import particle_film
 
     trajectory = run.trajectory
     if view == "particles" or (view == "auto" and frequency is None and trajectory.dim <= 3):
         plane = "axes 1, 2" if trajectory.dim <= 2 else "components 1, 2"
-        return particle_film(trajectory, modulus=_modulus(trajectory), plane=plane)
+        operation = recorded_operation(trajectory.parameters, trajectory.tokens)
+        return particle_film(trajectory, operation=operation, plane=plane)
     chosen = run.strongest if frequency is None else frequency
     return circles_film(run, run.plane(chosen), run.survivors(), run.limit())
-
-
-def _modulus(trajectory: Trajectory) -> int | None:
-    """Return the modulus of the recorded operation, or None if none is recorded.
-
-    For plain addition it is a number that no sum of two tokens reaches.
-    """
-    parameters = trajectory.parameters
-    made = parameters.get("system") or parameters.get("model") or {}
-    modulus: int | None = made.get("modulus", parameters.get("modulus"))
-    plain = made.get("type") == "ToyAddition" or (made.get("type") == "EffectiveTheory" and modulus is None)
-    return 2 * trajectory.tokens if plain else modulus

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from grokphys.explorer.films import parts
 from grokphys.explorer.films.export import Film, Move
 from grokphys.explorer.runs.planes import plane_axes
-from physics.particles.system import ParticleSystem
+from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def particle_film(
     trajectory: Trajectory,
     *,
     run: int = 0,
-    modulus: int | None = None,
+    operation: Operation | None = None,
     plane: str = "axes 1, 2",
     second: Trajectory | None = None,
     arrows: Callable[[int], NDArray[np.float64]] | None = None,
@@ -37,8 +37,8 @@ def particle_film(
         if they are recorded.
     run : int, default 0
         Number of the run in the trajectory.
-    modulus : int, optional
-        The class of a pair (i, j) is (i + j) mod `modulus`; by default the modulus is the number of tokens.
+    operation : Operation, optional
+        Operation that gives each pair its class; by default addition modulo the number of tokens.
     plane : str, default "axes 1, 2"
         Name of the plane, one of `planes.planes`; the last frame determines its axes.
     second : Trajectory, optional
@@ -48,7 +48,7 @@ def particle_film(
         Function of the number of a frame that returns the arrows (tokens, dim) of the particles of `run`.
     """
     positions, steps = trajectory.positions[run].astype(np.float64), trajectory.steps
-    operation = ParticleSystem(trajectory.tokens, trajectory.dim, modulus=modulus).operation
+    operation = operation or Operation(trajectory.tokens, trajectory.tokens)
     measured = [
         (name.replace("_", " "), trajectory.observables[name][run])
         for name in ("circle_ratio", "grid_imperfections")

@@ -221,7 +221,7 @@ class ParticlesView(View):
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
             kept,
-            modulus=run.system.modulus,
+            operation=run.system.operation,
             plane=self._plane.value,
             second=None if self._twin is None else self._twin.trajectory(),
             arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])

@@ -189,6 +189,8 @@ def test_a_group_is_recorded_as_a_table_or_with_its_name():
     assert (named.group.name, plain.group.name) == ("parity", "group")
     for found in (named, plain):
         assert found.group.table.tolist() == table
+    with pytest.raises(InputError, match="tokens must be 2, the order of the group, got 3"):
+        recorded_operation({"model": {"group": table}}, 3)
     both = {"system": {"type": "ToyAddition"}, "model": {"type": "EmbeddingMLP"}}
     assert recorded_operation(both, 7).modulus is None, "the system counts"
     assert recorded_operation({"system": {}, "model": {"type": "EmbeddingMLP"}}, 7).modulus == 7

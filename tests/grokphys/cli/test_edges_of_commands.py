@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from edges import taken_and_refused
+from matplotlib.figure import Figure
 
 import nets
 import physics
@@ -14,9 +15,10 @@ from analysis import Axis
 from analysis.phases.cells import Cell, Run
 from analysis.phases.diagram import PhaseDiagram
 from grokphys import models
-from grokphys.cli.animate import _check_output, _modulus
+from grokphys.cli.animate import _check_output, _film
 from grokphys.cli.fit_ode import fit_ode
 from grokphys.cli.survival import survival
+from grokphys.explorer.films import parts
 from grokphys.explorer.films.export import evenly
 from grokphys.options import check_names, structures_of, summarise
 from grokphys.phases import Training, axis, is_whole
@@ -24,9 +26,11 @@ from grokphys.report.demo import _reproduced
 from grokphys.report.laws import recipe_of
 from grokphys.report.phases import or_never, summary
 from grokphys.report.survival import group_labels
-from physics import InputError, OutputError, Trajectory
+from physics import InputError, Operation, OutputError, Trajectory
 
 MODEL = nets.ConstantAttention(5, hidden=4)
+PAIRS = np.bitwise_xor.outer(np.arange(4), np.arange(4))
+"""Cayley table of the Klein group, whose products are no sums modulo 4."""
 MLP = nets.EmbeddingMLP(5, 2, hidden=(4, 6))
 
 
@@ -140,16 +144,22 @@ def test_films_and_pictures_are_known_by_their_endings(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "modulus"),
+    ("parameters", "expected"),
     [
-        ({"model": {"type": "ToyAddition"}}, 10), ({"system": {"type": "EffectiveTheory"}}, 10),
-        ({"system": {"type": "EffectiveTheory", "modulus": 5}}, 5), ({"modulus": 3}, 3), ({}, None),
-        ({"system": {"type": "ParticleSystem", "modulus": 4}}, 4),
+        ({"model": {"type": "ToyAddition"}}, Operation(4)), ({}, Operation(4, 4)),
+        ({"system": {"type": "EffectiveTheory"}}, Operation(4)), ({"modulus": 3}, Operation(4, 3)),
+        ({"system": {"type": "EffectiveTheory", "modulus": 5}}, Operation(4, 5)),
+        ({"system": {"type": "ParticleSystem", "modulus": 2}}, Operation(4, 2)),
+        ({"system": {"type": "ParticleSystem", "group": PAIRS.tolist()}}, Operation(group=PAIRS)),
     ],
 )  # fmt: skip
-def test_a_film_of_plain_addition_has_a_class_for_each_sum(parameters, modulus):
-    moves = Trajectory(np.zeros((1, 2, 5, 2)), [0, 1], parameters=parameters)
-    assert _modulus(moves) == modulus
+def test_a_film_colors_pair_sums_by_the_recorded_operation(parameters, expected, monkeypatch):
+    """A film of plain addition has a class for each sum, and one of a group its products."""
+    drawn = []
+    monkeypatch.setattr(parts, "sums", lambda _ax, _points, classes, _count: drawn.append(classes))
+    moves = Trajectory(np.zeros((1, 2, 4, 2)), [0, 1], parameters=parameters)
+    _film(SimpleNamespace(trajectory=moves), "particles", None).begin(Figure())
+    assert drawn[0].tolist() == expected.label.tolist()
 
 
 def test_frames_of_a_film_are_spread_from_the_first_to_the_last():

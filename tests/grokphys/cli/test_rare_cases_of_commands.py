@@ -14,7 +14,7 @@ from analysis import neuron_spectrum
 from grokphys.cli import analyze, animate, compare, reproduce
 from grokphys.cli.main import main
 from grokphys.explorer.films import export
-from physics import InputError, Trajectory
+from physics import InputError, Operation, Trajectory
 
 NAN, INF = math.nan, math.inf
 
@@ -143,14 +143,16 @@ def test_a_film_shows_particles_of_few_dimensions_and_circles_of_others(
     monkeypatch, dim, view, frequency, drawn
 ):
     made = "grokphys.explorer.films"
-    monkeypatch.setattr(f"{made}.particles.particle_film", lambda one, *, modulus, plane: (modulus, plane))
+    monkeypatch.setattr(
+        f"{made}.particles.particle_film", lambda one, *, operation, plane: (operation, plane)
+    )
     monkeypatch.setattr(f"{made}.films.circles_film", lambda run, plane, alive, limit: (plane, alive, limit))
     moves = SimpleNamespace(dim=dim, parameters={"modulus": 6}, tokens=5)
     run = SimpleNamespace(
         trajectory=moves, strongest=2, plane=lambda k: k, survivors=lambda: "alive", limit=lambda: "limit"
     )
     found = animate._film(run, view, frequency)
-    assert found == ((6, drawn) if isinstance(drawn, str) else (drawn, "alive", "limit"))
+    assert found == ((Operation(5, 6), drawn) if isinstance(drawn, str) else (drawn, "alive", "limit"))
 
 
 @pytest.mark.parametrize(("kind", "said"), [("png", "last of 9"), ("gif", "3 of 9"), ("mp4", "3 of 9")])

@@ -326,7 +326,7 @@ def test_a_second_start_is_shown_at_the_same_or_the_next_step():
         return physics.Trajectory(rng.standard_normal((1, len(steps), 5, 2)), steps, observables=observables)
 
     first, second = run([0, 10, 20, 35]), run([0, 12, 20, 30])
-    film, figure = particle_film(first, second=second, modulus=3), Figure()
+    film, figure = particle_film(first, second=second, operation=physics.Operation(5, 3)), Figure()
     move = film.begin(figure)
     axes = {ax.get_label(): ax for ax in figure.axes}
     for frame, other in enumerate((0, 1, 2, 3)):
