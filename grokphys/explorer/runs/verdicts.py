@@ -294,18 +294,28 @@ def flow(pairs: int, samples: int, free: int, ideal: float, quality: float, accu
     )
 
 
-def octave(frequency: int, tokens: int) -> tuple[int, int]:
-    """Return the octaves of a frequency: half and twice of it, modulo the number of tokens and up to sign.
+def octave(frequency: int, tokens: int) -> tuple[int, ...]:
+    """Return the octaves of a frequency: halves and twice of it, modulo the number of tokens and up to sign.
 
-    `tokens` is odd. All frequencies are from 1 to ⌊tokens/2⌋.
+    All frequencies are from 1 to ⌊tokens/2⌋. For an odd number of tokens there are one half and one double.
+    For an even number, an odd frequency has no half and an even one may have two, and the double of tokens/2
+    is no frequency.
     """
-    twice = 2 * frequency % tokens
-    half = frequency // 2 if frequency % 2 == 0 else (frequency + tokens) // 2
-    return min(half, tokens - half), min(twice, tokens - twice)
+
+    def twice(k: int) -> int:
+        return min(2 * k % tokens, -2 * k % tokens)
+
+    halves = [k for k in range(1, tokens // 2 + 1) if twice(k) == frequency]
+    return (*halves, twice(frequency)) if twice(frequency) else tuple(halves)
 
 
 def survival(
-    frequency: int | None, survivors: Sequence[int], steps: NDArray[np.int64], signals: Array, limit: float
+    frequency: int | None,
+    survivors: Sequence[int],
+    steps: NDArray[np.int64],
+    signals: Array,
+    limit: float,
+    tokens: int,
 ) -> str:
     """Return one or two sentences about which circles survive, and about the fate of the chosen one.
 
@@ -321,6 +331,8 @@ def survival(
         Signals of the K frequencies at these steps.
     limit : float
         Signal above which a circle survives.
+    tokens : int
+        Number of tokens.
     """
     count = signals.shape[1]
     survive = "survive" if len(survivors) > 1 else "survives"
@@ -337,7 +349,7 @@ def survival(
         words += f" Circle {frequency} never reaches the limit"
     else:
         return words
-    near = [k for k in octave(frequency, 2 * count + 1) if k in survivors]
+    near = [k for k in octave(frequency, tokens) if k in survivors]
     return words + (f"; its octave {near[0]} survives." if near else ".")
 
 

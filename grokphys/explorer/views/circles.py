@@ -166,7 +166,7 @@ class CirclesView(FrameView):
         """Return sentences on which circles survive, and on the fate of the chosen one."""
         steps, values = self._run.signals
         limit = self._run.limit(**self._rules)
-        words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit)
+        words = verdicts.survival(self._frequency, self._survivors(), steps, values, limit, self._run.tokens)
         if not self._stored.complete:
             return f"So far, {words[0].lower()}{words[1:]}"
         return words if self.finished else f"In the last frame, {words[0].lower()}{words[1:]}"

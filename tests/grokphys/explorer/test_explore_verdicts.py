@@ -156,7 +156,7 @@ def test_a_neuron_has_a_frequency_once_it_is_the_only_one():
 
 def test_one_circle_survives():
     signals = np.array([[1.0, 1, 1, 1], [9.0, 1, 1, 1]])
-    said = verdicts.survival(None, [1], np.arange(2), signals, 6.0)
+    said = verdicts.survival(None, [1], np.arange(2), signals, 6.0, 9)
     assert said == "1 of 4 circles survives: 1."
 
 
@@ -167,6 +167,13 @@ def test_octaves_fold_at_half_of_the_tokens():
         half, twice = verdicts.octave(k, 59)
         assert verdicts.octave(half, 59)[1] == k
         assert verdicts.octave(twice, 59)[0] == k
+
+
+def test_an_even_number_of_tokens_gives_no_half_two_halves_or_no_double():
+    assert verdicts.octave(5, 12) == (2,), "twice 5 is 10, which is 2 up to sign"
+    assert verdicts.octave(2, 12) == (1, 5, 4)
+    assert verdicts.octave(6, 12) == (3,), "twice 6 is 0"
+    assert verdicts.octave(5, 10) == ()
 
 
 def test_a_flow_generalizes_where_one_representation_is_left():
@@ -186,7 +193,10 @@ def test_the_fate_of_a_circle_is_told_with_its_octave():
     steps = np.array([0, 10, 20])
     signals = np.ones((3, 5))
     signals[1:, 0] = 0.4
-    said = verdicts.survival
+
+    def said(*given, tokens=11):
+        return verdicts.survival(*given, tokens)
+
     assert said(None, [2, 5], steps, signals, 0.5) == "2 of 5 circles survive: 2, 5."
     assert said(1, [2], steps, signals, 0.5) == (
         "1 of 5 circles survives: 2. Circle 1 is lost by step 10; its octave 2 survives."
@@ -201,6 +211,9 @@ def test_the_fate_of_a_circle_is_told_with_its_octave():
     )
     signals[:, 0] = [0.4, 0.6, 0.4]
     assert "Circle 1 is lost by step 20;" in said(1, [2], steps, signals, 0.5), "it was above in between"
+    assert said(5, [3], steps, signals[:, [1, 1, 1, 1, 0]], 0.5, tokens=10).endswith(
+        "Circle 5 is lost by step 20."
+    )
 
 
 def test_neurons_are_counted_by_kind_and_compared_with_the_flow():
