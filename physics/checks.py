@@ -129,15 +129,25 @@ def real_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.flo
         array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be an array of real numbers, got {_describe(value)}") from None
-    if ndim not in (None, array.ndim):
-        axes = "1 axis" if ndim == 1 else f"{ndim} axes"
-        raise InputError(f"{name} must have {axes}, got the shape {array.shape}")
+    _check_axes(name, array, ndim)
     return array
 
 
-def finite_array(name: str, value: Any) -> NDArray[np.float64]:
+def truth_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.bool_]:
+    """Return `value` as an array of booleans with `ndim` axes, by default any number.
+
+    All else is refused, even 0 and 1; only an array without values may have another type.
+    """
+    array = regular_array(name, value)
+    if array.dtype != np.bool_ and array.size:
+        raise InputError(f"{name} must be an array of booleans, got {_describe(value)}")
+    _check_axes(name, array, ndim)
+    return array.astype(bool, copy=False)
+
+
+def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
     """Return `value` as from `real_array`, and refuse NaN and infinity as well."""
-    array = real_array(name, value)
+    array = real_array(name, value, ndim)
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
     if bad:
         raise InputError(f"{name} must be finite, got {bad} NaN or infinite among {array.size} values")
@@ -172,6 +182,12 @@ def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.
     if array.shape[-1] < 1:
         raise InputError(f"{name} must have at least 1 dimension, got {array.shape[-1]}")
     return array
+
+
+def _check_axes(name: str, array: NDArray[Any], ndim: int | None) -> None:
+    if ndim not in (None, array.ndim):
+        axes = "1 axis" if ndim == 1 else f"{ndim} axes"
+        raise InputError(f"{name} must have {axes}, got the shape {array.shape}")
 
 
 def _describe(value: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import number, real_array, regular_array, whole_number
+from physics.checks import number, real_array, truth_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -111,7 +111,8 @@ def agreement(first: Any, second: Any) -> Any:
     Raises
     ------
     InputError
-        If the two do not list the same number of frequencies, or their other axes do not fit together.
+        If a value is not boolean, the two do not list the same number of frequencies, or their other axes do
+        not fit together.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def agreement(first: Any, second: Any) -> Any:
     >>> analysis.agreement([[True, True, False], [False, False, True]], [True, False, False])
     array([0.5, 0. ])
     """
-    a, b = (regular_array(name, one).astype(bool) for name, one in (("first", first), ("second", second)))
+    a, b = truth_array("first", first), truth_array("second", second)
     try:
         fits = a.ndim * b.ndim > 0 and a.shape[-1] == b.shape[-1] and np.broadcast_shapes(a.shape, b.shape)
     except ValueError:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
-from physics.checks import finite_array, real_array
+from physics.checks import finite_array, real_array, truth_array
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -91,6 +91,11 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     Difference
         Proportions, their difference, Cohen's h, and the p-value of Fisher's exact test.
 
+    Raises
+    ------
+    InputError
+        If a sample is not a list of booleans.
+
     Examples
     --------
     >>> import analysis
@@ -98,7 +103,7 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     >>> round(found.difference.estimate, 2), found.p_value < 0.001, found.differs
     (0.75, True, True)
     """
-    x, y = (np.asarray(values, bool) for values in (first, second))
+    x, y = truth_array("first", first, ndim=1), truth_array("second", second, ndim=1)
     ours, theirs = proportion(int(x.sum()), len(x)), proportion(int(y.sum()), len(y))
     table = [[int(x.sum()), int((~x).sum())], [int(y.sum()), int((~y).sum())]]
     p_value = float(stats.fisher_exact(np.array(table)).pvalue) if len(x) and len(y) else math.nan

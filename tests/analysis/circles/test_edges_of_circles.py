@@ -119,11 +119,17 @@ def test_a_threshold_must_be_exceeded_and_replaces_the_factor():
         survives([1.0], threshold=math.inf)
 
 
-def test_agreement_is_a_plain_number_of_any_kind_of_truth():
-    assert analysis.agreement([1, 0, 2], [3, 0, 0]) == 0.5
-    assert analysis.agreement([0, 0], [1, 1]) == 0.0
+def test_agreement_is_a_plain_number():
+    assert analysis.agreement([True, False, True], [True, False, False]) == 0.5
+    assert analysis.agreement([False, False], [True, True]) == 0.0
     assert type(analysis.agreement([True], [True])) is float
     assert math.isnan(analysis.agreement([False], [False]))
+
+
+def test_the_agreement_of_lists_of_frequencies_is_refused():
+    for first, second, name in (([7, 8, 11], [1, 2, 3], "first"), ([True, False], [1, 0], "second")):
+        with pytest.raises(InputError, match=rf"^{name} must be an array of booleans, got list \["):
+            analysis.agreement(first, second)
 
 
 def test_a_rule_by_default_is_that_of_the_paper_and_is_asked_with_its_factor():

@@ -169,19 +169,24 @@ def test_digits_are_as_many_as_asked_for():
 
 
 def test_a_comparison_of_proportions_is_newcombes_with_fishers_test():
-    first, second = [1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0, 0, 1]
+    first, second = np.array([1, 1, 1, 0, 1], bool), np.array([0, 1, 0, 0, 0, 0, 0, 1], bool)
     found = compare_proportions("x", first, second)
     ours, theirs = intervals.proportion(4, 5), intervals.proportion(2, 8)
     assert (found.first, found.second) == (ours, theirs)
     assert found.difference == intervals.difference(ours, theirs)
     assert found.p_value == pytest.approx(stats.fisher_exact([[4, 1], [2, 6]]).pvalue)
     assert (found.name, found.test) == ("x", "Fisher's exact test")
-    assert [sample.tolist() for sample in found.samples] == [first, second]
+    assert [sample.tolist() for sample in found.samples] == [first.tolist(), second.tolist()]
     for a, b in (([], [True]), ([True], [])):
         empty = compare_proportions("x", a, b)
         assert math.isnan(empty.p_value)
         assert math.isnan(empty.effects["Cohen's h"].estimate)
         assert empty.effects["Cohen's h"].count == 1
+    for wrong in ([math.nan, math.nan, 0], ["False", "no"], [1, 0]):
+        with pytest.raises(InputError, match=r"^second must be an array of booleans, got list \["):
+            compare_proportions("x", first, wrong)
+    with pytest.raises(InputError, match=r"^first must have 1 axis, got the shape \(\)"):
+        compare_proportions("x", True, second)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered")

@@ -127,8 +127,8 @@ def test_twins_agree_and_agreement_is_of_those_that_survive_in_either(monkeypatc
     assert table["change"].tolist() == names
     assert table["agreement"][0] == 1.0
     assert table["agreement"].min() < 1.0
-    assert predictability.agreement([1, 1, 0, 0], [1, 0, 1, 0]) == 1 / 3
-    assert predictability.agreement([0, 0], [0, 0]) == 0
+    assert predictability.agreement([True, True, False], [True, False, True]) == 1 / 3
+    assert predictability.agreement([False, False], [False, False]) == 0
 
 
 def test_a_predictor_that_sees_the_end_is_right_and_one_that_sees_nothing_is_not():
