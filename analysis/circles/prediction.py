@@ -1,5 +1,6 @@
 """Prediction of the survival of circles from their initial signals and gradients (Ding et al. §3)."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,7 +81,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     ['0.00 [0.00, 0.28]', '0.22 [0.06, 0.55]', '0.30 [0.11, 0.60]']
     """
     x, y = _pair("values", values, survived)
-    names = None if groups is None else _names(groups, x)
+    names = None if groups is None else _names(groups, np.shape(values))
     edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
     if len(edges) < 2:
         edges = np.array([x.min(), x.max()])
@@ -198,7 +199,7 @@ def fitness(
                 f"groups must be given unless signals have the shape (runs, K), got {np.shape(signals)}"
             )
         groups = np.arange(len(signals))
-    names = _names(groups, x)
+    names = _names(groups, np.shape(signals))
     if len(np.unique(names)) < 2:
         raise InputError(f"groups must name at least 2 groups of the runs, got {len(np.unique(names))}")
     if y.all() or not y.any():
@@ -233,16 +234,16 @@ def fitness(
     return Fitness(len(np.unique(names)), of_signal, of_gradient, majority, judged[0], judged[1], odds)
 
 
-def _names(groups: Any, circles: Array) -> NDArray[Any]:
-    """Return the name of the group of every circle, (n,), from those of the runs or of the circles."""
-    names = regular_array("groups", groups).ravel()
-    if len(names) != len(circles) and len(names) and len(circles) % len(names) == 0:
-        names = np.repeat(names, len(circles) // len(names))
-    if names.shape != circles.shape:
+def _names(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return the name (n,) of the group of each circle in a `shape`, from those of its runs or circles."""
+    names, circles = regular_array("groups", groups), math.prod(shape)
+    if names.shape == shape[:1]:
+        names = np.repeat(names, circles // names.size)
+    if names.size != circles:
         raise InputError(
-            f"groups must hold one name for each run or circle, got {len(names)} for {len(circles)} circles"
+            f"groups must hold one name for each run or circle, got {names.size} for {circles} circles"
         )
-    return names
+    return names.ravel()
 
 
 def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:

@@ -123,6 +123,14 @@ REFUSED = [
         "groups must hold one name for each run or circle, got 4 for 6 circles",
     ),
     (
+        lambda: survival_rates(SIGNALS, ALIVE, groups=[1, 2, 3]),
+        "groups must hold one name for each run or circle, got 3 for 6 circles",
+    ),
+    (
+        lambda: fitness(SIGNALS.T, SIGNALS.T, ALIVE.T, [1, 2]),
+        "groups must hold one name for each run or circle, got 2 for 6 circles",
+    ),
+    (
         lambda: survival_rates(SIGNALS, ALIVE, groups=[]),
         "groups must hold one name for each run or circle, got 0 for 6 circles",
     ),
@@ -370,6 +378,7 @@ ALLOWED = [
     lambda: analysis.circles_of(MOVES, 5, 10),
     lambda: survival_rates(SIGNALS, ALIVE, bins=1, groups=[1, 2]),
     lambda: survival_rates(SIGNALS, ALIVE, groups=[1, 1, 2, 2, 3, 3]),
+    lambda: survival_rates(SIGNALS, ALIVE, groups=[[1, 1, 2], [2, 3, 3]]),
     lambda: fitness(SIGNALS, SIGNALS, ALIVE, resamples=1),
     lambda: analysis.batch_lasso([(X, Y)], l1_ratio=1, max_iter=1),
     lambda: analysis.fit_each(PATH, l1_ratio=1, max_iter=1),

@@ -138,9 +138,9 @@ def test_bins_of_survival_hold_equally_many_circles_and_their_own_rates():
         assert row.rate == intervals.clustered_proportion(hits, [(names == kind).sum() for kind in kinds])
     (same,) = survival_rates(np.ones((2, 2)), np.eye(2, dtype=bool), bins=4)
     assert (same.low, same.high, same.rate.estimate) == (1.0, 1.0, 0.5)
-    assert _names(["a", "b"], np.zeros(6)).tolist() == ["a"] * 3 + ["b"] * 3
+    assert _names(["a", "b"], (2, 3)).tolist() == ["a"] * 3 + ["b"] * 3
     with pytest.raises(InputError, match="groups must hold one name for each run or circle, got 4 for 6"):
-        _names(list("abcd"), np.zeros(6))
+        _names(list("abcd"), (2, 3))
 
 
 def test_counts_are_tabulated_by_sorted_parameters():
