@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.laws.pieces import as_pieces
+from analysis.laws.pieces import Array, as_pieces
 from analysis.laws.scores import Law, Score
 from physics.checks import number
+from physics.errors import InputError
 
 FOLDS = 10
 """Largest number of runs that are left out one by one; more runs are left out in this many groups."""
@@ -26,10 +27,12 @@ class HonestScores:
         Score on the data of the fit. Ding et al. report this number; it says little about prediction.
     forward : Score or None
         Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
-        the split. None if either part of some run has fewer than three frames.
+        the split. None if either part of some run has fewer than three frames, or the law cannot be fitted to
+        the early part alone, which may hold too few changes.
     across : tuple of Score
         Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
-        and otherwise to about nine tenths of them. Empty for a single run.
+        and otherwise to about nine tenths of them. Empty for a single run, or if the law cannot be fitted to
+        the others alone.
 
     Examples
     --------
@@ -131,24 +134,35 @@ def honest_scores(
     pieces = as_pieces(signals, times)
     clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
     law = fit(values, clocks)
+
+    def fit_part(values: list[Array], clocks: list[Array]) -> Law | None:
+        try:
+            return fit(values, clocks)
+        except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
+            return None
+
     at = [int(split * (len(t) - 1)) for t in clocks]
     forward = None
     if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
-        early = fit(
+        early = fit_part(
             [x[: a + 1] for x, a in zip(values, at, strict=True)],
             [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
         )
-        forward = early.score(
-            [x[a:] for x, a in zip(values, at, strict=True)], [t[a:] for t, a in zip(clocks, at, strict=True)]
+        late = (
+            [x[a:] for x, a in zip(values, at, strict=True)],
+            [t[a:] for t, a in zip(clocks, at, strict=True)],
         )
+        forward = early.score(*late) if early else None
     held: dict[int, Score] = {}
-    if len(pieces) > 1:
-        folds = min(len(pieces), FOLDS)
-        for fold in range(folds):
-            left = range(fold, len(pieces), folds)
-            rest = fit(
-                [x for k, x in enumerate(values) if k not in left],
-                [t for k, t in enumerate(clocks) if k not in left],
-            )
-            held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
+    folds = min(len(pieces), FOLDS) if len(pieces) > 1 else 0
+    for fold in range(folds):
+        left = range(fold, len(pieces), folds)
+        rest = fit_part(
+            [x for k, x in enumerate(values) if k not in left],
+            [t for k, t in enumerate(clocks) if k not in left],
+        )
+        if rest is None:
+            held = {}
+            break
+        held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
     return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))

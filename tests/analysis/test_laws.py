@@ -252,6 +252,20 @@ def test_honest_scores_tell_memory_from_law():
         analysis.honest_scores(lambda x, t: analysis.fit_trajectories(x, t), runs, split=1)
 
 
+def test_a_law_with_too_few_changes_in_a_part_is_fitted_all_the_same():
+    """Least squares of five components needs six changes: ten of each run, and five of its first half."""
+    rng = np.random.default_rng(4)
+    one = rng.normal(size=(11, 5)).cumsum(axis=0)
+    fit = lambda x, t: analysis.fit_trajectories(x, t, penalty=None)  # noqa: E731
+    found = analysis.honest_scores(fit, one)
+    assert found.forward is None
+    assert found.in_sample.derivative > 0
+    found = analysis.honest_scores(fit, [one[:5], one[5:9]])
+    assert (found.forward, found.across) == (None, ())
+    with pytest.raises(InputError, match="signals must hold at least as many changes as unknowns"):
+        analysis.honest_scores(fit, one[:4])
+
+
 def test_a_prediction_that_explodes_counts_in_the_mean_and_one_that_says_nothing_does_not():
     sound = Score(1.0, 0.5, 0.1, 1.0, 0.5)
     lost = Score(1.0, -np.inf, np.inf, 0.2, np.nan)
