@@ -267,9 +267,8 @@ def fitness_table(found: Fitness) -> Table:
     return Table(
         f"Pearson correlation of survival with the initial signal {found.signal_correlation.format(2)}, with "
         f"the gradient {found.gradient_correlation.format(2)}.\nLog odds per standard deviation: {odds}.\n"
-        f"Accuracy in %; predicting that every circle dies gives {100 * found.majority:.1f}. Intervals are "
-        "over "
-        f"{found.groups} whole groups.",
+        "Accuracy in %; always predicting the more frequent outcome gives "
+        f"{100 * found.majority:.1f}. Intervals are over {found.groups} whole groups.",
         ["from signal and gradient", "groups left out", "in sample", "balanced", "area under ROC"],
         [line("linear SVM", found.svm), line("logistic", found.logistic)],
     )
