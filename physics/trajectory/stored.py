@@ -8,7 +8,7 @@ really stores before memory is allocated. Every failure raises a `FileFormatErro
 import contextlib
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -27,6 +27,7 @@ from physics.trajectory.header import (
 )
 from physics.trajectory.log import RECORD, Log, is_log
 from physics.trajectory.trajectory import Trajectory
+from physics.trajectory.views import LazyArrays
 
 LARGEST_RATIO = 1100
 """Largest ratio of compression that is accepted: deflate cannot exceed it, so a larger claim is false."""
@@ -92,11 +93,11 @@ class StoredTrajectory(Trajectory):
             self.made_with.setdefault("grokphys", bytes(attributes["code_version"]).decode())
             self.identity = bytes(attributes.get("identity", b"")).decode()
             started = _dataset_names(file, "parameters/start")
-        self.start = _Lazy(lambda: started, lambda name: self._read_whole(f"parameters/start/{name}"))
+        self.start = LazyArrays(lambda: started, lambda name: self._read_whole(f"parameters/start/{name}"))
 
     def _forget(self) -> None:
         self._cache: NDArray[Any] | None = None
-        self._observables = _Lazy(lambda: self._found, self._observable)
+        self._observables = LazyArrays(lambda: self._found, self._observable)
 
     def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         return self._types
@@ -110,7 +111,7 @@ class StoredTrajectory(Trajectory):
         self.parameters, self.made_with = dict(log.header.parameters), dict(log.header.made_with)
         self.identity = log.header.identity
         names = list(log.header.start)
-        self.start = _Lazy(lambda: names, self._started)
+        self.start = LazyArrays(lambda: names, self._started)
         self._take(log, layout)
 
     def _take(self, log: Log, layout: Layout) -> None:
@@ -127,20 +128,24 @@ class StoredTrajectory(Trajectory):
         before = self.frames
         if self._log is None:
             return 0
-        if not self.path.exists() and self.path.suffix == ".partial":
-            finished = self.path.with_suffix("")
-            found = StoredTrajectory(finished)
-            if found.identity != self.identity:
-                raise FileFormatError(f"{self.path} no longer exists, and {finished} is another run")
-            self.path = finished
-            self._look()
-            return self.frames - before
-        with self._unchanged(), damage(self.path):
-            self._log.refresh()
-        if self.frames != self._log.frames:
-            self._forget()
-        self._take(self._log, self._log.layout)
+        try:
+            with self._unchanged(), damage(self.path):
+                self._log.refresh()
+        except FileNotFoundError:
+            self._become_finished()
+        else:
+            if self.frames != self._log.frames:
+                self._forget()
+            self._take(self._log, self._log.layout)
         return self.frames - before
+
+    def _become_finished(self) -> None:
+        """Continue with the file that was made from the log, which is gone; refuse the file of another run."""
+        finished = FilePath(str(self.path).removesuffix(".partial"))
+        if StoredTrajectory(finished).identity != self.identity:
+            raise FileFormatError(f"{self.path} no longer exists, and {finished} is another run")
+        self.path = finished
+        self._look()
 
     @property
     def positions(self) -> NDArray[Any]:
@@ -156,23 +161,38 @@ class StoredTrajectory(Trajectory):
         first, last, _ = runs.indices(self.runs)
         taken = range(*frames.indices(self.frames))
         if self._log is not None:
-            with self._unchanged(), damage(self.path):
-                return _by_run(self._log.read(2, taken)[:, first:last])
+            return self._from_log(
+                lambda log: _by_run(log.read(2, taken)[:, first:last]), lambda: self._from_file(runs, frames)
+            )
         with self._unchanged(), _opened(self.path) as file:
             value = file["particles/tokens/position/value"]
             block = value[taken.start : taken.stop : taken.step, first * self.tokens : last * self.tokens]
         return _by_run(block.reshape(len(taken), last - first, self.tokens, self.dim))
 
-    def _started(self, name: str) -> NDArray[Any]:
+    def _from_log(self, read: Callable[[Log], Any], again: Callable[[], Any]) -> Any:
+        """Return what `read` finds in the log, or `again` in the file that a complete log has become."""
         assert self._log is not None
-        with self._unchanged(), damage(self.path):
-            return self._log.start()[name]
+        try:
+            with self._unchanged(), damage(self.path):
+                return read(self._log)
+        except FileNotFoundError:
+            if not self.complete:
+                raise
+        self._become_finished()
+        return again()
+
+    def _started(self, name: str) -> NDArray[Any]:
+        if self._log is None:
+            return self.start[name]
+        return self._from_log(lambda log: log.start()[name], lambda: self.start[name])
 
     def _observable(self, name: str) -> NDArray[Any]:
         count = len(self.clock(name)[0])
         if self._log is not None:
-            with self._unchanged(), damage(self.path):
-                return _by_run(self._log.read(3 + self._found.index(name), range(count)))
+            at = 3 + self._found.index(name)
+            return self._from_log(
+                lambda log: _by_run(log.read(at, range(count))), lambda: self._observable(name)
+            )
         return _by_run(self._read_whole(f"observables/{name}/value")[:count])
 
     def _read_whole(self, name: str) -> NDArray[Any]:
@@ -200,27 +220,6 @@ class StoredTrajectory(Trajectory):
             return stat.st_ino, stat.st_size, stat.st_mtime_ns
         with self.path.open("rb") as file:  # its first record is unique to the log
             return stat.st_ino, *file.read(RECORD.size)
-
-
-class _Lazy(Mapping[str, NDArray[Any]]):
-    """Arrays of a file by name, each of which is read on first use and kept."""
-
-    def __init__(self, names: Any, read: Any) -> None:
-        self._names, self._read = names, read
-        self._kept: dict[str, NDArray[Any]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._names():
-            raise KeyError(name)
-        if name not in self._kept:
-            self._kept[name] = self._read(name)
-        return self._kept[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names())
-
-    def __len__(self) -> int:
-        return len(self._names())
 
 
 def _by_run(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,7 +1,10 @@
-"""Parts of a trajectory, its conversions to tables, datasets, text and HTML, and the comparison of two."""
+"""Parts of a trajectory, its conversions to tables, datasets, text and HTML, and the comparison of two.
+
+Also `LazyArrays`, the arrays of a file that are read when they are used.
+"""
 
 import importlib
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -252,3 +255,24 @@ def observables(trajectory: Any) -> list[tuple[str, str]]:
         own = f", steps {steps[0]} to {steps[-1]}" if name in trajectory._clocks and len(steps) else ""
         found.append((name, f"{(trajectory.runs, len(steps), *shape)} {dtype}{own}"))
     return found
+
+
+class LazyArrays(Mapping[str, NDArray[Any]]):
+    """Arrays of a file by name, each of which is read on first use and kept."""
+
+    def __init__(self, names: Any, read: Any) -> None:
+        self._names, self._read = names, read
+        self._kept: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._names():
+            raise KeyError(name)
+        if name not in self._kept:
+            self._kept[name] = self._read(name)
+        return self._kept[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())

@@ -14,6 +14,7 @@ from trajectories import LAYOUT, frames, made
 import physics
 from physics import FileFormatError, InputError, OutputError, Trajectory
 from physics.trajectory import recording
+from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout
 from physics.trajectory.locks import claimed, replace_as_a_whole, signals_deferred
 from physics.trajectory.log import ARRAY, END, FRAMES, Log, LogWriter
@@ -74,6 +75,34 @@ def test_a_copy_of_a_log_is_another_log(tmp_path):
     for read in (found.refresh, lambda: found.start["s"], lambda: unread.frame(0), unread.refresh):
         with pytest.raises(FileFormatError, match="has changed since it was opened; open it again"):
             read()
+
+
+@pytest.mark.parametrize("read", ["positions", "observables", "start", "frame", "refresh"])
+def test_a_followed_run_is_read_on_from_its_file_when_its_complete_log_is_gone(tmp_path, read):
+    partial, path = tmp_path / "t.h5.partial", tmp_path / "t.h5"
+    layout = Layout(1, 3, 1, "float64", observables={"o": ("<f8", ())})
+    header, start = Header(layout, {}, {}, ("s",)), {"s": np.array([3])}
+    log = LogWriter(partial)
+    log.begin(header, start)
+    log.append(FRAMES, *frames(0, 2), np.array([[4.0], [5.0]]))
+    log.append(END)
+    log.close()
+    found = Trajectory.open(partial)
+    observables, started = found.observables, found.start
+    assert found.complete
+    log = Log(partial)
+    write_file(path, header, log.blocks(), frames=2, start=start)
+    partial.unlink()
+    reads = {
+        "positions": lambda: found.positions,
+        "observables": lambda: observables["o"],
+        "start": lambda: started["s"],
+        "frame": lambda: found.frame(1),
+        "refresh": found.refresh,
+    }
+    reads[read]()
+    assert found.path == path
+    assert found == Trajectory.open(path)
 
 
 def test_a_log_that_was_cut_since_it_was_opened_is_damaged(tmp_path):
