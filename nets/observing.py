@@ -11,7 +11,7 @@ from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
 from nets.neurons import adds, all_logits, has_neurons, neuron_weights
-from physics.checks import number, regular_array
+from physics.checks import mapping, names_in, number, regular_array
 from physics.errors import InputError
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
@@ -251,9 +251,9 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If a name is unknown, or the model has no such quantity.
+        If `names` are none, a name is unknown, or the model has no such quantity.
     """
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = names_in("observables", names)
     for name in names:
         if name not in OBSERVABLES:
             raise InputError(f"observables must be among {', '.join(OBSERVABLES)}, got {name!r}")
@@ -279,15 +279,14 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
     Raises
     ------
     InputError
-        If a name is none of "train_accuracy", "validation_accuracy" and "quality", if the model of the
-        ensemble has no such quantity, or if a value is not from 0 to 1.
+        If `thresholds` are no mapping, if a name is none of "train_accuracy", "validation_accuracy" and
+        "quality", if the model of the ensemble has no such quantity, or if a value is not from 0 to 1.
     """
     allowed = ("train_accuracy", "validation_accuracy", "quality")
-    for name in thresholds or {}:
+    given = mapping("thresholds", thresholds)
+    for name in given:
         if name not in allowed:
             raise InputError(f"thresholds must be among {', '.join(allowed)}, got {name!r}")
-    checked_names(tuple(thresholds or ()), ensemble)
-    found = {}
-    for name, value in (thresholds or {}).items():
-        found[name] = number(f"thresholds of {name}", value, 0.0, 1.0)  # accuracies and quality are fractions
-    return found
+    checked_names(tuple(given), ensemble)
+    # accuracies and quality are fractions
+    return {name: number(f"thresholds of {name}", value, 0.0, 1.0) for name, value in given.items()}

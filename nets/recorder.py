@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
 from nets.recording import due
-from physics.checks import flag
+from physics.checks import file_path, flag, mapping
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, observable_name
@@ -93,22 +93,22 @@ class Recorder:
         resume: bool = False,
     ) -> None:
         self._read = parameter if callable(parameter) else lambda: parameter
-        self._path = Path(path)
+        self._path = file_path("path", path)
         self._overwrite, self._resume = flag("overwrite", overwrite), flag("resume", resume)
         self._due = due(record)
-        for name, thing in (checkpoint or {}).items():
+        self._objects = mapping("checkpoint", checkpoint)
+        for name, thing in self._objects.items():
             if not hasattr(thing, "state_dict") or not hasattr(thing, "load_state_dict"):
                 raise InputError(
                     f"checkpoint[{name!r}] must have state_dict and load_state_dict, got a "
                     f"{type(thing).__name__}"
                 )
-        if resume and not checkpoint:
+        if resume and not self._objects:
             raise InputError(
                 "resume needs checkpoint, the objects to restore, such as the model and optimizer, got none"
             )
-        self._objects = dict(checkpoint or {})
-        self._saved = Path(f"{os.fspath(path)}.checkpoint")
-        self._parameters = {"program": "nets.Recorder", **(parameters or {}), "record": record}
+        self._saved = Path(f"{self._path}.checkpoint")
+        self._parameters = {"program": "nets.Recorder", **mapping("parameters", parameters), "record": record}
         if not isinstance(record, int | str):
             self._parameters["record"] = [int(step) for step in record]
         self.at = 0

@@ -7,6 +7,8 @@ the argument.
 
 import math
 import operator
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,37 @@ def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {short_text(value)}")
     return str(value)
+
+
+def mapping(name: str, value: Any) -> dict[Any, Any]:
+    """Return `value`, a mapping such as a dict, as a dict; None is an empty one."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"{name} must be a mapping, such as a dict, got {short_text(value)}")
+    return {} if value is None else dict(value)
+
+
+def sequence(name: str, value: Any) -> list[Any]:
+    """Return the items of `value`, a sequence, an array or anything else that has items."""
+    try:
+        return list(value)
+    except TypeError:
+        raise InputError(f"{name} must be a sequence, got {short_text(value)}") from None
+
+
+def names_in(name: str, value: Any) -> tuple[Any, ...]:
+    """Return `value`, a name or a sequence of names, as a tuple; the names themselves are not checked."""
+    try:
+        return (value,) if isinstance(value, str) else tuple(value)
+    except TypeError:
+        raise InputError(f"{name} must be a name or a sequence of names, got {short_text(value)}") from None
+
+
+def file_path(name: str, value: Any) -> Path:
+    """Return `value`, the name of a file as text or as a path, as a `pathlib.Path`."""
+    try:
+        return Path(value)
+    except TypeError:
+        raise InputError(f"{name} must be the name of a file, got {short_text(value)}") from None
 
 
 def regular_array(name: str, value: Any) -> NDArray[Any]:

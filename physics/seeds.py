@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import short_text, whole_number
+from physics.checks import sequence, short_text, whole_number
 from physics.errors import InputError
 
 Seed = int | np.random.SeedSequence
@@ -111,7 +111,7 @@ def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None
     first_run = whole_number("first_run", first_run, 0)
     if run_numbers is None:
         return list(range(first_run, first_run + runs))
-    numbers = [whole_number("run_numbers", number, 0) for number in run_numbers]
+    numbers = [whole_number("run_numbers", number, 0) for number in sequence("run_numbers", run_numbers)]
     if len(numbers) != runs:
         raise InputError(f"run_numbers must hold one number for each of {runs} runs, got {len(numbers)}")
     if first_run:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, short_text, whole_number
+from physics.checks import choice, finite_array, names_in, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, plain
@@ -202,10 +202,7 @@ def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArr
     lacks.
     """
     offered = getattr(system, "measures", {})
-    try:
-        names = (names,) if isinstance(names, str) else tuple(names)
-    except TypeError:
-        raise InputError(f"observables must be a name or a sequence of names, got {names!r}") from None
+    names = names_in("observables", names)
     if names and not offered:
         raise InputError(f"observables must be empty for {name_of(system)}, got {', '.join(map(str, names))}")
     return {choice("observables", name, tuple(offered)): offered[name] for name in names}

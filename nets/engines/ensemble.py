@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.models import Model
 from nets.tasks import Task
-from physics.checks import choice, finite_array, number, regular_array, short_text, whole_number
+from physics.checks import (
+    choice,
+    finite_array,
+    mapping,
+    names_in,
+    number,
+    regular_array,
+    short_text,
+    whole_number,
+)
 from physics.errors import InputError
 from physics.seeds import Seed, children, numbers_of_runs, parent_seed
 from physics.trajectory.recording import require_memory
@@ -161,7 +170,7 @@ def draw(
         )
     for name, values in parameters.items():
         values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
-    for name, value in (initial or {}).items():
+    for name, value in mapping("initial", initial).items():
         parameters[name] = _given(name, value, parameters)
     if train_examples is None:
         if validation_examples is not None:
@@ -344,7 +353,7 @@ def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.flo
 
 def _shared(value: Sequence[str]) -> tuple[str, ...]:
     """Return checked names of random streams."""
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = names_in("shared", value)
     for name in names:
         if name not in STREAMS:
             raise InputError(f"shared must name random draws among {', '.join(STREAMS)}, got {name!r}")

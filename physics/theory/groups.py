@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import regular_array, whole_number
+from physics.checks import regular_array, sequence, whole_number
 from physics.errors import InputError
 from physics.values import Value, read_only
 
@@ -298,9 +298,8 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
-    arrays = [
-        tuple(whole_number(f"generators[{k}]", point, 0) for point in one) for k, one in enumerate(generators)
-    ]
+    given = [sequence(f"generators[{k}]", one) for k, one in enumerate(sequence("generators", generators))]
+    arrays = [tuple(whole_number(f"generators[{k}]", x, 0) for x in one) for k, one in enumerate(given)]
     if not arrays:
         raise InputError("generators must hold at least one permutation, got none")
     for k, array in enumerate(arrays):

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, regular_array, short_text, whole_number
+from physics.checks import finite_array, mapping, regular_array, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Path = str | os.PathLike[str]
@@ -113,8 +113,7 @@ class Header:
         """
         check_parameters(self.parameters, self.layout.runs)
         for name, _, shape in self.layout.columns[2:]:
-            if min(shape) < 1:
-                raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
+            require_values(name, shape)
         try:
             json.dumps(self.to_json(), allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -161,8 +160,33 @@ def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, N
     """Return the values of a mapping as arrays, if a file can hold their names; None is empty."""
     return {
         observable_name(name): regular_array(f"{argument}[{name!r}]", value)
-        for name, value in (values or {}).items()
+        for name, value in mapping(argument, values).items()
     }
+
+
+def checked_observables(
+    observables: Mapping[str, Any] | None, runs: int, clock: Callable[[str], Clock]
+) -> dict[str, NDArray[Any]]:
+    """Return measured quantities as arrays, (runs, n, ...) each, with n the length of the `clock` of a name.
+
+    An `InputError` refuses a name, a type or a shape that a file cannot hold.
+    """
+    arrays = named_arrays("observables", observables)
+    for name, values in arrays.items():
+        observable_type(name, values.dtype)
+        expected = (runs, len(clock(name)[0]))
+        if values.shape[:2] != expected:
+            raise InputError(
+                f"observables[{name!r}] must have the shape (runs, frames, ...) = {expected} + ..., "
+                f"got {values.shape}"
+            )
+    return arrays
+
+
+def require_values(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse, by an `InputError`, to store what has the given `shape` in a frame if that is empty."""
+    if 0 in shape:
+        raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
 
 
 def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -294,6 +318,20 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
         at = int(np.argmax(step_array[1:] <= step_array[:-1]))
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array, time_array
+
+
+def checked_clocks(clocks: Mapping[str, Any] | None) -> dict[str, Clock]:
+    """Return copies of the steps and times of some observables by name, each as from `checked_clock`."""
+    found = {}
+    for name, clock in mapping("clocks", clocks).items():
+        try:
+            steps, times = clock
+        except (TypeError, ValueError):
+            raise InputError(
+                f"clocks[{name!r}] must be a pair of steps and times, got {short_text(clock)}"
+            ) from None
+        found[name] = checked_clock(f"clocks[{name!r}]", steps, times)
+    return found
 
 
 def checked_index(index: int, length: int, what: str) -> slice:

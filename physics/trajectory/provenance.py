@@ -30,16 +30,16 @@ def fields(made_by: Any) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in a form for JSON: arrays and tuples as lists, dataclasses as dicts of their fields.
+    """Return `value` in a form for JSON: dataclasses as dicts of their fields.
 
-    Lists and dicts are converted entry by entry, and NumPy's numbers become Python's. All other values are
-    returned unchanged, even if JSON cannot hold them.
+    Arrays, tuples and ranges become lists. Lists and dicts are converted entry by entry, and NumPy's numbers
+    become Python's. All other values are returned unchanged, even if JSON cannot hold them.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return fields(value)
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()

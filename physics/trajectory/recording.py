@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag
+from physics.checks import file_path, flag
 from physics.errors import InputError
 from physics.trajectory.header import Layout, Path
 from physics.trajectory.trajectory import Trajectory
@@ -183,7 +183,8 @@ def recorder(
     if out is not None:
         from physics.trajectory.writer import FileRecorder
 
-        frames = FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
+        path = file_path("out", out)
+        frames = FileRecorder(path, layout, parameters, start=start, resume=resume, **to_file)
     elif resume is not None and flag("resume", resume):
         raise InputError("out (--out) must name the file of the unfinished run to resume it, got None")
     else:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.trajectory.h5md import write_file
-from physics.trajectory.header import Header, Layout, Path
+from physics.trajectory.header import Header, Layout, Path, require_values
 from physics.trajectory.locks import wait_for
 from physics.trajectory.provenance import made_with
 from physics.trajectory.target import Target
@@ -36,6 +36,8 @@ def save(trajectory: "Trajectory", path: Path, *, overwrite: bool = False) -> No
         layout, trajectory.parameters, trajectory.made_with or made_with("physics"), tuple(trajectory.start)
     )
     header.check()
+    for name in trajectory._clocks:
+        require_values(name, trajectory._kinds()[name][1])
     target = Target(path, overwrite=overwrite)
     cancelled, failures = threading.Event(), []
 

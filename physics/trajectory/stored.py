@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from physics.checks import file_path
 from physics.errors import FileFormatError
 from physics.trajectory.header import (
     Layout,
@@ -47,7 +48,7 @@ class StoredTrajectory(Trajectory):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = FilePath(path)
+        self.path = file_path("path", path)
         self._look()
 
     def _look(self) -> None:

@@ -5,9 +5,8 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path as FilePath
 
-from physics.checks import flag
+from physics.checks import file_path, flag
 from physics.errors import InUseError, OutputError
 from physics.trajectory.header import Path
 from physics.trajectory.locks import claim
@@ -37,14 +36,14 @@ class Target:
     Raises
     ------
     InputError
-        If `overwrite` or `resume` is no truth value, such as the word "no".
+        If `path` is not the name of a file, or `overwrite` or `resume` is no truth value, such as the word "no".
     OutputError
         If the file may not be written, or another process writes it. Neither `path` nor `partial` has been
         changed then.
     """
 
     def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-        self.path, self._overwrite = FilePath(path), flag("overwrite", overwrite)
+        self.path, self._overwrite = file_path("path", path), flag("overwrite", overwrite)
         if resume is not None:
             flag("resume", resume)
         if not self.path.name or self.path.is_dir():

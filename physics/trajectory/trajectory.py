@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag, regular_array, short_text, whole_number
+from physics.checks import flag, mapping, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.trajectory import views
 from physics.trajectory.header import (
@@ -14,10 +14,10 @@ from physics.trajectory.header import (
     Path,
     check_parameters,
     checked_clock,
+    checked_clocks,
     checked_index,
+    checked_observables,
     checked_start,
-    named_arrays,
-    observable_type,
 )
 
 
@@ -89,22 +89,14 @@ class Trajectory:
         self._shape: tuple[int, ...] = self._positions.shape
         self._dtype = self._positions.dtype
         self.steps, self.times = checked_clock("steps", steps, times, self._shape[1])
-        self.parameters = check_parameters(dict(parameters or {}), self.runs)
+        self.parameters = check_parameters(mapping("parameters", parameters), self.runs)
         self.start: Mapping[str, NDArray[Any]] = checked_start(start, self.runs)
-        self.made_with: dict[str, Any] = dict(made_with or {})
+        self.made_with: dict[str, Any] = mapping("made_with", made_with)
         self.complete = flag("complete", complete)
-        self._clocks: dict[str, Clock] = {
-            name: checked_clock(f"clocks[{name!r}]", *clock) for name, clock in (clocks or {}).items()
-        }
-        self._observables: Mapping[str, NDArray[Any]] = named_arrays("observables", observables)
-        for name, values in self._observables.items():
-            observable_type(name, values.dtype)
-            expected = (self.runs, len(self.clock(name)[0]))
-            if values.shape[:2] != expected:
-                raise InputError(
-                    f"observables[{name!r}] must have the shape (runs, frames, ...) = {expected} + ..., "
-                    f"got {values.shape}"
-                )
+        self._clocks = checked_clocks(clocks)
+        self._observables: Mapping[str, NDArray[Any]] = checked_observables(
+            observables, self.runs, self.clock
+        )
 
     @classmethod
     def open(cls, path: Path) -> "Trajectory":
@@ -327,6 +319,11 @@ class Trajectory:
         tuple of slice and ndarray, shape (runs, n, tokens, dim)
             The frames of the block, and their positions.
 
+        Raises
+        ------
+        InputError
+            When the first block is read, if `megabytes` is not a finite number of at least 0.
+
         Examples
         --------
         >>> import physics
@@ -334,7 +331,8 @@ class Trajectory:
         [slice(0, 3, None), slice(3, 5, None)]
         """
         frame_bytes = max(self.runs * self.tokens * self.dim * self._dtype.itemsize, 1)
-        size = max(int(megabytes * 2**20 // frame_bytes), 1)
+        most = number("megabytes", megabytes, 0.0) * 2**20 / frame_bytes
+        size = max(int(min(most, self.frames)), 1)
         for start in range(0, self.frames, size):
             block = slice(start, min(start + size, self.frames))
             yield block, self._read(slice(None), block)

@@ -675,12 +675,25 @@ def test_a_parameter_takes_two_arrays_in_float64_to_draw_and_three_to_train(monk
             "record must list its parts EVERY:UNTIL in the order of UNTIL, got '5:3,2",
         ),
         ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
+        ({"initial": [1]}, "initial must be a mapping, such as a dict, got [1]"),
+        ({"initial": np.ones((17, 2))}, "initial must be a mapping, such as a dict, got array([[1., 1.], ["),
+        ({"thresholds": ["quality"]}, "thresholds must be a mapping, such as a dict, got ['quality']"),
+        ({"thresholds": 0.9}, "thresholds must be a mapping, such as a dict, got 0.9"),
+        ({"observables": 5}, "observables must be a name or a sequence of names, got 5"),
+        ({"shared": 5}, "shared must be a name or a sequence of names, got 5"),
+        ({"run_numbers": 5}, "run_numbers must be a sequence, got 5"),
+        ({"out": 5}, "out must be the name of a file, got 5"),
     ],
 )
 def test_bad_input_ends_in_a_sentence(arguments, sentence):
     with pytest.raises(InputError) as error:
         nets.train(SMALL, runs=2, steps=10, **arguments)
     assert sentence in str(error.value)
+
+
+def test_examples_may_be_given_as_a_range(tmp_path):
+    trajectory = nets.train(SMALL, steps=2, train_examples=range(20), out=tmp_path / "t.h5")
+    assert trajectory.parameters["train_examples"] == list(range(20))
 
 
 # -- hooks --------------------------------------------------------------------------------------------------

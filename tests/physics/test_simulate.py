@@ -147,12 +147,13 @@ def test_starts_for_each_run_or_one_for_all():
             "step_size must be a finite number greater than 0, got a number of 401 digits",
         ),
         ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
+        ({"out": 5}, "out must be the name of a file, got 5"),
         ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
     ],
 )
 def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):
     if "resume" not in arguments:
-        arguments = {**arguments, "out": tmp_path / "run.h5"}
+        arguments = {"out": tmp_path / "run.h5", **arguments}
     with pytest.raises(InputError) as error:
         physics.simulate(**arguments)
     assert str(error.value) == sentence

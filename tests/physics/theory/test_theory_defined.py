@@ -99,6 +99,8 @@ def test_elements_are_numbered_as_the_functions_say():
             lambda: from_permutations([[1, 0], [0, 1, 2]]),
             "generators[1] must be a rearrangement of 0 … 1, got [0, 1, 2]",
         ),
+        (lambda: from_permutations(5), "generators must be a sequence, got 5"),
+        (lambda: from_permutations([1, 2]), "generators[0] must be a sequence, got 1"),
         (
             lambda: as_group("C_3"),
             "group must be a FiniteGroup, such as physics.symmetric(3), or a Cayley table, got 'C_3'",

@@ -128,6 +128,13 @@ def test_what_was_never_measured_has_no_range_of_steps():
             {"clocks": {"table": OWN, "rate": OWN, "wave": OWN}},
             "observables['wave'] must have the shape (runs, frames, ...) = (2, 2) + ..., got (2, 3)",
         ),
+        ({"clocks": {"rate": (OWN,)}}, f"clocks['rate'] must be a pair of steps and times, got {(OWN,)}"),
+        ({"clocks": {"rate": 5}}, "clocks['rate'] must be a pair of steps and times, got 5"),
+        *(
+            ({name: wrong}, f"{name} must be a mapping, such as a dict, got {wrong}")
+            for name in ("observables", "clocks", "parameters", "start", "made_with")
+            for wrong in (5, [1])
+        ),
         ({"parameters": {"model": 3}}, "parameters['model'] must be a dict, got 3"),
         ({"parameters": {"first_run": 1.0}}, "parameters['first_run'] must be a whole number, got 1.0"),
         (
@@ -180,7 +187,27 @@ def test_a_frame_has_a_whole_number(index):
     assert said(lambda: made().frame(index)) == sentence
 
 
+@pytest.mark.parametrize("megabytes", ["a", np.inf, np.nan, -1])
+def test_a_block_has_a_finite_size(megabytes):
+    sentence = f"megabytes must be a finite number of at least 0, got {megabytes!r}"
+    assert said(lambda: next(made().blocks(megabytes))) == sentence
+    assert [len(positions[0]) for _, positions in made().blocks(1e308)] == [3]
+
+
 # -- files ------------------------------------------------------------------------------------------------
+
+
+def test_what_names_no_file_is_refused():
+    for call in (physics.load, Trajectory.open, made().save):
+        assert said(lambda call=call: call(5)) == "path must be the name of a file, got 5"
+
+
+def test_a_series_of_nothing_is_not_stored(tmp_path):
+    clocks, empty = {"rate": ([1, 4], None)}, {"rate": np.zeros((2, 2, 0))}
+    trajectory = Trajectory(np.zeros((2, 3, 3, 2)), [0, 1, 2], observables=empty, clocks=clocks)
+    sentence = "rate must not be empty to be stored, got the shape (0,) of one frame"
+    assert said(lambda: trajectory.save(tmp_path / "t.h5")) == sentence
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
