@@ -11,9 +11,13 @@ from physics.checks import regular_array, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
+from physics.trajectory.recording import require_memory
 from physics.values import Value, read_only
 
 Mask = NDArray[np.bool_]
+
+BYTES_PER_PAIR = 20
+"""Bytes for each ordered pair of tokens that `Operation.samples` needs while it lists the samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +47,8 @@ class Operation(Value):
     Raises
     ------
     InputError
-        If a value is out of its range, `group` is not a group, `tokens` is not the order of the group, or
-        both a modulus and a group are given.
+        If a value is out of its range, `group` is not a group, `tokens` is not the order of the group, both
+        a modulus and a group are given, or the samples of so many tokens do not fit into memory.
 
     Examples
     --------
@@ -74,6 +78,8 @@ class Operation(Value):
                 raise InputError(f"group must have at least 2 elements, got {group.order}")
             self._set(group=group)
         self._set(tokens=tokens_of(self.tokens, self.group, 10, minimum=2))
+        what = f"all samples of {self.tokens} tokens"
+        require_memory(what, BYTES_PER_PAIR * self.tokens**2, "take fewer tokens")
 
     @property
     def name(self) -> str:
@@ -98,7 +104,9 @@ class Operation(Value):
         i, j = self.samples.T
         if self.group is not None:
             return read_only(self.group.table[i, j].astype(np.int32))
-        return read_only(i + j if self.modulus is None else (i + j) % np.int32(self.modulus))
+        if self.modulus is None or self.modulus > 2 * self.tokens:  # which exceeds every sum
+            return read_only(i + j)
+        return read_only((i + j) % np.int32(self.modulus))
 
     @cached_property
     def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import physics
-from physics import EffectiveTheory, InputError, LinearNetwork, Operation, SimulationError, Trajectory
+from physics import (
+    EffectiveTheory,
+    InputError,
+    LinearNetwork,
+    Operation,
+    ParticleSystem,
+    SimulationError,
+    Trajectory,
+)
 from physics.theory import closure_kernels, flow_kernels
 from physics.theory.closure import LARGEST_PRIME, nullities, primes_for
 from physics.theory.operations import random_orders
@@ -221,6 +229,20 @@ def test_the_largest_groups_are_those_of_the_documentation(call, sentence):
 
 
 # -- quality ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modulus", [9, 10, 11, 2**31 - 1, 2**31, 2**53])
+def test_a_modulus_beyond_all_sums_is_plain_addition(modulus):
+    np.testing.assert_array_equal(Operation(5, modulus).label, Operation(5).label)
+    assert ParticleSystem(5, modulus=modulus).modulus == modulus
+
+
+def test_more_samples_than_fit_into_memory_are_refused():
+    for make in (Operation, EffectiveTheory, ParticleSystem):
+        with pytest.raises(
+            InputError, match="all samples of 1000000 tokens need 18626.5 GiB, more"
+        ):
+            make(10**6)
 
 
 def test_quality_takes_embeddings_of_any_kind_and_layout():
