@@ -21,7 +21,7 @@ LAYERS = "layers."
 """Prefix of the names of the observables that hold the parameters other than the embedding."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Networks:
     """Trained networks of an ensemble at one recorded step, as the function `networks` returns them.
 

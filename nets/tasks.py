@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from physics.checks import distinct, flag, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.theory.groups import FiniteGroup
+from physics.values import Value
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-@dataclass(frozen=True)
-class Task:
+@dataclass(frozen=True, eq=False)
+class Task(Value):
     """A task: all its examples with their labels, and which of them may be used for training.
 
     Arrays are checked when a task is made, since the kernels trust them. Whole numbers become int64.

@@ -23,6 +23,7 @@ from physics.checks import (
 from physics.errors import InputError
 from physics.seeds import Seed, children, numbers_of_runs, parent_seed
 from physics.trajectory.recording import require_memory
+from physics.values import Value
 
 ADVICE = "train them in shards, with fewer runs (--runs) at a time and first_run (--first-run)"
 PARAMETER = "parameter."
@@ -31,8 +32,8 @@ STREAMS = ("embedding", "layers", "split", "targets", "noise")
 """Random streams of a member, in the order in which they are spawned from its child of the seed."""
 
 
-@dataclass(frozen=True)
-class Optimizer:
+@dataclass(frozen=True, eq=False)
+class Optimizer(Value):
     """Settings of PyTorch's AdamW or SGD, with a value of each rate for each member.
 
     Attributes
@@ -72,7 +73,7 @@ class Optimizer:
         return self.learning_rate, self.weight_decay
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ensemble:
     """The members of an ensemble before training, stacked along the first axis.
 

@@ -24,6 +24,7 @@ from nets.models.model import DenseModel, Parameters
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
+from physics.values import Value
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,8 +34,8 @@ UNSIGNED_BYTE = 8
 ARCHIVE_NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
-@dataclass(frozen=True)
-class Images:
+@dataclass(frozen=True, eq=False)
+class Images(Value):
     """Labeled images, one in each row; those that may be used for training come first.
 
     Attributes

@@ -13,6 +13,7 @@ from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.seeds import Seed
 from physics.theory.operations import Mask, Operation, operation_of, random_orders
+from physics.values import Value
 
 if TYPE_CHECKING:
     from physics.theory import closure_kernels as linear
@@ -24,8 +25,8 @@ LARGEST_PRIME = 2**26
 """Upper bound of the primes: below it, products of residues are exact in float64, which the kernels use."""
 
 
-@dataclass(frozen=True)
-class Closures:
+@dataclass(frozen=True, eq=False)
+class Closures(Value):
     """The parallelograms that each of many training sets implies, and what follows; see `closures`.
 
     A parallelogram is a pair of samples (i, j) and (m, n) of the same class, for which a generalizing network

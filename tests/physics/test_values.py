@@ -10,6 +10,9 @@ import pytest
 
 import nets
 import physics
+from nets.engines.ensemble import Optimizer
+from nets.models.images import load_images
+from nets.tasks import modular_addition
 from physics import (
     AffineFlow,
     EffectiveTheory,
@@ -19,6 +22,7 @@ from physics import (
     Operation,
     ParticleSystem,
 )
+from physics.theory.closure import closures
 from physics.theory.groups import cyclic, symmetric
 from physics.trajectory.provenance import fields
 
@@ -42,6 +46,13 @@ OTHERS = {
     "transformer": nets.TokenTransformer,
     "images": nets.ImageMLP,
 }
+RESULTS = {
+    "closures": lambda: closures(Operation(5), Operation(5).masks(np.eye(2, 15, dtype=bool))),
+    "task": lambda: modular_addition(5),
+    "pixels": lambda: load_images("digits", 10),
+    "optimizer": lambda: Optimizer(*np.full((4, 2), 0.1), (0.9, 0.999), 1e-8),
+}
+"""Dataclasses with arrays that are compared but not stored."""
 VALUES = SYSTEMS | OTHERS
 COPIES = {
     "pickled": lambda value: pickle.loads(pickle.dumps(value)),
@@ -50,13 +61,20 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", VALUES | RESULTS)
 def test_what_is_made_alike_is_equal(name):
-    one, other = VALUES[name](), VALUES[name]()
+    make = (VALUES | RESULTS)[name]
+    one, other = make(), make()
     assert one == other
     assert hash(one) == hash(other)
     assert {one: "found"}[other] == "found"
     assert all((one == VALUES[different]()) == (different == name) for different in VALUES)
+
+
+def test_networks_can_be_compared_though_each_is_only_itself():
+    one, other = (nets.Training(nets.ConstantAttention(7)).networks() for _ in range(2))
+    assert (one == one, one == other, one.ensemble == other.ensemble) == (True, False, False)
+    assert len({one, other, one}) == 2
 
 
 FEW, MORE = [(0, 1), (4, 4), (1, 2)], [(0, 1), (4, 4), (1, 2), (3, 3)]
