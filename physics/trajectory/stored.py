@@ -141,7 +141,7 @@ class StoredTrajectory(Trajectory):
         return self.frames - before
 
     def _become_finished(self) -> None:
-        """Continue with the file that was made from the log, which is gone; refuse the file of another run."""
+        """Continue with the file that was made from the lost log; refuse the file of another run."""
         finished = FilePath(str(self.path).removesuffix(".partial"))
         if StoredTrajectory(finished).identity != self.identity:
             raise FileFormatError(f"{self.path} no longer exists, and {finished} is another run")

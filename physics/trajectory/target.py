@@ -36,7 +36,8 @@ class Target:
     Raises
     ------
     InputError
-        If `path` is not the name of a file, or `overwrite` or `resume` is no truth value, such as the word "no".
+        If `path` is not the name of a file, or `overwrite` or `resume` is no truth value, such as the word
+        "no".
     OutputError
         If the file may not be written, or another process writes it. Neither `path` nor `partial` has been
         changed then.

@@ -239,9 +239,7 @@ def test_a_modulus_beyond_all_sums_is_plain_addition(modulus):
 
 def test_more_samples_than_fit_into_memory_are_refused():
     for make in (Operation, EffectiveTheory, ParticleSystem):
-        with pytest.raises(
-            InputError, match="all samples of 1000000 tokens need 18626.5 GiB, more"
-        ):
+        with pytest.raises(InputError, match="all samples of 1000000 tokens need 18626.5 GiB, more"):
             make(10**6)
 
 
