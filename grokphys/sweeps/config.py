@@ -311,17 +311,9 @@ def _whole(name: str, value: Any) -> int:
 
 
 def canonical(value: Any) -> str:
-    """Return JSON text that is the same for equal content, whatever the order of its keys.
+    """Return JSON text that is the same for equal content, whatever the order of its keys, on one line.
 
-    Parameters
-    ----------
-    value : object
-        Content that JSON can hold.
-
-    Returns
-    -------
-    str
-        The text, on one line.
+    A TypeError or ValueError refuses what JSON does not have, such as dates, NaN and infinity.
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -383,6 +375,12 @@ def _unknown(name: str, what: str, known: Iterable[str]) -> str:
 def _table(name: str, value: Any) -> Values:
     if not isinstance(value, dict):
         raise InputError(f"{name} must be a table of parameters, got {type(value).__name__}")
+    for parameter, item in value.items():
+        try:
+            canonical(item)
+        except (TypeError, ValueError):  # such as a date of TOML, or NaN
+            allowed = "finite numbers, text and truth values"
+            raise InputError(f"{parameter} must hold {allowed}, got {short_text(item)}") from None
     return dict(value)
 
 

@@ -165,6 +165,12 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
         ({"kind": "train", "fixed": {"weight_decay": [1, 2]}}, "weight_decay must be a finite number, got ["),
         ({"kind": "train", "fixed": {"model": 3}}, "model must be one of 'constant-attention'"),
         ({"kind": "train", "fixed": {"freeze_embedding": 1}}, "freeze_embedding must be True or False, got"),
+        (
+            {"kind": "train", "grid": {"learning_rate": [0.1, float("nan")]}},
+            "learning_rate must hold finite numbers, text and truth values, got [0.1, nan]",
+        ),
+        ({"kind": "train", "fixed": {"threshold": float("inf")}}, "threshold must hold finite numbers, text"),
+        ({"kind": "train", "list": [{"loss": float("-inf")}]}, "loss must hold finite numbers, text"),
         ({"kind": "train", "pack": 0}, "pack must be at least 1, got 0"),
         ({"kind": "train", "grid": {"weight_decay": [1, 1.0]}}, "list and grid must name each cell once"),
         ({"kind": "simulate", "grid": {"tokens": [5, 2]}}, "tokens must be at least 3, got 2 (in the cell"),
@@ -183,6 +189,14 @@ def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
     assert main(["sweep", str(path), "--directory", str(path.parent / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (path.parent / "out").exists()
+
+
+def test_a_date_is_no_value_of_a_parameter(tmp_path, capsys):
+    config = tmp_path / "sweep.toml"
+    for section in ("fixed]\nloss = 2026-01-01", "grid]\nloss = [2026-01-01]", "[list]]\nloss = 2026-01-01"):
+        config.write_text(f'kind = "train"\n[{section}\n')
+        assert main(["sweep", str(config), "--directory", str(tmp_path / "out")]) == 2
+        assert "loss must hold finite numbers, text and truth values, got " in capsys.readouterr().err
 
 
 def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
