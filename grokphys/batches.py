@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from grokphys.files import resolve
 from grokphys.options import sentence
-from grokphys.output import json_text
+from grokphys.output import json_text, printable
 from grokphys.progress import progress
 from physics.trajectory import Trajectory
 
@@ -51,7 +51,8 @@ def read_each(
         except (ValueError, OSError) as error:
             failed.append(path)
             text = sentence(error)
-            print(f"grokphys: {text if str(path) in text else f'{path}: {text}'}", file=sys.stderr)
+            said = text if str(path) in text else f"{path}: {text}"
+            print(f"grokphys: {printable(said)}", file=sys.stderr)
             continue
         yield path, trajectory, result
 

@@ -47,7 +47,7 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     writer = csv.DictWriter(text, columns, restval="")
     writer.writeheader()
     writer.writerows(rows)
-    return write_bytes(path, text.getvalue().encode())
+    return write_bytes(path, _encoded(text.getvalue()))
 
 
 def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
@@ -77,7 +77,10 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     import pyarrow
     from pyarrow import parquet
 
-    table = pyarrow.table({name: [row.get(name) for row in rows] for name in _columns(rows)})
+    def stored(value: Any) -> Any:
+        return _encoded(value).decode() if isinstance(value, str) else value
+
+    table = pyarrow.table({stored(name): [stored(row.get(name)) for row in rows] for name in _columns(rows)})
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
     return write_bytes(path, buffer.getvalue())
@@ -130,7 +133,29 @@ def write_text(path: Path, text: str) -> Path:
     OutputError
         If the file cannot be written.
     """
-    return write_bytes(path, (text.rstrip("\n") + "\n").encode())
+    return write_bytes(path, _encoded(text.rstrip("\n") + "\n"))
+
+
+def _encoded(text: str) -> bytes:
+    """Return text in UTF-8, with an escape for each byte of a file name that is not UTF-8."""
+    return text.encode(errors="backslashreplace")
+
+
+def printable(text: object) -> str:
+    r"""Return an object as text for a terminal, with ``\x1b`` in place of an escape character, and so on.
+
+    Parameters
+    ----------
+    text : object
+        Text that may come from a file or be the name of one.
+
+    Returns
+    -------
+    str
+        The text, in which characters that are no letters, marks or plain spaces are escaped as in Python. A
+        line break is one of them, and so is a byte of a file name that is not UTF-8.
+    """
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(text))
 
 
 def json_text(content: Any, *, indent: int | None = 1) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from tyro.conf import Positional
 
 from grokphys.options import Files, Overwrite, Switch, TableFile, structures_of
-from grokphys.output import refuse_table, write_table
+from grokphys.output import printable, refuse_table, write_table
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -66,7 +66,7 @@ def analyze(
         return f"{trajectory.runs} runs, {'; '.join(lines)}", each
 
     for path, trajectory, (line, measured) in read_each(files, measure, failed):
-        print(f"{path}: {line}")
+        print(printable(f"{path}: {line}"))
         rows.extend(run_columns(path, trajectory, k) | columns for k, columns in enumerate(measured))
     if table is not None and rows:
         write_table(table, rows)

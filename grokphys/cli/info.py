@@ -8,7 +8,7 @@ import numpy as np
 from tyro.conf import Positional
 
 from grokphys.options import Files, Switch, sentence
-from grokphys.output import json_text
+from grokphys.output import json_text, printable
 from physics.errors import InputError
 
 LONGEST_VALUE = 200
@@ -40,10 +40,10 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
             found = StoredTrajectory(path)
         except (ValueError, OSError) as error:
             failures += 1
-            print(f"grokphys: {sentence(error)}", file=sys.stderr)
+            print(f"grokphys: {printable(sentence(error))}", file=sys.stderr)
             continue
         span = f"steps {found.steps[0]} to {found.steps[-1]}" if found.frames else "no frame yet"
-        print(path)
+        print(printable(path))
         print(f"  complete     {'yes' if found.complete else 'no: unfinished or cut short'}")
         size = f"{found.runs} runs × {found.frames} frames × {found.tokens} tokens × {found.dim} dimensions"
         print(f"  positions    {size}, {found.dtype}, {span}")
@@ -51,11 +51,12 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
             clock = found.clock(name)[0]
             span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
             own = "" if clock is found.steps else f", own clock: {span}"
-            print(f"  observable   {name}, {len(clock)} frames{own}")
-        print(f"  made by      {found.parameters.get('program', 'unknown')}, grokphys {found.code_version}")
+            print(printable(f"  observable   {name}, {len(clock)} frames{own}"))
+        program = found.parameters.get("program", "unknown")
+        print(printable(f"  made by      {program}, grokphys {found.code_version}"))
         for name, value in found.parameters.items():
             if name != "program":
-                print(f"    {name:<15}{_shortened(value)}")
+                print(printable(f"    {name:<15}{_shortened(value)}"))
     return 1 if failures else 0
 
 
@@ -67,10 +68,10 @@ def _follow(found: Any) -> int:
         numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
         for frame in range(seen, found.frames):
             means = (f"{name} {np.mean(values[:, frame]):.6g}" for name, values in numbers.items())
-            print("  ".join([f"step {found.steps[frame]}", *means]), flush=True)
+            print(printable("  ".join([f"step {found.steps[frame]}", *means])), flush=True)
         seen = found.frames
         if found.complete:
-            print(f"{found.path}: complete, {found.frames} frames")
+            print(printable(f"{found.path}: complete, {found.frames} frames"))
             return 0
         while not found.refresh() and not found.complete:
             time.sleep(FOLLOW_SECONDS)

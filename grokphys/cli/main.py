@@ -5,6 +5,7 @@ is 130 after an interrupt, 143 after a termination, and 141 if the reader of the
 """
 
 import gc
+import io
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 
 from grokphys import interrupts
 from grokphys.options import ValueNotAllowed, sentence
+from grokphys.output import printable
 from grokphys.parsing import Commands, in_options, parsed
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 
@@ -145,12 +147,12 @@ def _spoken(text: str, words: Sequence[str]) -> str:
 
 
 def _fail(text: str, status: int) -> int:
-    print(f"grokphys: error: {text}", file=sys.stderr)
+    print(f"grokphys: error: {printable(text)}", file=sys.stderr)
     return status
 
 
 def _warn(text: str) -> None:
-    print(f"grokphys: warning: {text}", file=sys.stderr)
+    print(f"grokphys: warning: {printable(' '.join(text.splitlines()))}", file=sys.stderr)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
@@ -165,6 +167,8 @@ def command() -> int:
     by itself, and not at all at the end of the process: this takes up to half a second less.
     """
     gc.set_threshold(*COLLECT)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # file names need not be text
+        sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

@@ -13,7 +13,7 @@ from analysis.compare.ensembles import MEASURES, PLANAR
 from analysis.compare.parts import ALIGNMENTS
 from grokphys.batches import read_each
 from grokphys.files import resolve
-from grokphys.output import refuse_existing
+from grokphys.output import printable, refuse_existing
 from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
 from grokphys.report.side_by_side import comparison_sections, write_comparison
@@ -78,9 +78,9 @@ def write_file_comparison(
         sections = comparison_sections(comparison, *ensembles)
         begin()
         for sentence in conclusion(comparison):
-            print(sentence)
+            print(printable(sentence))
         for section in sections:
-            for part in (*section.text, *(f"\n{table.text()}\n" for table in section.tables)):
+            for part in (*map(printable, section.text), *(f"\n{table.text()}\n" for table in section.tables)):
                 print(part)
         counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
         title = f"{comparison.names[0].capitalize()} and {comparison.names[1]} runs compared"

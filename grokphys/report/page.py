@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from grokphys.output import make_directory, write_text
+from grokphys.output import make_directory, printable, write_text
 from grokphys.report.wording import explained, terms_of, typeset
 
 DPI = 160
@@ -42,7 +42,7 @@ class Table:
 
     def text(self) -> str:
         """Return the table as text for a terminal: the caption, and columns that are aligned by spaces."""
-        cells = [list(self.header), *map(list, self.rows)]
+        cells = [[printable(cell) for cell in row] for row in (self.header, *self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.header))]
         lines = [
             "  ".join(
@@ -50,7 +50,9 @@ class Table:
             )
             for row in cells
         ]
-        caption = [line for part in self.caption.split("\n") for line in textwrap.wrap(part, TERMINAL)]
+        caption = [
+            line for part in self.caption.split("\n") for line in textwrap.wrap(printable(part), TERMINAL)
+        ]
         return "\n".join([*caption, lines[0], "-" * len(lines[0]), *lines[1:]])
 
 

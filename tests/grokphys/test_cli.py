@@ -16,6 +16,7 @@ import analysis
 import physics
 from grokphys.cli.main import COMMANDS, main
 from grokphys.files import embedded_trajectory
+from grokphys.output import write_table
 from physics.errors import FileFormatError
 
 REAL = str(embedded_trajectory())
@@ -170,6 +171,54 @@ def test_info_shortens_what_is_long(grokphys, tmp_path):
     out = grokphys("info", tmp_path / "t.h5")[1]
     assert max(map(len, out.splitlines())) < 260
     assert "items)" in out
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A file whose name is not UTF-8, and whose texts would color a terminal and forge a line."""
+    path = tmp_path / os.fsdecode(b"\xff.h5")
+    text = "\x1b[31mred\nforged: yes\x9b2J"
+    trajectory = physics.Trajectory(
+        np.random.default_rng(0).normal(size=(2, 2, 4, 2)),
+        [0, 1],
+        observables={text: np.zeros((2, 2))},
+        parameters={
+            "program": text,
+            text: text,
+            "group": {"table": np.bitwise_xor.outer(range(4), range(4)).tolist(), "name": text},
+        },
+    )
+    trajectory.save(path)
+    return path
+
+
+def test_texts_of_files_do_not_act_on_the_terminal(grokphys, hostile, tmp_path):
+    status, out, err = grokphys("info", hostile)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"{tmp_path}/\\udcff.h5\n")
+    assert r"\x1b[31mred\nforged: yes\x9b2J, 2 frames" in out
+    assert "\nforged" not in out
+    assert out.replace("\n", "").isprintable()
+    status, out, err = grokphys("analyze", hostile)
+    assert (status, err) == (0, "")
+    assert r"(classes products in \x1b[31mred\nforged: yes\x9b2J)" in out
+    assert out.replace("\n", "").isprintable()
+    status, _, err = grokphys("analyze", hostile.with_name("none\x1b.h5"))
+    assert status == 1
+    assert r"none\x1b.h5" in err
+
+
+def test_a_table_names_a_file_whose_name_is_not_text(grokphys, tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.h5")
+    physics.Trajectory(np.random.default_rng(0).normal(size=(2, 2, 5, 2)), [0, 1]).save(path)
+    status, out, err = grokphys("analyze", path, "--table", tmp_path / "a.csv")
+    assert (status, err) == (0, "")
+    assert out.startswith(f"{tmp_path}/\\udcff.h5: 0 of 2 runs are circles")
+    assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith(f"{tmp_path}/\\udcff.h5,0,")
+    script = [sys.executable, "-m", "grokphys", "animate", path, "--out", tmp_path / os.fsdecode(b"\xfe.png")]
+    said = subprocess.run(script, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert said.startswith("last of 2 frames in ")
+    assert said.endswith("\\udcfe.png\n")
 
 
 def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
@@ -407,6 +456,13 @@ def test_tables_are_csv_or_parquet(grokphys, particle_files, tmp_path, monkeypat
         status, _, err = grokphys("analyze", particle_files / "*.h5", "--table", tmp_path / name)
         assert status == 1
         assert sentence in err
+
+
+def test_parquet_takes_names_that_are_not_text(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    name = os.fsdecode(b"\xff")
+    table = parquet.read_table(write_table(tmp_path / "a.parquet", [{name: name, "run": 1}]))
+    assert table.to_pylist() == [{"\\udcff": "\\udcff", "run": 1}]
 
 
 def test_parquet_holds_what_csv_holds(grokphys, particle_files, tmp_path):
