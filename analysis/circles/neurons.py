@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, regular_array, whole_number
+from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.neurons.spectrum import NeuronSpectrum
 
@@ -73,7 +73,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     Raises
     ------
     InputError
-        If `spectrum` is not a spectrum, or an order is out of range or there is none.
+        If `spectrum` is not a spectrum, `orders` is not a list, or an order is out of range or there is none.
 
     References
     ----------
@@ -90,6 +90,8 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     """
     if not isinstance(spectrum, NeuronSpectrum):
         raise InputError(f"spectrum must be what neuron_spectrum returns, got {type(spectrum).__name__}")
+    if not np.iterable(orders):
+        raise InputError(f"orders must be a list of whole numbers, got {short_text(orders)}")
     orders = tuple(whole_number("orders", order, 1) for order in orders)
     if not orders:
         raise InputError("orders must hold at least one multiple of the phase, got none")

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, regular_array, whole_number
+from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -220,14 +220,9 @@ def fitness(
     for model in (svm, logit):
         inside = model.fit(X, y).predict(X) == y
         scores = cross_val_predict(model, X, y, groups=names, cv=folds, method="decision_function")
-        judged.append(
-            Classifier(
-                _clustered((scores > 0) == y, names),
-                _clustered(inside, names),
-                float(balanced_accuracy_score(y, scores > 0)),
-                float(roc_auc_score(y, scores)),
-            )
-        )
+        accuracies = _clustered((scores > 0) == y, names), _clustered(inside, names)
+        ranked = float(balanced_accuracy_score(y, scores > 0)), float(roc_auc_score(y, scores))
+        judged.append(Classifier(*accuracies, *ranked))
     majority = float(max(y.mean(), 1 - y.mean()))
     odds = _odds(StandardScaler().fit_transform(X), y, names, resamples, seed)
     of_signal, of_gradient = (correlation(values, y, names) for values in (x, g))
@@ -287,7 +282,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     Raises
     ------
     InputError
-        If lengths do not agree, or a number is not finite.
+        If lengths do not agree, a count is not finite, or a parameter is neither a number nor text.
 
     Examples
     --------
@@ -302,9 +297,13 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
         raise InputError(f"parameters must hold one value for each of the {found.size} counts, got {lengths}")
     keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
+    try:
+        order = sorted(set(keys), key=lambda key: [(isinstance(value, str), value) for value in key])
+    except TypeError:
+        raise InputError(f"parameters must hold numbers or text, got {short_text(columns)}") from None
     return [
         dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
-        for key in sorted(set(keys), key=lambda key: [(isinstance(value, str), value) for value in key])
+        for key in order
     ]
 
 

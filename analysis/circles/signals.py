@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals, trajectory_signals
 from analysis.circles.survival import StoppingRule, survives
-from physics.checks import whole_number
+from physics.checks import number, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -181,8 +181,8 @@ def circles_of(
     Raises
     ------
     InputError
-        If the window holds fewer than two frames, if an embedding from which signals are computed is not
-        finite, or if the limit of survival is not greater than 0.
+        If an end of the window is not a number, if it holds fewer than two frames, if an embedding from which
+        signals are computed is not finite, or if the limit of survival is not greater than 0.
 
     Examples
     --------
@@ -195,7 +195,8 @@ def circles_of(
         steps, values = trajectory.clock(OBSERVABLE)[0], trajectory.observables[OBSERVABLE]
     else:
         steps, values = trajectory.steps, trajectory_signals(trajectory)
-    window = (steps >= first) & (steps <= (steps[-1] if last is None else last))
+    since = number("first", first)
+    window = (steps >= since) & (steps <= (steps[-1] if last is None else number("last", last)))
     if np.count_nonzero(window) < 2:
         end = "the last" if last is None else last
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import number, real_array, truth_array, whole_number
+from physics.checks import finite_array, number, real_array, truth_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -200,6 +200,11 @@ class StoppingRule:
             Whether both conditions hold at every record of the last `hold` steps, and at the last record
             before them. It is False if the records span fewer than `hold` steps, or if there are none.
 
+        Raises
+        ------
+        InputError
+            If there is not one row of signals, which are real numbers, for each step.
+
         Examples
         --------
         >>> import analysis
@@ -207,7 +212,7 @@ class StoppingRule:
         >>> rule.decided([0, 10, 20, 30], signals), rule.decided([0, 10, 20], signals[:3])
         (True, False)
         """
-        clock, x = np.asarray(steps), np.asarray(signals, np.float64)
+        clock, x = _records(steps, signals)
         if not len(clock) or clock[-1] - clock[0] < self.hold:
             return False
         recent = x[np.searchsorted(clock, clock[-1] - self.hold, side="right") - 1 :]
@@ -228,6 +233,11 @@ class StoppingRule:
         int or None
             First step at which `decided` would return True; None if there is none.
 
+        Raises
+        ------
+        InputError
+            If there is not one row of signals, which are real numbers, for each step.
+
         Examples
         --------
         >>> import analysis
@@ -235,7 +245,7 @@ class StoppingRule:
         >>> rule.first([0, 10, 20], [[1, 1, 1], [9, 1, 1], [9, 1, 1]])
         20
         """
-        clock, x = np.asarray(steps), np.asarray(signals, np.float64)
+        clock, x = _records(steps, signals)
         clear, alive = self._clear(x), self._alive(x)
         since = 0
         for n in range(len(clock)):
@@ -257,3 +267,13 @@ class StoppingRule:
         return np.asarray(
             (np.abs(x - limit) > self.margin * limit).all(axis=-1) & self._alive(x).any(axis=-1)
         )
+
+
+def _records(steps: Any, signals: Any) -> tuple[Array, Array]:
+    """Return checked steps (frames,) and signals (frames, frequencies); both may hold nothing."""
+    clock, x = finite_array("steps", steps, ndim=1), real_array("signals", signals)
+    if x.shape[:-1] != clock.shape and (clock.size or x.size):
+        raise InputError(
+            f"steps and signals must be (frames,) and (frames, K), got {clock.shape} and {x.shape}"
+        )
+    return clock, x

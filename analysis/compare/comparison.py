@@ -254,7 +254,8 @@ def compare(
     (True, (6, 11), "Fisher's exact test")
     """
     delta = number("delta", delta, above=0.0)
-    if isinstance(names, str) or len(set(names)) != 2 or len(names) != 2:
+    pair = list(names) if np.iterable(names) and not isinstance(names, str) else []
+    if len(pair) != 2 or pair[0] == pair[1] or not all(isinstance(name, str) for name in pair):
         raise InputError(f"names must be two different names, got {short_text(names)}")
     if not isinstance(thresholds, Mapping | None):
         raise InputError(f"thresholds must map names to numbers, got {short_text(thresholds)}")

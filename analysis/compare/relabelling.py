@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from analysis.compare.symmetry import Symmetry, affine_maps
-from physics.checks import point_sets
+from physics.checks import point_sets, real_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -44,8 +44,8 @@ def procrustes_disparity(
     Raises
     ------
     InputError
-        If shapes or `symmetry` differ in the number of tokens, if a value is not finite, or if all tokens of
-        a shape coincide.
+        If an ensemble has other axes, shapes or `symmetry` differ in the number of tokens, a value is not
+        finite, or all tokens of a shape coincide.
 
     Notes
     -----
@@ -150,12 +150,14 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
-    """Return two sets of shapes (..., tokens, dim), centered, of unit norm, and padded to the larger `dim`.
+    """Return two sets of shapes (n, tokens, dim), centered, of unit norm, and padded to the larger `dim`.
 
-    An `InputError` refuses different numbers of tokens, and a shape whose tokens all coincide.
+    An `InputError` refuses different numbers of tokens, a shape whose tokens all coincide, and other axes.
     """
     names = ("first", "second")
     a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
+    for name, array in zip(names, (a, b), strict=True):
+        real_array(name, array, ndim=3)
     if a.shape[-2] != b.shape[-2]:
         raise InputError(
             f"first and second must have the same number of tokens, got {a.shape[-2]} and {b.shape[-2]}"

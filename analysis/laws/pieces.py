@@ -24,7 +24,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     a trajectory of fewer than `minimum` frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
-        arrays = [finite_array(f"signals[{k}]", piece) for k, piece in enumerate(signals)]
+        arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
     else:
         array = finite_array("signals", signals)
         if array.ndim not in (2, 3) or not array.size:
@@ -38,7 +38,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
-    elif np.ndim(times[0]) == 0:
+    elif not np.iterable(times) or not len(times) or np.ndim(times[0]) == 0:
         clocks = [times] * len(arrays)
     else:
         clocks = list(times)

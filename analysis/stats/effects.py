@@ -206,7 +206,7 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     Raises
     ------
     InputError
-        If a value is not finite.
+        If a sample is not a list of finite numbers.
 
     Notes
     -----
@@ -219,7 +219,7 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     >>> analysis.cliffs_delta([3, 4, 5], [1, 2, 4]).estimate
     0.6666666666666667
     """
-    x, y = finite_array("first", first), finite_array("second", second)
+    x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)
     m, n = len(x), len(y)
     if not m or not n:
         return _unknown(m + n)
@@ -260,7 +260,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     Raises
     ------
     InputError
-        If a value is not finite.
+        If a sample is not a list of finite numbers.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     >>> round(analysis.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
     1.03
     """
-    x, y = finite_array("first", first), finite_array("second", second)
+    x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)
     freedom = len(x) + len(y) - 2
     if min(len(x), len(y)) < 2 or (np.ptp(x) == 0 and np.ptp(y) == 0):
         return _unknown(len(x) + len(y))
@@ -327,10 +327,10 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     """Return the two-sided p-value of the difference of the means of two samples, over permutations.
 
     It is exact if there are at most 4000 permutations. Otherwise 4000 are drawn and the observed one is
-    added, so that the result is never 0. It is NaN if a sample is empty. An `InputError` refuses values that
-    are not finite.
+    added, so that the result is never 0. It is NaN if a sample is empty. An `InputError` refuses all but
+    lists of finite numbers.
     """
-    x, y = finite_array("first", first), finite_array("second", second)
+    x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)
     if not len(x) or not len(y):
         return math.nan
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from physics.checks import real_array
+from physics.checks import number, real_array, regular_array
 from physics.errors import InputError
 
 CONFIDENCE = 0.95
@@ -179,7 +179,7 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     Raises
     ------
     InputError
-        If `successes` are not from 0 to `count`.
+        If `successes` are not from 0 to `count`, or `level` is not between 0 and 1.
 
     Examples
     --------
@@ -187,6 +187,7 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     >>> analysis.proportion(17, 100).format(2)
     '0.17 [0.11, 0.26]'
     """
+    level = number("level", level, above=0.0, below=1.0)
     if not 0 <= successes <= count:
         raise InputError(f"successes must be from 0 to {count:g}, got {successes:g}")
     if not count:
@@ -254,13 +255,18 @@ def mean(values: Any, level: float = CONFIDENCE) -> Interval:
     Interval
         Mean and interval; both are NaN without values, and the interval is NaN for a single value.
 
+    Raises
+    ------
+    InputError
+        If `values` are not a list of real numbers, or `level` is not between 0 and 1.
+
     Examples
     --------
     >>> import analysis
     >>> analysis.mean([1.0, 2.0, 3.0]).format(2)
     '2.00 [-0.48, 4.48]'
     """
-    array = real_array("values", values, ndim=1)
+    array, level = real_array("values", values, ndim=1), number("level", level, above=0.0, below=1.0)
     count = len(array)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
@@ -311,7 +317,7 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
     Raises
     ------
     InputError
-        If `x` or `y` are not lists of real numbers of one length.
+        If `x` or `y` are not lists of real numbers of one length, or `groups` do not name one group for each.
 
     Examples
     --------
@@ -323,15 +329,18 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
     count = len(first)
     if len(second) != count:
         raise InputError(f"x and y must have the same length, got {count} and {len(second)}")
+    names = None if groups is None else regular_array("groups", groups)
+    if names is not None and names.shape != (count,):
+        raise InputError(f"groups must hold one name for each of {count} values, got the shape {names.shape}")
     if count < 4 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Interval(np.nan, np.nan, np.nan, count)
     from scipy.stats import pearsonr  # takes half a second, which other intervals need not wait for
 
     result = pearsonr(first, second)
     interval = result.confidence_interval(CONFIDENCE)
-    if groups is not None:
+    if names is not None:
         found = float(result.statistic)
-        return Interval(found, *_jackknifed(first, second, np.asarray(groups), found), count)
+        return Interval(found, *_jackknifed(first, second, names, found), count)
     return Interval(float(result.statistic), float(interval.low), float(interval.high), count)
 
 

@@ -30,6 +30,33 @@ class Nameless(Law):
 
 
 REFUSED = [
+    (
+        lambda: analysis.fit_trajectories(PATH, 0.1),
+        "times of trajectory 0 must have 12 entries, got the shape ()",
+    ),
+    (
+        lambda: analysis.fit_trajectories(PATH, []),
+        "times of trajectory 0 must have 12 entries, got the shape (0,)",
+    ),
+    (
+        lambda: analysis.fit_trajectories([PATH, PATH[:, 0]]),
+        "signals[1] must have 2 axes, got the shape (12,)",
+    ),
+    (lambda: analysis.diversification(SPECTRUM, 2), "orders must be a list of whole numbers, got 2"),
+    (
+        lambda: analysis.StoppingRule().first([0, 10], [[1, 1]]),
+        "steps and signals must be (frames,) and (frames, K), got (2,) and (1, 2)",
+    ),
+    (
+        lambda: analysis.StoppingRule().decided([0, 10], [1, 1]),
+        "steps and signals must be (frames,) and (frames, K), got (2,) and (2,)",
+    ),
+    (
+        lambda: analysis.circle_counts([1, 2], {"p": [None, 3]}),
+        "parameters must hold numbers or text, got {'p': [None, 3]}",
+    ),
+    (lambda: analysis.circles_of(MOVES, "a"), "first must be a finite number, got 'a'"),
+    (lambda: analysis.circles_of(MOVES, 0, [5]), "last must be a finite number, got [5]"),
     (lambda: analysis.survives([1.0], factor=0), "factor must be a finite number greater than 0, got 0"),
     (
         lambda: analysis.survives([1.0], threshold=0),

@@ -36,6 +36,7 @@ def outcome(points, done):
 
 
 NOT_FINITE = " must be finite, got 1 NaN or infinite among 2 values"
+NO_LEVEL = " must be a finite number greater than 0 and less than 1, got "
 
 REFUSED = [
     (lambda: axis(scale="root"), "scale must be one of 'linear', 'log', got 'root'"),
@@ -85,15 +86,15 @@ REFUSED = [
         "train_steps must be at least 0, or NaN for never, got inf",
     ),
     (
-        lambda: analysis.procrustes_disparity(E, RNG.normal(size=(6, 2))),
+        lambda: analysis.procrustes_disparity([E], RNG.normal(size=(1, 6, 2))),
         "first and second must have the same number of tokens, got 7 and 6",
     ),
     (
-        lambda: analysis.procrustes_disparity(E, np.ones((2, 7, 2))),
+        lambda: analysis.procrustes_disparity([E], np.ones((2, 7, 2))),
         "second must not hold a shape whose tokens all coincide",
     ),
     (
-        lambda: analysis.procrustes_disparity(E, E, analysis.affine_maps(5)),
+        lambda: analysis.procrustes_disparity([E], [E], analysis.affine_maps(5)),
         "symmetry must be one of 7 tokens, got one of 5",
     ),
     (
@@ -194,6 +195,21 @@ REFUSED = [
     (lambda: analysis.cliffs_delta([1.0, np.nan], [0.0, 1.0]), "first" + NOT_FINITE),
     (lambda: analysis.hedges_g([0.0, 1.0], [1.0, np.inf]), "second" + NOT_FINITE),
     (lambda: permutation_p_value([0.0, 1.0], [1.0, np.nan]), "second" + NOT_FINITE),
+    (lambda: analysis.procrustes_disparity(E, [E]), "first must have 3 axes, got the shape (7, 2)"),
+    (lambda: analysis.cliffs_delta([[1, 2]], [[3, 4]]), "first must have 1 axis, got the shape (1, 2)"),
+    (lambda: analysis.cliffs_delta([1, 2], 3), "second must have 1 axis, got the shape ()"),
+    (lambda: analysis.hedges_g([1, 2], [[3, 4]]), "second must have 1 axis, got the shape (1, 2)"),
+    (lambda: permutation_p_value([[1, 2]], [3, 4]), "first must have 1 axis, got the shape (1, 2)"),
+    (lambda: analysis.mean([1, 2], level=95), "level" + NO_LEVEL + "95"),
+    (lambda: analysis.mean([1, 2], level=1), "level" + NO_LEVEL + "1"),
+    (lambda: analysis.proportion(3, 10, level=0), "level" + NO_LEVEL + "0"),
+    (
+        lambda: analysis.correlation(range(5), range(5), groups=[1, 2, 3]),
+        "groups must hold one name for each of 5 values, got the shape (3,)",
+    ),
+    (lambda: analysis.compare(MOVES, MOVES, names=5), "names must be two different names, got 5"),
+    (lambda: analysis.compare(MOVES, MOVES, names="ab"), "names must be two different names, got 'ab'"),
+    (lambda: analysis.compare(MOVES, MOVES, names=(1, 2)), "names must be two different names, got (1, 2)"),
 ]  # fmt: skip
 
 
