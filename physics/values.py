@@ -49,6 +49,16 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """Return `array` with its largest magnitude over each `axis` scaled to between 0.5 and 1.
+
+    Sums of squares then neither overflow nor vanish, whatever the unit. The factors are powers of two, so
+    that nothing is rounded. Zeros stay zeros.
+    """
+    _, exponent = np.frexp(np.abs(array).max(axis=axis, keepdims=True))
+    return np.ldexp(array, -exponent)
+
+
 def _made(kind: type[Any], values: dict[str, Any]) -> Any:
     return kind(**values)
 

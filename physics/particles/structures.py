@@ -9,6 +9,7 @@ from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
 from physics.lazy import LazyModule
 from physics.theory.operations import class_rule
+from physics.values import in_range
 
 if TYPE_CHECKING:
     from physics.particles import structure_kernels as kernels
@@ -50,7 +51,7 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     >>> float(physics.circle_ratio([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]))
     2.0
     """
-    norms = np.linalg.norm(point_sets("E", E), axis=-1)
+    norms = np.linalg.norm(in_range(point_sets("E", E), (-2, -1)), axis=-1)
     smallest = norms.min(axis=-1)
     largest = norms.max(axis=-1)
     ratio = np.full(smallest.shape, np.inf)
@@ -108,8 +109,7 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
 @one_blas_thread
 def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which of the nonzero point sets (sets, tokens, dim) lie close to a plane through the origin."""
-    scaled = positions / np.abs(positions).max(axis=(1, 2), keepdims=True)  # so that squares do not overflow
-    squares = np.linalg.svd(scaled, compute_uv=False) ** 2
+    squares = np.linalg.svd(in_range(positions, (1, 2)), compute_uv=False) ** 2
     return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))
 
 
@@ -161,7 +161,7 @@ def grid_imperfections(
     >>> int(physics.grid_imperfections([[0.0], [1.0], [2.0], [3.0], [4.0]]))
     4
     """
-    positions = point_sets("E", E)
+    positions = in_range(point_sets("E", E), (-2, -1))
     *batch, tokens, dim = positions.shape
     operation = class_rule(tokens, modulus, group)
     trained = operation.mask(pairs)

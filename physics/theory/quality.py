@@ -13,7 +13,7 @@ from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.trajectory import Trajectory
-from physics.values import read_only
+from physics.values import in_range, read_only
 
 if TYPE_CHECKING:
     from physics.theory import parallelogram_kernels as kernels
@@ -333,6 +333,7 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
         )
     batch = array.shape[:-tail]
     states = array.reshape(-1, *array.shape[-tail:])
+    states = in_range(states, (1, 2, 3) if matrices else 1)
     if matrices:
         scale = np.sqrt(np.mean(states**2, axis=(1, 2, 3), keepdims=True))
         if not scale.all():

@@ -137,13 +137,23 @@ def sorted_samples(operation: Operation, mask: Mask) -> tuple[NDArray[np.int32],
 
 
 def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ...]]:
-    """Return finite, nonzero embeddings (..., tokens, dim) as (runs, tokens, dim), with their shape."""
+    """Return embeddings (..., tokens, dim) as (runs, tokens, dim), with their shape.
+
+    An `InputError` refuses those that are not finite or are zero, and those whose squares overflow or vanish.
+    """
     array = finite_array(name, E)
     if array.ndim < 2 or array.shape[-2] != tokens or array.shape[-1] < 1:
         raise InputError(f"{name} must have the shape (..., {tokens}, dim), got {array.shape}")
     states = array.reshape(-1, *array.shape[-2:])
     if not states.any(axis=(1, 2)).all():
         raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
+    with np.errstate(over="ignore", under="ignore"):
+        norm = np.sum(states**2, axis=(1, 2))
+    wrong = norm[(norm < np.finfo(float).tiny) | np.isinf(norm)]
+    if len(wrong):
+        raise InputError(
+            f"{name} must have a sum of squares that is not rounded to zero or infinity, got {wrong[0]:g}"
+        )
     return states, array.shape
 
 

@@ -148,8 +148,8 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `E` has another shape, an embedding is not finite or is zero, the group does not commute, or
-            the training set permits no parallelogram.
+            If `E` has another shape, an embedding is not finite, is zero or has squares that overflow or
+            vanish, the group does not commute, or the training set permits no parallelogram.
 
         Examples
         --------

@@ -56,7 +56,6 @@ def test_imperfections_of_larger_states(tokens, dim):
         1e9 + rng.standard_normal((3, dim))[rng.integers(0, 3, tokens)],
         1e-7 * rng.standard_normal((tokens, dim)) + lattice,
         np.eye(dim)[0] * rng.standard_normal((tokens, 1)),
-        1e-300 * rng.standard_normal((tokens, dim)),
         np.ones((tokens, dim)),
     ]
     for E in states:
@@ -82,8 +81,12 @@ def test_imperfections_of_a_training_set_by_the_product_of_a_group(dim):
         assert len(set(expected)) > 1
 
 
-def test_pair_sums_that_overflow_have_no_neighbour():
-    assert physics.grid_imperfections(np.full((4, 2), 1.7e308)) == 10
+def test_a_single_pair_sum_has_no_neighbor():
+    assert physics.grid_imperfections(np.ones((4, 2)), pairs=[(0, 1)]) == 1
+
+
+def test_pair_sums_do_not_overflow():
+    assert physics.grid_imperfections(np.full((4, 2), 1.7e308)) == by_arrays(np.ones((4, 2))) == 8
 
 
 def test_a_line_of_tokens_is_a_grid_without_modular_imperfections():
@@ -127,6 +130,18 @@ def turned(E, dim, seed=0):
     """Put points of a plane into more dimensions, by a random rotation."""
     rotation = np.linalg.qr(np.random.default_rng(seed).standard_normal((dim, dim)))[0]
     return E @ rotation[: E.shape[-1]]
+
+
+@pytest.mark.parametrize("unit", [2.0**-1060, 2.0**-600, 2.0**520, 2.0**1018])
+def test_structures_are_the_same_in_any_unit(unit):
+    rng = np.random.default_rng(0)
+    for dim in (1, 2, 3):
+        E = rng.integers(-9, 10, (2, 7, dim)) + 0.5
+        np.testing.assert_allclose(physics.circle_ratio(E * unit), physics.circle_ratio(E), rtol=1e-14)
+        np.testing.assert_array_equal(
+            physics.is_circle(E * unit, threshold=30), physics.is_circle(E, threshold=30)
+        )
+        np.testing.assert_array_equal(physics.grid_imperfections(E * unit), physics.grid_imperfections(E))
 
 
 @pytest.mark.parametrize("dim", [3, 4, 128])

@@ -261,6 +261,26 @@ def test_quality_takes_embeddings_of_any_kind_and_layout():
     )
 
 
+@pytest.mark.parametrize("unit", [2.0**-1060, 2.0**-600, 2.0**520, 2.0**1018])
+def test_quality_is_the_same_in_any_unit(unit):
+    rng = np.random.default_rng(0)
+    for theory, shape in ((EffectiveTheory(7), (7, 2)), (EffectiveTheory(group=S_3.group), (6, 2, 2))):
+        E = rng.integers(-9, 10, shape).astype(float)
+        quality = physics.representation_quality(E, theory, 1.0)
+        assert 0 < quality < 1
+        assert physics.representation_quality(E * unit, theory, 1.0) == quality
+    line = np.arange(7.0)[:, None]
+    assert physics.representation_quality(line * unit, EffectiveTheory(7)) == 1
+
+
+@pytest.mark.parametrize(("unit", "norm"), [(1e-170, "0"), (1e-160, "2.99997e-320"), (1e170, "inf")])
+def test_a_state_whose_squares_leave_the_numbers_is_refused(unit, norm):
+    theory, E = EffectiveTheory(3), unit * np.ones((3, 1))
+    for call in (theory.loss, theory.gradient, lambda E: theory.solve(E, [0.0])):
+        with pytest.raises(InputError, match=f"must have a sum of squares that .* infinity, got {norm}"):
+            call(E)
+
+
 def test_matrices_of_one_entry_are_numbers_whose_products_are_compared():
     sign = np.array([1.0, -1, -1, 1, 1, -1])  # of the permutations of three points in lexicographic order
     E = 3 * sign[:, None, None]
