@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from nets.engines.choice import Engine
 from nets.engines.ensemble import PARAMETER, Ensemble, draw
 from nets.models import Model
+from nets.recording import described_record
 from physics.errors import InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
@@ -32,7 +33,7 @@ def described(
     They are the arguments `given` to `nets.train`, except for those of storage and display. The model, the
     engine, the batch size (None for all examples) and the names of the observables are those that were used.
     """
-    model, record, stop = ensemble.model, given["record"], given["stop"]
+    model, stop = ensemble.model, given["stop"]
     computed: dict[str, Any] = {
         "program": "nets.train",
         "model": {"type": type(model).__name__, **fields(model)},
@@ -41,7 +42,7 @@ def described(
         "freeze_embedding": bool(given["freeze_embedding"]),
         "batch_size": batch_size,
         "initial": {name: _digest(value) for name, value in (given["initial"] or {}).items()},
-        "record": record if isinstance(record, int | str) else [int(step) for step in record],
+        "record": described_record(given["record"]),
         "observables": list(names),
         "thresholds": dict(given["thresholds"] or {}),
         "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
-from nets.recording import due
+from nets.recording import described_record, due
 from physics.checks import file_path, flag, mapping
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
@@ -44,7 +44,8 @@ class Recorder:
         that tokens are added modulo 7; without it, their number is taken as the modulus.
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
-        is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers.
+        is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers on the
+        CPU. Those of other devices, such as a dropout on a GPU, go on as they are.
     overwrite : bool, default False
         Whether to replace `path` and an unfinished run.
     resume : bool, default False
@@ -108,9 +109,11 @@ class Recorder:
                 "resume needs checkpoint, the objects to restore, such as the model and optimizer, got none"
             )
         self._saved = Path(f"{self._path}.checkpoint")
-        self._parameters = {"program": "nets.Recorder", **mapping("parameters", parameters), "record": record}
-        if not isinstance(record, int | str):
-            self._parameters["record"] = [int(step) for step in record]
+        self._parameters = {
+            "program": "nets.Recorder",
+            **mapping("parameters", parameters),
+            "record": described_record(record),
+        }
         self.at = 0
         self._runs: int | None = None  # number of runs, if the parameter has an axis of them
         self._first: NDArray[Any] | None = self._positions()

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import LARGEST, whole_number
+from physics.checks import whole_number
 from physics.errors import InputError
 
 FRAMES_A_DECADE = 20
+LARGEST_DENSITY = 10**6
+"""Largest number of frames in a decade of steps; the grid of all of them must fit into memory."""
 
 
 def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np.int64]:
@@ -70,6 +72,13 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
     return np.unique(np.append(np.arange(0, steps + 1, every), steps))
 
 
+def described_record(record: int | str | Sequence[int]) -> int | str | list[int]:
+    """Return `record`, which `recording_steps` or `due` has accepted, in a form that JSON can hold."""
+    if isinstance(record, str):
+        return record
+    return [int(step) for step in record] if isinstance(record, Sequence | np.ndarray) else int(record)
+
+
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
     """Return a function that decides for each step whether to record it, for loops of unknown length.
 
@@ -107,8 +116,10 @@ def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
 def _density(digits: str | None) -> int:
     """Return the number of frames in a decade of steps: the n of ``"log:n"``, or the default of ``"log"``."""
     density = _number(digits or FRAMES_A_DECADE)
-    if not 1 <= density <= LARGEST:
-        raise InputError(f"record must ask for 1 to {LARGEST} frames in each decade, got 'log:{digits}'")
+    if not 1 <= density <= LARGEST_DENSITY:
+        raise InputError(
+            f"record must ask for 1 to {LARGEST_DENSITY} frames in each decade, got 'log:{digits}'"
+        )
     return density
 
 

@@ -406,20 +406,6 @@ def test_bad_input(tmp_path):
         nets.Recorder(network.embedding.weight, path, checkpoint={"n": network}, resume=True).__enter__()
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"path": 5}, "path must be the name of a file, got 5"),
-        ({"parameters": 5}, "parameters must be a mapping, such as a dict, got 5"),
-        ({"checkpoint": [1]}, "checkpoint must be a mapping, such as a dict, got [1]"),
-    ],
-)
-def test_what_is_no_file_or_no_mapping_is_refused(tmp_path, changes, sentence):
-    with pytest.raises(InputError) as error:
-        nets.Recorder(torch.zeros(3, 2), **{"path": tmp_path / "t.h5", **changes})
-    assert str(error.value) == sentence
-
-
 def test_a_damaged_checkpoint_is_refused(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "t.h5", 40, ends_at=13)

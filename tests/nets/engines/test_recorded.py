@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import nets
 import physics
@@ -17,6 +18,35 @@ from physics import InputError
 
 SMALL = nets.ConstantAttention(5, hidden=4)
 FAST = {"steps": 6, "record": 2, "runs": 2}
+
+
+# -- a loop of one's own ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("record", [np.int64(2), np.array([0, 2]), range(0, 3, 2), "0,2", 2])
+def test_when_to_record_is_stored_whatever_its_type(tmp_path, record):
+    with nets.Recorder(torch.zeros(3, 2), tmp_path / "r.h5", record=record) as recorder:
+        recorder.step()
+        recorder.step()
+    trained = nets.train(nets.ConstantAttention(7), steps=2, record=record, out=tmp_path / "t.h5")
+    stored = record if isinstance(record, str) else np.asarray(record).tolist()
+    for found in (recorder.result(), trained):
+        assert found.parameters["record"] == stored
+        assert found.steps.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"path": 5}, "path must be the name of a file, got 5"),
+        ({"parameters": 5}, "parameters must be a mapping, such as a dict, got 5"),
+        ({"checkpoint": [1]}, "checkpoint must be a mapping, such as a dict, got [1]"),
+    ],
+)
+def test_what_is_no_file_or_no_mapping_is_refused(tmp_path, changes, sentence):
+    with pytest.raises(InputError) as error:
+        nets.Recorder(torch.zeros(3, 2), **{"path": tmp_path / "t.h5", **changes})
+    assert str(error.value) == sentence
 
 
 # -- rules and calls ----------------------------------------------------------------------------------------
