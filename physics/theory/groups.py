@@ -321,10 +321,9 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
 
 def _of_permutations(elements: list[tuple[int, ...]], name: str) -> FiniteGroup:
     """Return the group of these permutations, which are in lexicographic order; (a·b)(x) = a(b(x))."""
-    array = np.array(elements, np.int64).reshape(len(elements), -1)
-    products = array[np.arange(len(array))[:, None, None], array[None]]  # (a, b, x) -> a(b(x))
-    place = {element: k for k, element in enumerate(elements)}
-    table = [[place[tuple(product)] for product in row] for row in products.tolist()]
+    array = np.array(elements, np.int32).reshape(len(elements), -1)
+    place = {element.tobytes(): k for k, element in enumerate(array)}
+    table = [np.array([place[product.tobytes()] for product in a[array]]) for a in array]
     return FiniteGroup(np.array(table), name)
 
 

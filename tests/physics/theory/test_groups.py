@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -70,6 +71,17 @@ def test_permutations_compose_as_functions():
     table = symmetric(3).table
     for a, b in itertools.product(range(6), repeat=2):
         assert elements[table[a, b]] == tuple(elements[a][elements[b][x]] for x in range(3))
+
+
+def test_products_of_long_permutations_are_made_row_by_row():
+    turns = [tuple(np.roll(np.arange(150), -k).tolist()) for k in range(150)]
+    tracemalloc.start()
+    try:
+        group = groups._of_permutations(turns, "C_150")
+        assert tracemalloc.get_traced_memory()[1] < 10**7, "the cube of 150 numbers of 8 bytes is 27 MB"
+    finally:
+        tracemalloc.stop()
+    assert group == cyclic(150)
 
 
 def test_generated_by_permutations():
