@@ -110,7 +110,7 @@ def _describe(file: h5py.File, header: Header, complete: bool) -> None:
     made_with = header.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
-    file.create_group("h5md/author").attrs["name"] = np.bytes_(author.encode())
+    file.create_group("h5md/author").attrs["name"] = np.bytes_(author.encode(errors="replace"))
     creator = file.create_group("h5md/creator")
     creator.attrs["name"] = np.bytes_("GrokPhys")
     creator.attrs["version"] = np.bytes_(made_with.get("grokphys", "unknown"))

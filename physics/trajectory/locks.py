@@ -63,21 +63,24 @@ def signals_deferred() -> Iterator[list[Any]]:
 
     Python's own locks and threads do not survive an exception from a signal handler at every moment: for
     example, `threading.Thread.start` can leave a thread that never runs. The signals are handled at the end
-    of the section. The context yields the list of those that have been deferred so far.
+    of the section, even if an exception ends it. The context yields the list of those that have been deferred
+    so far.
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
-    with contextlib.ExitStack() as restored:  # runs all callbacks, even if a signal arrives in between
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    handlers[number] = handler
-                    restored.callback(signal.signal, number, handler)
-                    signal.signal(number, lambda *arguments: waiting.append(arguments))
-        yield waiting
-    for number, frame in waiting:
-        handlers[number](number, frame)
+    try:
+        with contextlib.ExitStack() as restored:  # runs all callbacks, even if a signal arrives in between
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    handler = signal.getsignal(number)
+                    if callable(handler):
+                        handlers[number] = handler
+                        restored.callback(signal.signal, number, handler)
+                        signal.signal(number, lambda *arguments: waiting.append(arguments))
+            yield waiting
+    finally:
+        for number, frame in waiting:
+            handlers[number](number, frame)
 
 
 def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:

@@ -282,6 +282,10 @@ def test_signals_wait_and_come_in_their_order_to_the_handlers_of_before():
         with pytest.raises(ZeroDivisionError), signals_deferred():
             raise ZeroDivisionError
         assert {one: signal.getsignal(one) for one in (2, 15)} == own
+        with pytest.raises(ZeroDivisionError), signals_deferred():
+            signal.raise_signal(2)
+            raise ZeroDivisionError
+        assert came == [15, 2, 15, 2], "an exception does not keep a signal from its handler"
         elsewhere = threading.Thread(target=lambda: signals_deferred().__enter__())
         elsewhere.start()
         elsewhere.join()

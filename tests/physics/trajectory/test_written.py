@@ -213,7 +213,7 @@ def test_an_unfinished_file_of_the_first_schema_has_the_frames_that_are_whole(tm
     np.testing.assert_array_equal(found.observables["o"], whole.observables["o"][:, :2])
 
 
-@pytest.mark.parametrize(("author", "expected"), [("Ada", b"Ada"), ("", b"root")])
+@pytest.mark.parametrize(("author", "expected"), [("Ada", b"Ada"), ("", b"root"), ("J\udcf6rg", b"J?rg")])
 def test_a_file_names_who_wrote_it(tmp_path, monkeypatch, author, expected):
     monkeypatch.setenv("USER", "root")
     monkeypatch.setenv("GROKPHYS_AUTHOR", author)
