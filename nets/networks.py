@@ -341,8 +341,8 @@ class Networks:
         from nets.engines.torch import BatchedEngine
 
         still = np.zeros(self.runs)
-        optimiser = Optimizer(still, still, still, still, (0.9, 0.999), 1e-8)
-        return BatchedEngine(self.ensemble, optimiser, self.dtype, device("cpu"), None)
+        optimizer = Optimizer(still, still, still, still, (0.9, 0.999), 1e-8)
+        return BatchedEngine(self.ensemble, optimizer, self.dtype, device("cpu"), None)
 
 
 def networks(trajectory: Trajectory, frame: int = -1) -> Networks:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batch_size_of, batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.networks import Networks
@@ -149,7 +149,7 @@ class Training:
                     )
                 self._rates[name] = 0.0
         runs = self.ensemble.runs
-        settings = optimiser(runs, **self._rates, **self._fixed)
+        settings = optimizer_of(runs, **self._rates, **self._fixed)
         self.batch_size = batch_size_of(batch_size, self.ensemble.train.shape[1])
         self.machine = choose_engine(engine, self.ensemble, settings, dtype, device, chunk)
         self._dtype, self._pace, self.step = dtype, 1, 0
@@ -247,7 +247,7 @@ class Training:
         for name in rates:
             if name not in RATES:
                 raise InputError(f"rates must be among {', '.join(RATES)}, got {name!r}")
-        self.machine.set_rates(optimiser(self.ensemble.runs, **(self._rates | rates), **self._fixed))
+        self.machine.set_rates(optimizer_of(self.ensemble.runs, **(self._rates | rates), **self._fixed))
         self._rates |= rates
 
     @property

@@ -35,7 +35,7 @@ from grokphys.bench.nets import plain_steps
 from grokphys.bench.timing import Row, against, in_turn, machine, seconds, spread
 from grokphys.output import Budget, make_directory, write_json
 from grokphys.report.page import Table
-from nets.engines.choice import optimiser
+from nets.engines.choice import optimizer_of
 from nets.engines.ensemble import Ensemble, draw
 from nets.engines.fused import FusedEngine
 from nets.engines.graphs import WARM_UPS
@@ -180,7 +180,7 @@ def _engine(
 
 
 def _rates(runs: int) -> Any:
-    return optimiser(runs, LEARNING_RATE, WEIGHT_DECAY, None, None, (0.9, 0.999), 1e-8)
+    return optimizer_of(runs, LEARNING_RATE, WEIGHT_DECAY, None, None, (0.9, 0.999), 1e-8)
 
 
 # -- agreement -------------------------------------------------------------------------------------------

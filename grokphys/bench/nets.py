@@ -107,7 +107,7 @@ def plain_steps(
     """
     ensemble = draw(model, runs=1, seed=0, train_fraction=train_fraction)
     network = PlainNetwork(model).to(device, dtype)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
     inputs, labels, train, validation = (
         torch.tensor(values, device=device)
         for values in (model.task.inputs, model.task.labels, ensemble.train[0], ensemble.validation[0])
@@ -122,9 +122,9 @@ def plain_steps(
 
     def take() -> None:
         for _ in range(steps):
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss_of(train).backward()
-            optimiser.step()
+            optimizer.step()
             if validate:
                 with torch.no_grad():
                     loss_of(validation)

@@ -41,8 +41,8 @@ class Engine(Protocol):
             Places of the examples in the training set for each step; None for all of them.
         """
 
-    def set_rates(self, optimiser: Optimizer) -> None:
-        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
+    def set_rates(self, optimizer: Optimizer) -> None:
+        """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
@@ -66,7 +66,7 @@ class Engine(Protocol):
         """Restore the parameters and moments that `state` has returned."""
 
 
-def optimiser(
+def optimizer_of(
     runs: int,
     learning_rate: Any,
     weight_decay: Any,

@@ -181,11 +181,11 @@ class FusedEngine:
             ),
         )
 
-    def set_rates(self, optimiser: Optimizer) -> None:
-        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
-        rates = [*optimiser.rates(encoder=True), *optimiser.rates(encoder=False)]
+    def set_rates(self, optimizer: Optimizer) -> None:
+        """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
+        rates = [*optimizer.rates(encoder=True), *optimizer.rates(encoder=False)]
         self._rates = np.stack(rates, axis=1)
-        self._betas = optimiser.betas_and_epsilon
+        self._betas = optimizer.betas_and_epsilon
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""

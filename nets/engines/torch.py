@@ -111,11 +111,11 @@ class BatchedEngine:
             batch = None if batches is None else torch.as_tensor(batches[:, offset], device=self.device)
             self._update(self._gradients(step + offset, batch))
 
-    def set_rates(self, optimiser: Optimizer) -> None:
-        """Use the rates of `optimiser` in all further steps, and keep the moments of the optimizer."""
-        self._optimiser = optimiser
+    def set_rates(self, optimizer: Optimizer) -> None:
+        """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
+        self._optimizer = optimizer
         self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
-            encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimiser.rates(encoder))
+            encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimizer.rates(encoder))
             for encoder in (True, False)
         }
         self._capture_anew()
@@ -194,7 +194,7 @@ class BatchedEngine:
 
     def _correct_bias(self, number: int) -> None:
         """Set the bias corrections of AdamW for a step, in float64; a captured step reads the tensor."""
-        for divisor, beta in zip(self._bias, self._optimiser.betas, strict=True):
+        for divisor, beta in zip(self._bias, self._optimizer.betas, strict=True):
             divisor.fill_(1 - beta**number)
 
     def _capture_anew(self) -> None:
@@ -204,8 +204,8 @@ class BatchedEngine:
     @torch.no_grad()
     def _update(self, gradients: dict[str, Tensor]) -> None:
         """Update by AdamW or SGD as in PyTorch; rates differ by member, and for encoder and decoder."""
-        adamw = self._optimiser.kind == "adamw"
-        beta1, beta2 = self._optimiser.betas
+        adamw = self._optimizer.kind == "adamw"
+        beta1, beta2 = self._optimizer.betas
         first_bias, second_bias = self._bias
         everybody = len(self._training) == self._ensemble.runs
         factors = {
@@ -228,7 +228,7 @@ class BatchedEngine:
             if adamw:
                 first.lerp_(gradient, 1 - beta1)
                 second.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-                divisor = (second.sqrt() / second_bias.sqrt()).add_(self._optimiser.epsilon)
+                divisor = (second.sqrt() / second_bias.sqrt()).add_(self._optimizer.epsilon)
                 change = first / divisor
             value.mul_(shrink).sub_(size * change)
             if not everybody:

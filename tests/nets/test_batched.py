@@ -6,7 +6,7 @@ import torch
 from cuda_graphs import recorded_graphs
 
 import nets
-from nets.engines.choice import optimiser
+from nets.engines.choice import optimizer_of
 from nets.engines.ensemble import batches, draw
 from nets.engines.graphs import WARM_UPS
 from nets.engines.torch import BatchedEngine, _free_bytes
@@ -25,7 +25,7 @@ RUNS = 5
 
 
 def rates(learning_rate=0.01):
-    return optimiser(RUNS, learning_rate, 0.5, 0.003, 0.1, (0.9, 0.999), 1e-8)
+    return optimizer_of(RUNS, learning_rate, 0.5, 0.003, 0.1, (0.9, 0.999), 1e-8)
 
 
 def engine(model, device="cpu", **options):

@@ -10,7 +10,7 @@ import torch
 import nets
 from grokphys.bench.nets import PlainNetwork, multiply_adds
 from nets.engines import activations, losses, optimizers, products
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
 from physics.jit import address_of
 from physics.theory.groups import cyclic
@@ -52,7 +52,7 @@ def plain_training(name, *, run, steps, dtype, batch_size=None):
             layer.weight.copy_(torch.tensor(ensemble.parameters[f"{name}.weight"][run].T))
             layer.bias.copy_(torch.tensor(ensemble.parameters[f"{name}.bias"][run, 0]))
     rates = {name: values[run] for name, values in RATES.items()}
-    optimiser = torch.optim.AdamW(
+    optimizer = torch.optim.AdamW(
         [
             {
                 "params": network.embedding.parameters(),
@@ -86,11 +86,11 @@ def plain_training(name, *, run, steps, dtype, batch_size=None):
         frames.append(network.embedding.weight.detach().clone().numpy())
         if step < steps:
             chosen = ensemble.train[run] if order is None else ensemble.train[run][order[run, step]]
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss, _ = loss_of(chosen)
             loss = loss + model.embedding_penalty * network.embedding.weight.abs().mean()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
     return np.stack(frames), np.array(measured).reshape(steps + 1, 2, 2)
 
 
@@ -237,7 +237,7 @@ def test_bits_do_not_depend_on_threads_company_or_pieces():
 
 def test_members_are_shared_among_threads_each_once(monkeypatch):
     ensemble = draw(MODELS["embedding MLP"], runs=5, seed=2)
-    settings = optimiser(5, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(5, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
     found = []
     for threads in (1, 3):
         monkeypatch.setattr("numba.get_num_threads", lambda threads=threads: threads)
@@ -278,7 +278,7 @@ def test_gradients_are_those_of_autograd(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_has_the_gradient_of_autograd(name):
     ensemble = draw(MODELS[name], runs=2, seed=1)
-    settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
     fused, torched = (
         choose_engine(one, ensemble, settings, "float64", "cpu", None) for one in ("fused", "torch")
     )
@@ -304,7 +304,7 @@ def test_more_examples_than_a_block_holds(name):
     """The kernels take 128 examples at a time: others of a set, and of a batch, come in further blocks."""
     ensemble = draw(MANY[name], runs=2, seed=1, train_fraction=0.1 if name == "data" else 0.75)
     assert ensemble.train.shape[1] > 140
-    settings = optimiser(2, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(2, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
     fused, torched = (
         choose_engine(one, ensemble, settings, "float64", "cpu", None) for one in ("fused", "torch")
     )
@@ -344,7 +344,7 @@ def test_a_dead_network_is_right_where_the_first_class_is(engine):
         initial = {"output.weight": np.zeros((model.hidden[-1], len(bias))), "output.bias": bias[None]}
         ensemble = draw(model, runs=2, seed=1, initial=initial)
         ensemble = dataclasses.replace(ensemble, targets=targets)
-        settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+        settings = optimizer_of(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
         machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
         return machine.losses("train")[1], model.task.labels[ensemble.train]
 

@@ -221,7 +221,7 @@ def plain_training(model, *, run, steps, scale, rates, decay, train_fraction):
         {"params": encoder.parameters(), "lr": rates[0]},
         {"params": linear[-1].parameters(), "lr": rates[1]},
     ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=decay)
+    optimizer = torch.optim.AdamW(groups, weight_decay=decay)
     train, validation = model.task.split(train_fraction, split)
     images, labels = torch.tensor(model.task.inputs).double(), torch.tensor(model.task.labels)
     targets = torch.eye(model.classes, dtype=torch.float64)[labels]
@@ -235,9 +235,9 @@ def plain_training(model, *, run, steps, scale, rates, decay, train_fraction):
         accuracies.append((outputs.argmax(1) == labels)[validation].double().mean().item())
         chosen = hidden[train].detach()
         means.append([chosen[labels[train] == c].mean(0).numpy() for c in range(model.classes)])
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return np.array(means), np.array(losses), np.array(accuracies)
 
 

@@ -8,7 +8,7 @@ import pytest
 import nets
 import physics
 from nets import checkpoint
-from nets.engines.choice import optimiser
+from nets.engines.choice import optimizer_of
 from nets.engines.ensemble import STREAMS, batch_size_of, batches, draw, dropout_seed, per_member
 from nets.observing import DECIDED, DIVERGED, TRAINING, Observer, checked_thresholds
 from nets.recording import due, recording_steps
@@ -96,10 +96,10 @@ def test_numbers_of_members_are_checked_one_by_one():
 
 
 def test_rates_of_the_embedding_are_those_of_the_layers_unless_they_are_given():
-    both = optimiser(2, [0.1, 0.2], 0.3, None, None, (0.0, 0.5), 1e-8)
+    both = optimizer_of(2, [0.1, 0.2], 0.3, None, None, (0.0, 0.5), 1e-8)
     assert both.embedding_learning_rate.tolist() == both.learning_rate.tolist() == [0.1, 0.2]
     assert both.embedding_weight_decay.tolist() == both.weight_decay.tolist() == [0.3, 0.3]
-    own = optimiser(1, 0.1, 0.2, 0.3, 0.4, (0.9, 0.99), 1e-8, "sgd")
+    own = optimizer_of(1, 0.1, 0.2, 0.3, 0.4, (0.9, 0.99), 1e-8, "sgd")
     assert [float(one[0]) for one in (own.learning_rate, own.weight_decay)] == [0.1, 0.2]
     assert [float(one[0]) for one in (own.embedding_learning_rate, own.embedding_weight_decay)] == [0.3, 0.4]
     assert (own.betas, own.epsilon, own.kind) == ((0.9, 0.99), 1e-8, "sgd")
@@ -109,7 +109,7 @@ def test_rates_of_the_embedding_are_those_of_the_layers_unless_they_are_given():
         given = {"learning_rate": 0.1, "weight_decay": 0.1, "embedding_learning_rate": None,
                  "embedding_weight_decay": None, "betas": (0.9, 0.9), "epsilon": 1e-8}  # fmt: skip
         with pytest.raises(InputError, match="must be"):
-            optimiser(1, **(given | wrong))
+            optimizer_of(1, **(given | wrong))
 
 
 # -- tasks --------------------------------------------------------------------------------------------------

@@ -39,9 +39,9 @@ def train(path, steps, *, seed=0, ends_at=None, record="1:10,7", **options):
     """Train a plain transformer with dropout, and record its embedding in three lines."""
     torch.manual_seed(seed)
     network = Plain()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.01)
     pairs = torch.cartesian_prod(torch.arange(P), torch.arange(P))
-    checkpoint = {"network": network, "optimiser": optimiser}
+    checkpoint = {"network": network, "optimizer": optimizer}
     with nets.Recorder(
         network.embedding.weight,
         path,
@@ -53,9 +53,9 @@ def train(path, steps, *, seed=0, ends_at=None, record="1:10,7", **options):
         while recorder.at < steps:
             batch = pairs[torch.randperm(len(pairs))[:32]]
             loss = torch.nn.functional.cross_entropy(network(batch), batch.sum(1) % P)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             recorder.step(loss=loss, norm=network.answer.weight.norm(dim=1))
             if recorder.at == ends_at:
                 recorder.checkpoint()
@@ -116,7 +116,7 @@ def test_frames_behind_the_checkpoint_are_taken_again(tmp_path):
         tmp_path / "t.h5",
         record=1,
         parameters={"modulus": P},
-        checkpoint={"network": (one := Plain()), "optimiser": torch.optim.AdamW(one.parameters(), lr=0.01)},
+        checkpoint={"network": (one := Plain()), "optimizer": torch.optim.AdamW(one.parameters(), lr=0.01)},
         resume=True,
     )
     with recorder:
@@ -159,15 +159,15 @@ def test_a_run_killed_before_its_first_checkpoint_begins_at_its_first_frame(tmp_
 def left(path, rate, ends_at, until=None, **options):
     """A run that ends unfinished, its weights telling its rate."""
     weight = torch.nn.Parameter(torch.zeros(5, 2))
-    optimiser = torch.optim.SGD([weight], lr=rate)
-    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    optimizer = torch.optim.SGD([weight], lr=rate)
+    checkpoint = {"optimizer": optimizer, "network": Holder(weight)}
     with pytest.raises(KeyboardInterrupt):
         with nets.Recorder(
             weight, path, parameters={"rate": rate}, checkpoint=checkpoint, **options
         ) as recorder:
             while recorder.at < 60:
                 weight.grad = torch.ones(5, 2)
-                optimiser.step()
+                optimizer.step()
                 recorder.step()
                 if recorder.at == ends_at:
                     recorder.checkpoint()
@@ -195,15 +195,15 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     else:
         (tmp_path / "t.h5.partial").write_bytes(b"")
     weight = torch.nn.Parameter(torch.zeros(5, 2))
-    optimiser = torch.optim.SGD([weight], lr=0.1)
-    checkpoint = {"optimiser": optimiser, "network": Holder(weight)}
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    checkpoint = {"optimizer": optimizer, "network": Holder(weight)}
     recorder = nets.Recorder(weight, path, parameters={"rate": 0.1}, checkpoint=checkpoint, resume=True)
     begins_anew = pytest.warns(RuntimeWarning) if kind == "log empty" else contextlib.nullcontext()
     with begins_anew, recorder:
         assert recorder.at == 0
         while recorder.at < 60:
             weight.grad = torch.ones(5, 2)
-            optimiser.step()
+            optimizer.step()
             recorder.step()
     found = physics.load(path)
     assert found.steps.tolist() == list(range(61))
@@ -236,7 +236,7 @@ def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
     assert (8 in log.steps) is not lost
     partial.write_bytes(partial.read_bytes()[: log.end])
     weight = torch.nn.Parameter(torch.zeros(5, 2))
-    checkpoint = {"optimiser": torch.optim.SGD([weight], lr=0.5), "network": Holder(weight)}
+    checkpoint = {"optimizer": torch.optim.SGD([weight], lr=0.5), "network": Holder(weight)}
     recorder = nets.Recorder(weight, path, parameters={"rate": 0.5}, checkpoint=checkpoint, resume=True)
     with recorder:
         assert recorder.at == (0 if lost else 8)

@@ -16,7 +16,7 @@ import pytest
 import nets
 import physics
 from nets import checkpoint
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw, dropout_seed
 from nets.observing import DECIDED, DIVERGED, Observer
 from physics import FileFormatError, InputError, OutputError
@@ -184,7 +184,7 @@ def test_an_observer_remembers_who_has_ended():
 
 def engine_of(name, seed=0, runs=3):
     ensemble = draw(SMALL, runs=runs, seed=seed)
-    settings = optimiser(runs, 0.01, 0.5, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(runs, 0.01, 0.5, None, None, (0.9, 0.999), 1e-8)
     return choose_engine(name, ensemble, settings, "float64", "cpu", None)
 
 

@@ -75,7 +75,7 @@ def plain_training(model, *, seed, run, steps, rates, decays):
         {"params": [network.embedding.weight], "lr": rates[0], "weight_decay": decays[0]},
         {"params": decoder, "lr": rates[1], "weight_decay": decays[1]},
     ]
-    optimiser = torch.optim.AdamW(groups)
+    optimizer = torch.optim.AdamW(groups)
     pairs, labels = torch.tensor(model.task.inputs), torch.tensor(model.task.labels)
     frames, losses = [], []
     for _ in range(steps + 1):
@@ -85,9 +85,9 @@ def plain_training(model, *, seed, run, steps, rates, decays):
         )
         frames.append(network.embedding.weight.detach().clone().numpy())
         losses.append((loss.item(), held.item()))
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
     return np.stack(frames), np.array(losses)
 
 

@@ -10,7 +10,7 @@ import torch
 
 import nets
 from nets.engines import choice
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
 from nets.engines.torch import BatchedEngine
 from physics import InputError, symmetric
@@ -56,7 +56,7 @@ class Mine(nets.DenseModel):
 
 
 def engines(ensemble, settings=None, dtype="float64"):
-    settings = settings or optimiser(ensemble.runs, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    settings = settings or optimizer_of(ensemble.runs, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
     return [choose_engine(name, ensemble, settings, dtype, "cpu", None) for name in ("fused", "torch")]
 
 
@@ -100,7 +100,7 @@ def test_rates_follow_the_encoder_and_the_penalty_the_embedding(combine, kind):
     ensemble = draw(model, runs=3, seed=3)
     given = {"lr": [0.01, 0.02, 0.03], "weight_decay": [0.0, 0.3, 0.2]}
     encoded = {"lr": [0.005, 0.0, 0.04], "weight_decay": [0.1, 0.5, 0.0]}
-    settings = optimiser(3, *given.values(), *encoded.values(), (0.8, 0.95), 1e-6, kind)
+    settings = optimizer_of(3, *given.values(), *encoded.values(), (0.8, 0.95), 1e-6, kind)
     order = batches(ensemble, 7, 3, 2)
     machines = engines(ensemble, settings)
     for machine in machines:
@@ -138,11 +138,11 @@ def test_members_that_end_leave_the_others_their_own_rates_batches_and_moments(k
     ensemble = draw(model, runs=4, seed=3)
     rates = [[0.01, 0.02, 0.03, 0.04], [0.0, 0.3, 0.2, 0.1], [0.04, 0.01, 0.02, 0.03], [0.2, 0.1, 0.0, 0.3]]
     later = [values[::-1] for values in rates]
-    for machine in engines(ensemble, optimiser(4, *rates, (0.8, 0.95), 1e-6, kind)):
+    for machine in engines(ensemble, optimizer_of(4, *rates, (0.8, 0.95), 1e-6, kind)):
         machine.advance(0, 3, batches(ensemble, batch, 0, 3))
         machine.stop(np.array([False, True, False, False]))
         machine.advance(3, 2, batches(ensemble, batch, 3, 2))
-        machine.set_rates(optimiser(4, *later, (0.8, 0.95), 1e-6, kind))
+        machine.set_rates(optimizer_of(4, *later, (0.8, 0.95), 1e-6, kind))
         machine.stop(np.array([True, True, False, False]))
         machine.advance(5, 2, batches(ensemble, batch, 5, 2))
         together = machine.parameters()
@@ -150,11 +150,11 @@ def test_members_that_end_leave_the_others_their_own_rates_batches_and_moments(k
             alone = draw(model, runs=1, seed=3, first_run=run)
             own, own_later = ([values[run] for values in one] for one in (rates, later))
             single = choose_engine(
-                machine.name, alone, optimiser(1, *own, (0.8, 0.95), 1e-6, kind), "float64", "cpu", None
+                machine.name, alone, optimizer_of(1, *own, (0.8, 0.95), 1e-6, kind), "float64", "cpu", None
             )
             for step in range(steps):
                 if step == 5:
-                    single.set_rates(optimiser(1, *own_later, (0.8, 0.95), 1e-6, kind))
+                    single.set_rates(optimizer_of(1, *own_later, (0.8, 0.95), 1e-6, kind))
                 single.advance(step, 1, batches(alone, batch, step, 1))
             found = {name: value[run : run + 1] for name, value in together.items()}
             agree(found, single.parameters(), rtol=0, atol=1e-13)
@@ -248,7 +248,7 @@ def test_what_an_engine_gives_is_a_copy_and_so_is_what_it_takes(runs):
 
 def test_auto_is_fused_on_a_cpu_for_layers_and_pytorch_for_all_else(monkeypatch):
     ensemble = draw(Mine("sum"), runs=1, seed=3)
-    settings = optimiser(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
 
     def chosen(one, name="auto", device="cpu"):
         found = choose_engine(name, one, settings, "float32", device, 1)

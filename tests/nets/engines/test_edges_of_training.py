@@ -10,7 +10,7 @@ import pytest
 from edges import taken_and_refused
 
 import nets
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batch_size_of, draw, per_member
 from nets.engines.fused import FLUSH, flush
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
@@ -33,7 +33,7 @@ HELD = Task(TASK.inputs, TASK.labels, 5, held_out=np.array([0, 1, 2]))
 def rates(**changed):
     given = dict.fromkeys(("learning_rate", "weight_decay"), 0.1)
     given |= dict.fromkeys(("embedding_learning_rate", "embedding_weight_decay"))
-    return optimiser(2, **(given | {"betas": (0.9, 0.99), "epsilon": 1e-8} | changed))
+    return optimizer_of(2, **(given | {"betas": (0.9, 0.99), "epsilon": 1e-8} | changed))
 
 
 def engine(**changed):

@@ -8,7 +8,7 @@ import torch
 
 import nets
 from nets.engines import activations
-from nets.engines.choice import choose_engine, optimiser
+from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
 from nets.engines.torch import BatchedEngine
 from physics import InputError
@@ -26,7 +26,7 @@ MODELS = {
 def test_outputs_that_are_not_finite_answer_nothing(name, engine, lost):
     model = MODELS[name]
     ensemble = draw(model, runs=2, seed=1)
-    settings = optimiser(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(2, 0.01, 0.0, None, None, (0.9, 0.999), 1e-8)
     machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
     before = [machine.losses(part) for part in ("train", "validation")]
     state = machine.state()
@@ -50,7 +50,7 @@ def test_gradient_descent_shrinks_by_rate_times_decay_and_follows_the_gradient(e
     """Encoder and decoder, and every member, with rates of their own; there are no moments."""
     model = MODELS["logits"]
     ensemble = draw(model, runs=2, seed=1)
-    settings = optimiser(2, [0.1, 0.2], [0.5, 0.0], 0.3, [2.0, 0.25], (0.9, 0.999), 1e-8, "sgd")
+    settings = optimizer_of(2, [0.1, 0.2], [0.5, 0.0], 0.3, [2.0, 0.25], (0.9, 0.999), 1e-8, "sgd")
     machine = choose_engine(engine, ensemble, settings, "float64", "cpu", None)
     expected = machine.parameters()
     for step in range(2):
@@ -78,7 +78,7 @@ TOGETHER = {
 def test_whoever_is_computed_together_each_has_its_own_batches_and_dropout(kind):
     """Two at a time, or beside one that has ended, a member trains as it does among all five."""
     ensemble = draw(TOGETHER[kind], runs=5, seed=1, train_fraction=0.6 if kind != "data" else 0.01)
-    settings = optimiser(5, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    settings = optimizer_of(5, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
     chosen = None if kind == "dropout" else batches(ensemble, 3, 0, 2)
     whole, in_chunks, without = (
         choose_engine("torch", ensemble, settings, "float64", "cpu", chunk) for chunk in (5, 2, 2)
