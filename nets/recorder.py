@@ -45,7 +45,7 @@ class Recorder:
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers on the
-        CPU. Those of other devices, such as a dropout on a GPU, go on as they are.
+        CPU. Those of other devices, such as for dropout on a GPU, are not restored.
     overwrite : bool, default False
         Whether to replace `path` and an unfinished run.
     resume : bool, default False

@@ -284,8 +284,7 @@ def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
 
 def _digits(classes: int) -> Images:
     """Read the digits from the data file of scikit-learn, without the second that importing it takes."""
-    spec = find_spec("sklearn")
-    folder = spec.submodule_search_locations if spec else None
+    folder = getattr(find_spec("sklearn"), "submodule_search_locations", None)
     path = Path(folder[0]) / "datasets/data/digits.csv.gz" if folder else None
     if path is None or not path.is_file():
         raise FileFormatError(

@@ -385,22 +385,8 @@ def test_bad_input(tmp_path):
             recorder.step()
     with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
         recorder.step()
-    for more in (recorder.step, recorder.checkpoint):
-        with pytest.raises(
-            OutputError, match="cannot record to .*: the with block of its recorder has ended"
-        ):
-            more()
     with pytest.raises(OutputError, match="exists"):
         nets.Recorder(torch.zeros(3, 2), path).step()
-    for name in ("overwrite", "resume"):
-        with pytest.raises(InputError, match=f"^{name} must be True or False, got 'no'$"):
-            nets.Recorder(torch.zeros(3, 2), path, **{name: "no"})
-    with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
-        recorder.step(self=1.0, time=2.0, step=3.0, positions=4.0)
-    stored = physics.load(path).observables
-    assert {name: float(values[0, -1]) for name, values in stored.items()} == {
-        "self": 1.0, "time": 2.0, "step": 3.0, "positions": 4.0
-    }  # fmt: skip
     network = Plain()
     with pytest.raises(OutputError, match="is complete; there is nothing to resume"):
         nets.Recorder(network.embedding.weight, path, checkpoint={"n": network}, resume=True).__enter__()

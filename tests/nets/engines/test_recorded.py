@@ -14,13 +14,13 @@ from nets.interventions import keep_frequencies, with_signals
 from nets.neurons import has_neurons, neuron_weights
 from nets.observing import OBSERVABLES, Observer, checked_names, checked_thresholds
 from nets.recording import due, recording_steps
-from physics import InputError
+from physics import InputError, OutputError
 
 SMALL = nets.ConstantAttention(5, hidden=4)
 FAST = {"steps": 6, "record": 2, "runs": 2}
 
 
-# -- a loop of one's own ---------------------------------------------------------------------------------------
+# -- a recorder in a loop of your own ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("record", [np.int64(2), np.array([0, 2]), range(0, 3, 2), "0,2", 2])
@@ -41,12 +41,27 @@ def test_when_to_record_is_stored_whatever_its_type(tmp_path, record):
         ({"path": 5}, "path must be the name of a file, got 5"),
         ({"parameters": 5}, "parameters must be a mapping, such as a dict, got 5"),
         ({"checkpoint": [1]}, "checkpoint must be a mapping, such as a dict, got [1]"),
+        ({"overwrite": "no"}, "overwrite must be True or False, got 'no'"),
+        ({"resume": "no"}, "resume must be True or False, got 'no'"),
     ],
 )
-def test_what_is_no_file_or_no_mapping_is_refused(tmp_path, changes, sentence):
+def test_what_a_recorder_cannot_take_is_refused(tmp_path, changes, sentence):
     with pytest.raises(InputError) as error:
         nets.Recorder(torch.zeros(3, 2), **{"path": tmp_path / "t.h5", **changes})
     assert str(error.value) == sentence
+
+
+def test_observables_of_any_name_are_recorded_until_the_with_block_ends(tmp_path):
+    given = {"self": 1.0, "time": 2.0, "step": 3.0, "positions": 4.0}
+    with nets.Recorder(torch.zeros(3, 2), tmp_path / "t.h5") as recorder:
+        recorder.step(**given)
+    stored = recorder.result().observables
+    assert {name: float(values[0, -1]) for name, values in stored.items()} == given
+    for more in (recorder.step, recorder.checkpoint):
+        with pytest.raises(
+            OutputError, match="cannot record to .*: the with block of its recorder has ended"
+        ):
+            more()
 
 
 # -- rules and calls ----------------------------------------------------------------------------------------

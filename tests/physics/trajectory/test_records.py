@@ -280,12 +280,9 @@ def test_signals_wait_and_come_in_their_order_to_the_handlers_of_before():
         assert came == [15, 2, 15]
         assert {one: signal.getsignal(one) for one in (2, 15)} == own
         with pytest.raises(ZeroDivisionError), signals_deferred():
-            raise ZeroDivisionError
-        assert {one: signal.getsignal(one) for one in (2, 15)} == own
-        with pytest.raises(ZeroDivisionError), signals_deferred():
             signal.raise_signal(2)
             raise ZeroDivisionError
-        assert came == [15, 2, 15, 2], "an exception does not keep a signal from its handler"
+        assert (came[3:], {one: signal.getsignal(one) for one in (2, 15)}) == ([2], own)
         elsewhere = threading.Thread(target=lambda: signals_deferred().__enter__())
         elsewhere.start()
         elsewhere.join()
