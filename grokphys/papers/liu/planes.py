@@ -324,7 +324,9 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
             edges = plane.edges(plane.models[title])
             show_phases(line[0], edges, density.argmax(axis=0))
             marks = _mark_ties(line[0], axes, density) or marks
-            words = fill(title, 20).replace("S_3", "$S_3$") + (f"\nmost frequent of {plane.each}" if plane.each > 1 else "")
+            words = fill(title, 20).replace("S_3", "$S_3$") + (
+                f"\nmost frequent of {plane.each}" if plane.each > 1 else ""
+            )
             line[0].set(title=words, ylabel=y.label)
             for ax, name, part in zip(line[1:], PHASES, density, strict=True):
                 colors = LinearSegmentedColormap.from_list(name, [WHITE, PHASE_COLORS[name]])
