@@ -38,7 +38,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
-    elif not np.iterable(times) or not len(times) or np.ndim(times[0]) == 0:
+    elif not isinstance(times, Sequence | np.ndarray) or not len(times) or np.ndim(times[0]) == 0:
         clocks = [times] * len(arrays)
     else:
         clocks = list(times)
