@@ -19,7 +19,7 @@ from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill
 from grokphys.papers.fingerprint import fingerprint
 from nets.provenance import RATES
-from physics.checks import number, whole_number
+from physics.checks import mapping, number, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields, plain
@@ -58,7 +58,8 @@ class Training:
         Number of steps between fitting and generalizing from which a run counts as grokking. The accuracies
         are checked twenty times within it, or at every step if it is shorter than that.
     thresholds : mapping, default ACCURACIES
-        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized.
+        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized. One that
+        is left out is that of `ACCURACIES`.
     seed : int, default 0
         Seed of all networks.
     options : mapping, optional
@@ -81,7 +82,7 @@ class Training:
     y: Axis
     steps: int
     delay: float = DELAY
-    thresholds: Mapping[str, float] = dataclasses.field(default_factory=lambda: ACCURACIES)
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     seed: int = 0
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     store: Path | None = None
@@ -97,10 +98,12 @@ class Training:
                 raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
-        if set(self.thresholds) != set(ACCURACIES):
+        thresholds = {**ACCURACIES, **mapping("thresholds", self.thresholds)}
+        if len(thresholds) > len(ACCURACIES):
             raise InputError(f"thresholds must have the keys {_listed(ACCURACIES)}, got {self.thresholds!r}")
-        for name, value in self.thresholds.items():
+        for name, value in thresholds.items():
             number(name, value, maximum=1.0, above=0.0)
+        object.__setattr__(self, "thresholds", thresholds)
         if taken := [name for name in self.options if name in (*OWN, self.x.name, self.y.name)]:
             raise InputError(
                 f"options must not set {_listed(taken)}, which the diagram sets itself; among these are its "
@@ -379,17 +382,13 @@ def phase_diagram_of_networks(
         side if isinstance(side, Axis) else axis(model, *side, cells=count)
         for side, count in zip((x, y), cells, strict=True)
     )
-    if not isinstance(thresholds, Mapping | None):
-        raise InputError(
-            f"thresholds must be a mapping with the keys {_listed(ACCURACIES)}, got {thresholds!r}"
-        )
     training = Training(
         model,
         across,
         upwards,
         steps,
         delay,
-        {**ACCURACIES, **(thresholds or {})},
+        mapping("thresholds", thresholds),
         seed,
         options,
         None if store is None else Path(store),

@@ -211,7 +211,7 @@ def test_planes_that_are_none_are_refused():
             {"thresholds": {"joy": 0.9}},
             "thresholds must have the keys train_accuracy and validation_accuracy",
         ),
-        ({"thresholds": [0.9, 0.9]}, "thresholds must be a mapping with the keys train_accuracy and valid"),
+        ({"thresholds": [0.9, 0.9]}, "thresholds must be a mapping, such as a dict, got"),
         ({"thresholds": {"train_accuracy": 0}}, "train_accuracy must be a finite number greater than 0"),
         ({"cells": 3}, "cells must be a pair of whole numbers, got 3"),
         ({"cells": (3,)}, "cells must be a pair of whole numbers, got"),
