@@ -206,12 +206,13 @@ def test_a_careful_step_moves_no_run_far():
 
 def test_runs_that_do_not_fit_into_memory_are_refused(monkeypatch):
     """Starts, positions, their copies and frames: a run of 3 numbers takes 4 arrays of 24 bytes at least."""
+    system = ParticleSystem(3, 1)
     pages = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 95}
     monkeypatch.setattr("os.sysconf", pages.get)
     with pytest.raises(InputError, match="^1 runs need 0.0 GiB, more .*simulate them in shards, with first"):
-        physics.simulate(ParticleSystem(3, 1), steps=1)
+        physics.simulate(system, steps=1)
     pages["SC_PHYS_PAGES"] = 96
-    assert physics.simulate(ParticleSystem(3, 1), steps=1).frames == 2
+    assert physics.simulate(system, steps=1).frames == 2
 
 
 def test_more_than_the_memory_is_refused_before_the_system_kills():
