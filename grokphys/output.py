@@ -152,8 +152,8 @@ def printable(text: object) -> str:
     Returns
     -------
     str
-        The text, in which characters that are no letters, marks or plain spaces are escaped as in Python. A
-        line break is one of them, and so is a byte of a file name that is not UTF-8.
+        The text, in which all that `str.isprintable` does not count as printable is escaped as in Python,
+        such as a line break, or a byte of a file name that is not UTF-8.
     """
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in str(text))
 

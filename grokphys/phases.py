@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,8 +32,8 @@ LOOKS = 20
 ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Accuracies at which a network has fitted and generalized (Liu, Table 1)."""
 OWN = (
-    *("runs", "first_run", "run_numbers", "record", "observables", "thresholds", "track", "stop"),
-    *("keep_start", "out", "overwrite", "resume", "callback", "progress"),
+    *("runs", "first_run", "run_numbers", "steps", "seed", "record", "observables", "thresholds"),
+    *("track", "stop", "keep_start", "out", "overwrite", "resume", "callback", "progress"),
 )
 """Arguments of `nets.train` that a diagram sets itself."""
 
@@ -100,15 +100,15 @@ class Training:
         number("delay", self.delay, above=0.0)
         thresholds = {**ACCURACIES, **mapping("thresholds", self.thresholds)}
         if len(thresholds) > len(ACCURACIES):
-            raise InputError(f"thresholds must have the keys {_listed(ACCURACIES)}, got {self.thresholds!r}")
+            keys = " and ".join(ACCURACIES)
+            raise InputError(f"thresholds must have the keys {keys}, got {self.thresholds!r}")
         for name, value in thresholds.items():
             number(name, value, maximum=1.0, above=0.0)
         object.__setattr__(self, "thresholds", thresholds)
-        if taken := [name for name in self.options if name in (*OWN, self.x.name, self.y.name)]:
-            raise InputError(
-                f"options must not set {_listed(taken)}, which the diagram sets itself; among these are its "
-                f"axes, {self.x.name} and {self.y.name}"
-            )
+        axes = self.x.name, self.y.name
+        if taken := [name for name in self.options if name in (*OWN, *axes)]:
+            why = "varies along an axis" if set(taken) <= set(axes) else "the diagram sets itself"
+            raise InputError(f"options must not set {' and '.join(taken)}, which {why}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane.
@@ -189,11 +189,6 @@ class Training:
         unfinished = path.with_name(path.name + ".partial").exists()
         with directory_to_fill(self.store):
             return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Return names in a sentence."""
-    return " and ".join(names)
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
@@ -376,7 +371,7 @@ def phase_diagram_of_networks(
     for name, side in (("x", x), ("y", y)):
         if not isinstance(side, Axis) and not (isinstance(side, tuple | list) and len(side) == 3):
             raise InputError(f"{name} must be (name, low, high) or an Axis, got {side!r}")
-    if not isinstance(cells, tuple | list) or len(cells) != 2:
+    if not np.iterable(cells) or len(tuple(cells)) != 2:
         raise InputError(f"cells must be a pair of whole numbers, got {cells!r}")
     across, upwards = (
         side if isinstance(side, Axis) else axis(model, *side, cells=count)

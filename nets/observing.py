@@ -251,7 +251,7 @@ def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If `names` are none, a name is unknown, or the model has no such quantity.
+        If `names` is not a name or a sequence of names, a name is unknown, or the model has no such quantity.
     """
     names = names_in("observables", names)
     for name in names:
@@ -279,7 +279,7 @@ def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensembl
     Raises
     ------
     InputError
-        If `thresholds` are no mapping, if a name is none of "train_accuracy", "validation_accuracy" and
+        If `thresholds` is not a mapping, if a name is none of "train_accuracy", "validation_accuracy" and
         "quality", if the model of the ensemble has no such quantity, or if a value is not from 0 to 1.
     """
     allowed = ("train_accuracy", "validation_accuracy", "quality")

@@ -53,7 +53,7 @@ def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray
     """Return `array` with its largest magnitude over each `axis` scaled to between 0.5 and 1.
 
     Sums of squares then neither overflow nor vanish, whatever the unit. The factors are powers of two, so
-    that nothing is rounded. Zeros stay zeros.
+    that nothing is rounded except what is 1e-308 times the largest or less. Zeros stay zeros.
     """
     _, exponent = np.frexp(np.abs(array).max(axis=axis, keepdims=True))
     return np.ldexp(array, -exponent)

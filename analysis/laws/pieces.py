@@ -38,7 +38,7 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
-    elif not isinstance(times, Sequence | np.ndarray) or not len(times) or np.ndim(times[0]) == 0:
+    elif not _are_clocks(times):
         clocks = [times] * len(arrays)
     else:
         clocks = list(times)
@@ -63,6 +63,12 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
             )
         pieces.append((t, piece))
     return pieces
+
+
+def _are_clocks(times: Any) -> bool:
+    """Return whether `times` hold a clock for each trajectory, and are not one clock or no clock at all."""
+    listed = hasattr(times, "__len__") and getattr(times, "ndim", 1) > 0 and len(times) > 0
+    return listed and np.ndim(times[0]) > 0
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:

@@ -64,8 +64,12 @@ def _follow(found: Any) -> int:
     """Print the step and the mean observables of each frame that another process records."""
     seen = 0
     while True:
-        shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
-        numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
+        try:
+            shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
+            numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
+        except FileNotFoundError:  # since the last look, the run was completed and its file renamed
+            found.refresh()
+            continue
         for frame in range(seen, found.frames):
             means = (f"{name} {np.mean(values[:, frame]):.6g}" for name, values in numbers.items())
             print(printable("  ".join([f"step {found.steps[frame]}", *means])), flush=True)

@@ -90,9 +90,9 @@ def phases(
     from grokphys.report.phases import summary, write_diagrams
 
     model = model_name(model)
+    if taken := {x[0], y[0]}.intersection(word.partition("=")[0] for word in options):
+        raise InputError(f"options must not set {min(taken)}, which varies along an axis")
     network, settings = _settings(model, options)
-    if taken := [name for name in (x[0], y[0]) if name in settings]:
-        raise InputError(f"options must not set {taken[0]}, which varies along an axis")
     settings = defaults(model, frozen=settings.get("freeze_embedding", False)) | settings
     settings = {name: value for name, value in settings.items() if name not in ("steps", x[0], y[0])}
     across, upwards = (

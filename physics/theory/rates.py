@@ -151,9 +151,7 @@ def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ..
         norm = np.sum(states**2, axis=(1, 2))
     wrong = norm[(norm < np.finfo(float).tiny) | np.isinf(norm)]
     if len(wrong):
-        raise InputError(
-            f"{name} must have a sum of squares that is not rounded to zero or infinity, got {wrong[0]:g}"
-        )
+        raise InputError(f"{name} must have a sum of squares from 2.3e-308 to 1.7e308, got {wrong[0]:g}")
     return states, array.shape
 
 

@@ -89,7 +89,8 @@ def to_xarray(self: Any) -> Any:
         },
     )
     for recorded, values in self.observables.items():
-        own, name = recorded in self._clocks, _label(recorded, {*data.variables, *data.dims})
+        own = recorded in self._clocks
+        name = _label(recorded, {*data.variables, *data.dims}, self.observables)
         axis = f"{name}_step" if own else "step"
         data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
         if own:
@@ -97,9 +98,12 @@ def to_xarray(self: Any) -> Any:
     return data
 
 
-def _label(name: str, taken: Container[Any]) -> str:
-    """Return the name of an observable, or one that is not among the `taken` names of a table's own."""
-    return f"observable_{name}" if name in taken else name
+def _label(name: str, taken: Container[Any], observables: Container[str]) -> str:
+    """Return the name of an observable, or if it is `taken` in a table, one that no observable has."""
+    label = name
+    while label in taken or (label != name and label in observables):
+        label = f"observable_{label}"
+    return label
 
 
 def to_dataframe(self: Any, *observables: str) -> Any:
@@ -150,7 +154,9 @@ def to_dataframe(self: Any, *observables: str) -> Any:
             )
         values = self.observables[name]
         for index in np.ndindex(values.shape[2:]):
-            columns["_".join([_label(name, ("time",)), *map(str, index)])] = values[:, :, *index].ravel()
+            columns["_".join([_label(name, ("time",), self.observables), *map(str, index)])] = values[
+                :, :, *index
+            ].ravel()
     if not observables:
         axes["token"] = np.arange(self.tokens)
         columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}

@@ -206,7 +206,7 @@ def test_planes_that_are_none_are_refused():
     [
         ({"first_run": 100}, "options must not set first_run, which the diagram sets itself"),
         ({"runs": 3, "out": "a.h5"}, "options must not set runs and out, which the diagram sets itself"),
-        ({"weight_decay": 3.0}, "options must not set weight_decay, .* axes, learning_rate and weight_decay"),
+        ({"weight_decay": 3.0}, "options must not set weight_decay, which varies along an axis"),
         (
             {"thresholds": {"joy": 0.9}},
             "thresholds must have the keys train_accuracy and validation_accuracy",
@@ -214,6 +214,7 @@ def test_planes_that_are_none_are_refused():
         ({"thresholds": [0.9, 0.9]}, "thresholds must be a mapping, such as a dict, got"),
         ({"thresholds": {"train_accuracy": 0}}, "train_accuracy must be a finite number greater than 0"),
         ({"cells": 3}, "cells must be a pair of whole numbers, got 3"),
+        ({"cells": np.array([1, 2, 3])}, "cells must be a pair of whole numbers, got array"),
         ({"cells": (3,)}, "cells must be a pair of whole numbers, got"),
         ({"x": ("learning_rate", "a", 1)}, "the lower end of learning_rate must be a finite number, got 'a'"),
         ({"x": ("learning_rate", 0, None)}, "the upper end of learning_rate must be a finite number, got"),
@@ -230,7 +231,8 @@ def test_a_threshold_that_is_not_given_is_that_of_the_paper(monkeypatch):
     seen = []
     monkeypatch.setattr(Training, "diagram", lambda self, refinement: seen.append(dict(self.thresholds)))
     sides = ("learning_rate", 1e-3, 1e-1), ("weight_decay", 0.0, 1.0)
-    phase_diagram_of_networks(MODEL, *sides, thresholds={"validation_accuracy": 0.95})
+    cells = np.array([2, 1])
+    phase_diagram_of_networks(MODEL, *sides, thresholds={"validation_accuracy": 0.95}, cells=cells)
     assert seen == [{"train_accuracy": 0.9, "validation_accuracy": 0.95}]
 
 
@@ -309,6 +311,7 @@ def test_the_command_writes_what_it_computed(tmp_path, capsys):
         ("--delay 0", "delay must be a finite number greater than 0, got 0"),
         ("--steps 0", "steps must be at least 1, got 0"),
         ("--options learning_rate=3", "options must not set learning_rate, which varies along an axis"),
+        ("--x tokens 5 6 --options tokens=8", "options must not set tokens, which varies along an axis"),
         ("--options joy=3", "joy must be left out for toy-addition, whose options are tokens, dim"),
         ("--options kind", "options must be NAME=VALUE, such as kind=classification, got 'kind'"),
         ("--options hidden=a", "hidden must be a whole number"),

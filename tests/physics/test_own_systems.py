@@ -253,6 +253,16 @@ def test_an_observable_may_have_any_name(name, tmp_path):
     np.testing.assert_array_equal(table["observable_time" if name == "time" else name], expected.ravel())
 
 
+@pytest.mark.parametrize("names", [("time", "observable_time"), ("observable_time", "time")])
+def test_the_label_of_an_observable_is_not_that_of_another_one(names):
+    system = with_(observables=lambda self, E: {name: E[:, 0, 0] + len(name) for name in names})
+    found = physics.simulate(system, steps=2)
+    table, data = found.to_dataframe(*names), found.to_xarray()
+    for name, label in (("time", "observable_observable_time"), ("observable_time", "observable_time")):
+        np.testing.assert_array_equal(table[label], found.observables[name].ravel())
+        np.testing.assert_array_equal(data[label], found.observables[name])
+
+
 def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):
     def callback(step, *_):
         if step == 5:

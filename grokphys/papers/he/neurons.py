@@ -362,8 +362,8 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
 def neurons(run: Run) -> Result:
     """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
-    The tables, which `tables_of` explains, hold all networks but for "spectra". The rules judge the authors'
-    observations.
+    The tables, which `tables_of` explains, hold all networks, except for "spectra". The rules judge the
+    authors' observations.
     """
     weights = run.keep("weights", lambda: _weights(run.setting, 42_000))
     return Result(tables_of(weights["W_in"], weights["W_out"]))

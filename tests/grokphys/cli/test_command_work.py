@@ -65,6 +65,34 @@ def test_each_frame_of_a_growing_file_is_told_once(capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines()[0] == "step 0  loss 5"
 
 
+def test_a_run_that_is_finished_between_two_looks_is_told_to_its_end(capsys):
+    class Finished(Growing):
+        """A log that another process replaces by the finished file before its values are read."""
+
+        @property
+        def observables(self):
+            if not self.complete:
+                raise FileNotFoundError("there is no file t.h5.partial")
+            return self.values
+
+        @observables.setter
+        def observables(self, values):
+            self.values = values
+
+        def __init__(self, sizes):
+            super().__init__(sizes)
+            self.values = {"loss": self.values["loss"]}
+
+    assert info._follow(Finished([3])) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "step 0  loss 5",
+        "step 5  loss 6",
+        "step 10  loss 7",
+        "t.h5.partial: complete, 3 frames",
+    ]
+
+
 def test_following_takes_one_file(tmp_path, capsys):
     for k in range(2):
         physics.simulate(physics.ParticleSystem(5), steps=2, out=tmp_path / f"{k}.h5")

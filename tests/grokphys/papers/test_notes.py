@@ -136,7 +136,7 @@ def test_networks_beyond_the_bounds_and_far_below_them():
         for end, part in zip(("_strict", ""), parts, strict=True):
             assert round(100 * np.mean(rows[name + end] > rows[bound] + 1e-6)) == part
     assert "with that 2 % of the 1250 networks of `liu-10` exceed the bound of the RQI, and 1 % that" in NOTES
-    assert "with that they are 17 % and 10 %, most of which" in NOTES
+    assert "with that 17 % and 10 % do, most of them" in NOTES
     some = rows["rqi_bound"] > 0
     for end in ("", "_strict"):
         assert np.mean((rows["rqi_bound"] - rows[f"rqi{end}"])[some] >= 0.1) < 0.5
