@@ -94,10 +94,10 @@ FINDINGS = (
         " partly in the layers and the training set: with fresh ones, the same embedding keeps about half"
         " of its circles or fewer, though more than unrelated networks have in common (for $p = 59$ it is"
         " undecided whether by the tenth that the rule asks for). From step 400 on, ranking the signals "
-        "tells most survivors. A mean-field law that is fitted to other networks (`ding-law`) tells more of them"
-        " than a linear law, from every step on that we tried; whether it tells more than the ranking is"
-        " undecided at each of them. All 40 pairs that differ by at most 1e-3 agreed; the 95 % interval for the"
-        " share of such pairs that agree is therefore 91 to 100 %.",
+        "tells most survivors. A mean-field law that is fitted to other networks (`ding-law`) tells more of"
+        " them than a linear law, from every step on that we tried; whether it tells more than the ranking"
+        " is undecided at each of them. All 40 pairs that differ by at most 1e-3 agreed; the 95 % interval"
+        " for the share of such pairs that agree is therefore 91 to 100 %.",
         ("predictability", "ding-law"),
     ),
     Finding(
