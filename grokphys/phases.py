@@ -57,9 +57,9 @@ class Training:
     delay : float, default DELAY
         Number of steps between fitting and generalizing from which a run counts as grokking. The accuracies
         are checked twenty times within it, or at every step if it is shorter than that.
-    thresholds : mapping, default ACCURACIES
-        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized. One that
-        is left out is that of `ACCURACIES`.
+    thresholds : mapping, optional
+        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized; those of
+        `ACCURACIES` by default.
     seed : int, default 0
         Seed of all networks.
     options : mapping, optional

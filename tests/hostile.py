@@ -16,7 +16,7 @@ from bokeh.document import Document
 from bokeh.protocol import Protocol
 from bokeh.protocol.receiver import Receiver
 from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
+from tornado.websocket import WebSocketClosedError, websocket_connect
 
 
 def alone(coroutine):
@@ -97,10 +97,13 @@ class Hostile:
                 self.said = event["new"][2]
 
     async def ask(self, kind, content):
-        """Send a message, and return the answer to it."""
+        """Send a message, and return the answer to it, or None if the server closes the connection."""
         number = f"hostile-{next(self._count)}"
-        for part in ({"msgid": number, "msgtype": kind}, {}, content):
-            await self._socket.write_message(json.dumps(part))
+        try:
+            for part in ({"msgid": number, "msgtype": kind}, {}, content):
+                await self._socket.write_message(json.dumps(part))
+        except WebSocketClosedError:  # before all of the message was sent
+            return None
         while (answer := await self._message()) is not None:
             if answer.header.get("reqid") == number:
                 return answer
