@@ -65,13 +65,13 @@ class Task(Value):
             inputs = inputs.astype(np.int64, copy=False)
         elif inputs.dtype.kind != "f" or not np.isfinite(inputs).all():
             raise InputError(f"inputs must be whole numbers or finite data, got {short_text(self.inputs)}")
-        labels = _indices("labels", self.labels, self.classes)
+        labels = _numbers_below(self.classes, "labels", self.labels)
         if inputs.ndim < 2 or len(inputs) != len(labels):
             raise InputError(
                 f"inputs must have the shape (examples, 2) or (examples, features) with the {len(labels)} "
                 f"examples that have a label, got {inputs.shape}"
             )
-        held_out = _indices("held_out", self.held_out, len(labels))
+        held_out = _numbers_below(len(labels), "held_out", self.held_out)
         if len(np.unique(held_out)) < len(held_out):
             raise InputError(f"held_out must name each example once, got {short_text(self.held_out)}")
         for name, value in (("inputs", inputs), ("labels", labels), ("held_out", held_out)):
@@ -214,7 +214,7 @@ class Task(Value):
         return unique
 
 
-def _indices(name: str, value: Any, count: int) -> NDArray[np.int64]:
+def _numbers_below(count: int, name: str, value: Any) -> NDArray[np.int64]:
     """Return `value`, whole numbers (n,) from 0 to `count` - 1, as int64; refuse all others."""
     array = regular_array(name, value)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):

@@ -201,11 +201,14 @@ def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
     return array
 
 
-def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.float64]:
+def point_sets(
+    name: str, value: Any, *, minimum_tokens: int = 3, ndim: int | None = None
+) -> NDArray[np.float64]:
     """Return `value` as finite point sets, C-contiguous and of float64, (..., tokens, dim).
 
-    Fewer than two axes, fewer than `minimum_tokens` tokens, and a last axis of length 0 are refused. The
-    result shares memory with `value` if that already has this type and layout.
+    Fewer than two axes, fewer than `minimum_tokens` tokens, a last axis of length 0, and another number of
+    axes than `ndim`, if that is given, are refused. The result shares memory with `value` if that already has
+    this type and layout.
     """
     array = finite_array(name, value)
     if array.ndim < 2:
@@ -214,6 +217,7 @@ def point_sets(name: str, value: Any, *, minimum_tokens: int = 3) -> NDArray[np.
         raise InputError(f"{name} must hold at least {minimum_tokens} tokens, got {array.shape[-2]}")
     if array.shape[-1] < 1:
         raise InputError(f"{name} must have at least 1 dimension, got {array.shape[-1]}")
+    _check_axes(name, array, ndim)
     return array
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from analysis.compare.symmetry import Symmetry, affine_maps
-from physics.checks import point_sets, real_array
+from physics.checks import point_sets
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -155,9 +155,7 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
     An `InputError` refuses different numbers of tokens, a shape whose tokens all coincide, and other axes.
     """
     names = ("first", "second")
-    a, b = (point_sets(name, array) for name, array in zip(names, (first, second), strict=True))
-    for name, array in zip(names, (a, b), strict=True):
-        real_array(name, array, ndim=3)
+    a, b = (point_sets(name, array, ndim=3) for name, array in zip(names, (first, second), strict=True))
     if a.shape[-2] != b.shape[-2]:
         raise InputError(
             f"first and second must have the same number of tokens, got {a.shape[-2]} and {b.shape[-2]}"

@@ -85,8 +85,7 @@ class MemoryRecorder:
         self._columns = [
             np.empty((*shape[:1], layout.frames, *shape[1:]), dtype) for _, dtype, shape in layout.columns
         ]
-        self._names, self._layout = list(layout.observables), layout
-        self._parameters, self._start = parameters, start
+        self._layout, self._parameters, self._start = layout, parameters, start
 
     def append(
         self,
@@ -122,7 +121,9 @@ class MemoryRecorder:
             positions[:, :n],
             steps[:n],
             times[:n],
-            observables={name: v[:, :n] for name, v in zip(self._names, observables, strict=True)},
+            observables={
+                name: v[:, :n] for name, v in zip(self._layout.observables, observables, strict=True)
+            },
             parameters=self._parameters,
             start=self._start,
             complete=self.complete,

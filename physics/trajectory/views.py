@@ -152,11 +152,9 @@ def to_dataframe(self: Any, *observables: str) -> Any:
             raise InputError(
                 f"observables of one table must be measured at the same steps, got {name!r} at other steps"
             )
-        values = self.observables[name]
+        values, label = self.observables[name], _label(name, ("time",), self.observables)
         for index in np.ndindex(values.shape[2:]):
-            columns["_".join([_label(name, ("time",), self.observables), *map(str, index)])] = values[
-                :, :, *index
-            ].ravel()
+            columns["_".join([label, *map(str, index)])] = values[:, :, *index].ravel()
     if not observables:
         axes["token"] = np.arange(self.tokens)
         columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}

@@ -130,7 +130,7 @@ class FileRecorder:
                 os.truncate(partial, log.end)
             header, self.complete = log.header or header, log.complete
             self._found = Trajectory.open(partial)
-        self._layout, self._names, self._header = header.layout, list(header.layout.observables), header
+        self._layout, self._header = header.layout, header
         if self._found is not None:
             self.frames = self._written = self._found.frames
             if self.frames:
