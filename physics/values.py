@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 class Value:
     """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
 
-    Only objects of the same class are equal, and fields that are declared with ``compare=False`` do not
-    count. The comparison that `dataclass` makes fails for arrays, whose ``==`` gives an array. Subclasses are
-    therefore declared with ``eq=False`` and inherit the comparison and the hash of this class. Copies and
-    unpickled objects are made by calling the constructor with the fields, which computes all derived
-    attributes again.
+    Only objects of the same class are equal, NaN in an array equals NaN, and fields that are declared with
+    ``compare=False`` do not count. The comparison that `dataclass` makes fails for arrays, whose ``==`` gives
+    an array. Subclasses are therefore declared with ``eq=False`` and inherit the comparison and the hash of
+    this class. Copies and unpickled objects are made by calling the constructor with the fields, which
+    computes all derived attributes again.
     """
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return all(
-            np.array_equal(own, others) if np.ndarray in (type(own), type(others)) else own == others
+            arrays_equal(own, others) if np.ndarray in (type(own), type(others)) else own == others
             for own, others in zip(_compared(self), _compared(other), strict=True)
         )
 
@@ -49,6 +49,12 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def arrays_equal(first: Any, second: Any) -> bool:
+    """Return whether two arrays have the same shape and equal elements, where NaN equals NaN."""
+    numbers = all(np.asarray(array).dtype.kind in "fc" for array in (first, second))
+    return bool(np.array_equal(first, second, equal_nan=numbers))
+
+
 def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Return `array` with its largest magnitude over each `axis` scaled to between 0.5 and 1.
 
@@ -74,4 +80,6 @@ def _compared(value: Any) -> list[Any]:
 def _hashable(value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    return value.shape, (value + 0).tobytes()  # adding 0 turns -0.0 into 0.0, which equals it
+    if value.dtype.kind in "fc":  # -0.0 equals 0.0, and any NaN equals any other
+        value = np.where(np.isnan(value), np.nan, value + 0)
+    return value.shape, value.tobytes()

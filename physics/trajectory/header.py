@@ -4,7 +4,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -165,16 +165,20 @@ def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, N
 
 
 def checked_observables(
-    observables: Mapping[str, Any] | None, runs: int, clock: Callable[[str], Clock]
+    observables: Mapping[str, Any] | None, runs: int, frames: int, clocks: Mapping[str, Clock]
 ) -> dict[str, NDArray[Any]]:
-    """Return measured quantities as arrays, (runs, n, ...) each, with n the length of the `clock` of a name.
+    """Return measured quantities as arrays, (runs, n, ...) each, with n the number of frames or of own steps.
 
-    An `InputError` refuses a name, a type or a shape that a file cannot hold.
+    `clocks` gives the steps and times of those that have their own. An `InputError` refuses a clock of
+    anything else, and a name, a type or a shape that a file cannot hold.
     """
     arrays = named_arrays("observables", observables)
+    for name in clocks.keys() - arrays.keys():
+        has = ", ".join(map(repr, arrays)) or "none"
+        raise InputError(f"clocks must belong to observables ({has}), got one of {name!r}")
     for name, values in arrays.items():
         observable_type(name, values.dtype)
-        expected = (runs, len(clock(name)[0]))
+        expected = (runs, len(clocks[name][0]) if name in clocks else frames)
         if values.shape[:2] != expected:
             raise InputError(
                 f"observables[{name!r}] must have the shape (runs, frames, ...) = {expected} + ..., "

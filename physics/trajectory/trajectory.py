@@ -39,7 +39,7 @@ class Trajectory:
         steps that `clocks` gives.
     clocks : mapping of str to (steps, times), optional
         Steps (n,) and times (n,), or None for times equal to the steps, of those observables that were
-        measured at other steps than the frames.
+        measured at other steps than the frames; other names are refused.
     parameters : mapping, optional
         How the trajectory was made, in values that JSON can hold.
     start : mapping of str to ndarray (runs, ...), optional
@@ -95,7 +95,7 @@ class Trajectory:
         self.complete = flag("complete", complete)
         self._clocks = checked_clocks(clocks)
         self._observables: Mapping[str, NDArray[Any]] = checked_observables(
-            observables, self.runs, self.clock
+            observables, self.runs, self.frames, self._clocks
         )
 
     @classmethod

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
+from physics.values import arrays_equal
 
 
 def part_of(trajectory: Any, runs: NDArray[np.int64], every: int) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def _clocks(first: Any, second: Any, name: str) -> Any:
 
 
 def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    return first.dtype == second.dtype and np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+    return first.dtype == second.dtype and arrays_equal(first, second)
 
 
 def text(trajectory: Any) -> str:

@@ -48,6 +48,7 @@ OTHERS = {
 }
 RESULTS = {
     "closures": lambda: closures(Operation(5), Operation(5).masks(np.eye(2, 15, dtype=bool))),
+    "no parallelograms": lambda: closures(Operation(2), Operation(2).masks(np.eye(3, dtype=bool))),
     "task": lambda: modular_addition(5),
     "pixels": lambda: load_images("digits", 10),
     "optimizer": lambda: Optimizer(*np.full((4, 2), 0.1), (0.9, 0.999), 1e-8),

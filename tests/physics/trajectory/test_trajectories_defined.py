@@ -98,6 +98,12 @@ def test_what_was_never_measured_has_no_range_of_steps():
 # -- what a trajectory takes ------------------------------------------------------------------------------
 
 
+def test_a_clock_of_what_was_not_measured_is_refused():
+    assert said(lambda: made(clocks={"table": OWN, "rate": OWN, "tables": OWN})) == (
+        "clocks must belong to observables ('table', 'rate', 'wave'), got one of 'tables'"
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
