@@ -90,9 +90,9 @@ def clustering_potential(
 
 
 def normalised(positions):
-    centred = positions - positions.mean(axis=0)
-    scale = centred.std(axis=0)
-    return centred / np.where(scale > 0, scale, 1.0)
+    centered = positions - positions.mean(axis=0)
+    scale = centered.std(axis=0)
+    return centered / np.where(scale > 0, scale, 1.0)
 
 
 def grid_imperfections(E, modulus=None, *, training=None, rule=None):

@@ -264,8 +264,8 @@ def principal_components(E: Any) -> PrincipalComponents:
     ((59, 59), 11)
     """
     array = _embedding(E)
-    centred = array - array.mean(axis=0)
-    left, values, right = np.linalg.svd(centred, full_matrices=False)
+    centered = array - array.mean(axis=0)
+    left, values, right = np.linalg.svd(centered, full_matrices=False)
     total = float((values**2).sum())
     return PrincipalComponents(left * values, right, values**2 / total if total else values)
 
@@ -303,8 +303,8 @@ def effective_dimension(E: Any) -> Array:
     from scipy.stats import entropy  # takes half a second, which other functions need not wait for
 
     array = point_sets("E", E)
-    centred = array - array.mean(axis=-2, keepdims=True)
-    values = np.linalg.svd(centred, compute_uv=False) ** 2
+    centered = array - array.mean(axis=-2, keepdims=True)
+    values = np.linalg.svd(centered, compute_uv=False) ** 2
     values[..., 0] += ~values.any(axis=-1)  # all tokens coincide
     return np.asarray(np.exp(entropy(values, axis=-1)))
 

@@ -303,10 +303,10 @@ def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
     """
     ratio = beside.first.duration / beside.second.duration
     coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
-    centre = coarse.estimate
+    center = coarse.estimate
     for _ in range(MOVES):
-        window = np.log(centre) + np.log(WINDOW) * np.linspace(-1, 1, count)
-        covered = times[times * centre * WINDOW <= beside.first.duration]
+        window = np.log(center) + np.log(WINDOW) * np.linspace(-1, 1, count)
+        covered = times[times * center * WINDOW <= beside.first.duration]
         if len(covered) < 2:
             break
         fine = _scan(beside, _spread(covered), window)
@@ -318,7 +318,7 @@ def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
                 fine.high if fine.high < high else max(coarse.high, fine.high),
                 fine.count,
             )
-        centre = fine.estimate
+        center = fine.estimate
     return Interval(coarse.estimate, np.nan, np.nan, coarse.count)
 
 

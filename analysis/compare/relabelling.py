@@ -144,9 +144,9 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
-    a, centre = a - a.mean(axis=0), b.mean(axis=0)
-    rotation, size = orthogonal_procrustes(a, b - centre)
-    return np.asarray(a @ rotation * (size / (a**2).sum()) + centre)
+    a, center = a - a.mean(axis=0), b.mean(axis=0)
+    rotation, size = orthogonal_procrustes(a, b - center)
+    return np.asarray(a @ rotation * (size / (a**2).sum()) + center)
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:

@@ -229,14 +229,14 @@ def _group_maps(group: FiniteGroup) -> Symmetry:
     p, elements = group.order, np.arange(group.order)
     if group.commutes and np.array_equal(group.table, (elements[:, None] + elements) % p):
         return affine_maps(p)
-    centre = np.flatnonzero((group.table == group.table.T).all(axis=1))
+    center = np.flatnonzero((group.table == group.table.T).all(axis=1))
     maps = automorphisms(group)
-    if len(maps) * len(centre) > LARGEST:
+    if len(maps) * len(center) > LARGEST:
         raise InputError(
             f"group must have at most {LARGEST} relabelings, got {len(maps)} automorphisms times "
-            f"{len(centre)} elements of the center"
+            f"{len(center)} elements of the center"
         )
-    moved = group.table[centre[None, :, None], maps[:, None, :]].reshape(-1, p)
+    moved = group.table[center[None, :, None], maps[:, None, :]].reshape(-1, p)
     first = np.lexsort(np.append(moved.T[::-1], [~(moved == elements).all(axis=1)], axis=0))
     return Symmetry(f"automorphisms of {group.name} and its center", moved[first])
 

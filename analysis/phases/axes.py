@@ -161,11 +161,11 @@ class Axis:
         >>> analysis.Axis("hidden", 1, 6, cells=3, whole=True).point((0.0, 1 / 3))  # the cell of 1 and 2
         2
         """
-        centre = self.value(sum(span) / 2)
+        center = self.value(sum(span) / 2)
         if not self.whole:
-            return centre
+            return center
         least, most = self._wholes(span)
-        return min(max(round(centre), least), most)
+        return min(max(round(center), least), most)
 
     def halves(self, span: Span) -> list[Span]:
         """Halve an interval of positions on this axis.

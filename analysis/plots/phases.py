@@ -85,10 +85,10 @@ def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
     other = [cell for cell in diagram.cells if cell.majority.phase != phase]
     if sum(cell.covered() for cell in own) < LABELLED:
         return
-    centres, rest = (np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in part]) for part in (own, other))
-    walls = np.minimum(centres, 1 - centres).min(axis=1)
-    distance = np.linalg.norm(centres[:, None] - rest, axis=2).min(axis=1) if len(rest) else walls
-    x, y = centres[np.argmax(np.minimum(distance, 2 * walls))]
+    centers, rest = (np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in part]) for part in (own, other))
+    walls = np.minimum(centers, 1 - centers).min(axis=1)
+    distance = np.linalg.norm(centers[:, None] - rest, axis=2).min(axis=1) if len(rest) else walls
+    x, y = centers[np.argmax(np.minimum(distance, 2 * walls))]
     ax.text(
         diagram.x.value(x),
         diagram.y.value(y),

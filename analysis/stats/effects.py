@@ -334,8 +334,8 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     if not len(x) or not len(y):
         return math.nan
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.
-    centre = np.concatenate([x, y]).mean()
-    x, y = x - centre, y - centre
+    center = np.concatenate([x, y]).mean()
+    x, y = x - center, y - center
     if min(len(x), len(y)) == 1:  # SciPy refuses a sample of one; each value is equally likely to be it
         alone = abs(x[0]) if len(x) == 1 else abs(y[0])
         return float(np.mean(np.abs(np.concatenate([x, y])) >= alone * (1 - 1e-12)))

@@ -193,9 +193,9 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
     fraction, weight = successes / count, float(special.ndtri((1 + level) / 2)) ** 2 / count
-    centre = (fraction + weight / 2) / (1 + weight)
+    center = (fraction + weight / 2) / (1 + weight)
     half = (weight * fraction * (1 - fraction) + weight**2 / 4) ** 0.5 / (1 + weight)
-    low, high = max(centre - half, 0.0), min(centre + half, 1.0)
+    low, high = max(center - half, 0.0), min(center + half, 1.0)
     return Interval(fraction, low if successes else 0.0, high if successes < count else 1.0, round(count))
 
 
@@ -270,11 +270,11 @@ def mean(values: Any, level: float = CONFIDENCE) -> Interval:
     count = len(array)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
-    centre = float(array.mean())
+    center = float(array.mean())
     if count == 1:
-        return Interval(centre, np.nan, np.nan, 1)
+        return Interval(center, np.nan, np.nan, 1)
     half = float(special.stdtrit(count - 1, (1 + level) / 2)) * float(array.std(ddof=1)) / count**0.5
-    return Interval(centre, centre - half, centre + half, count)
+    return Interval(center, center - half, center + half, count)
 
 
 def holm(p_values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -357,5 +357,5 @@ def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float
     z = np.arctanh(np.clip([np.corrcoef(x[one], y[one])[0, 1] for one in kept], -1 + 1e-15, 1 - 1e-15))
     spread = (len(names) - 1) * float(z.std())  # standard deviation of the pseudo-values
     half = float(special.stdtrit(len(names) - 1, (1 + CONFIDENCE) / 2)) * spread / (len(names) - 1) ** 0.5
-    centre = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
-    return math.tanh(centre - half), math.tanh(centre + half)
+    center = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
+    return math.tanh(center - half), math.tanh(center + half)

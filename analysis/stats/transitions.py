@@ -126,8 +126,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
             "successes must lie between 0 and trials at some value for a transition to be fitted, got none"
         )
 
-    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
-        log_p, slopes = _with_slopes(r, centre, width, shape)
+    def cost(center: float, width: float, shape: float) -> tuple[float, Array]:
+        log_p, slopes = _with_slopes(r, center, width, shape)
         log_q, slope = _log_complement(log_p)
         fails = count - hits
         return -float(hits @ log_p + fails @ log_q), -((hits + fails * slope) @ slopes)
@@ -175,9 +175,9 @@ def fit_critical_values(values: Any, step: float) -> Transition:
         raise InputError(f"values must be a list of at least 3 numbers that are not all equal, got {got}")
     level, weight = np.unique(r, return_counts=True)
 
-    def cost(centre: float, width: float, shape: float) -> tuple[float, Array]:
-        upper, of_upper = _with_slopes(level, centre, width, shape)
-        lower, of_lower = _with_slopes(level - step, centre, width, shape)
+    def cost(center: float, width: float, shape: float) -> tuple[float, Array]:
+        upper, of_upper = _with_slopes(level, center, width, shape)
+        lower, of_lower = _with_slopes(level - step, center, width, shape)
         rest, slope = _log_complement(lower - upper)
         slopes = (weight * (1 - slope)) @ of_upper + (weight * slope) @ of_lower
         return -float(weight @ (upper + rest)), -slopes
@@ -243,13 +243,13 @@ def _guess(r: Array, p: Array) -> tuple[float, float]:
 
     `p` (n,) are the fractions that passed at the values `r` (n,) of the control parameter.
     """
-    low, centre, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
-    return float(centre), float(max(high - low, 1e-3)) / 2
+    low, center, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
+    return float(center), float(max(high - low, 1e-3)) / 2
 
 
 def _fit(
     cost: Callable[[float, float, float], tuple[float, Array]],
-    log_centre: float,
+    log_center: float,
     scale: float,
     count: int,
     perfect: float,
@@ -258,12 +258,12 @@ def _fit(
     """Return the `Transition` with the least `cost`, with an interval from the profile of the cost.
 
     `cost` is a function of critical value, width and shape, which also returns its derivatives with respect
-    to their logarithms. `log_centre` and `scale` are what `_guess` returns. `count` is the number of trials.
+    to their logarithms. `log_center` and `scale` are what `_guess` returns. `count` is the number of trials.
     The cost of a `perfect` fit and the degrees of `freedom` give the misfit.
     """
 
     def of(x: Array) -> tuple[float, Array]:
-        value, slopes = cost(math.exp(log_centre + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
+        value, slopes = cost(math.exp(log_center + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
         return value, slopes * (scale, 1.0, 1.0 + 1.0 / math.expm1(x[2]))
 
     # Start from the best of a few guesses: if outcomes are nearly impossible, gradients mislead.
@@ -288,9 +288,9 @@ def _fit(
 
     at, log_width, bend = (float(x) for x in best.x)
     critical = Interval(
-        math.exp(log_centre + scale * at),
-        math.exp(log_centre + scale * (at + side(-1.0))),
-        math.exp(log_centre + scale * (at + side(1.0))),
+        math.exp(log_center + scale * at),
+        math.exp(log_center + scale * (at + side(-1.0))),
+        math.exp(log_center + scale * (at + side(1.0))),
         count,
     )
     return Transition(critical, scale * math.exp(log_width), math.expm1(bend), misfit)
@@ -304,16 +304,16 @@ def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space:
     )
 
 
-def _log_probability(r: Array, centre: float, width: float, shape: float) -> Array:
+def _log_probability(r: Array, center: float, width: float, shape: float) -> Array:
     """Return the logarithm of `Transition.probability` at `r`, for this critical value, width and shape."""
-    return _with_slopes(r, centre, width, shape)[0]
+    return _with_slopes(r, center, width, shape)[0]
 
 
-def _with_slopes(r: Array, centre: float, width: float, shape: float) -> tuple[Array, Array]:
+def _with_slopes(r: Array, center: float, width: float, shape: float) -> tuple[Array, Array]:
     """Return `_log_probability`, and its derivatives (n, 3) by the logarithms of the three parameters."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
     doubled = shape * math.log(2)
-    distance = np.log(np.maximum(r, TINY) / centre) / width
+    distance = np.log(np.maximum(r, TINY) / center) / width
     exponent = math.log(math.expm1(doubled)) - distance
     log_p = -np.logaddexp(0.0, exponent) / shape
     by_exponent = -special.expit(exponent) / shape

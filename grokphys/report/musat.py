@@ -43,8 +43,8 @@ class PaperRow:
     correlation: Interval | float = np.nan
 
 
-def _plus_minus(centre: float, half: float) -> Interval:
-    return Interval(centre, centre - half, centre + half, PAPER_RUNS)
+def _plus_minus(center: float, half: float) -> Interval:
+    return Interval(center, center - half, center + half, PAPER_RUNS)
 
 
 TABLE_1: Mapping[float, PaperRow] = {  # by weight decay

@@ -170,20 +170,20 @@ def half_planes(sums: Array, units: Array, out: Array, sort: int, merge_sort: in
         if i >= members:
             out[0, a] = out[1, a] = 0.0
             continue
-        x, y, centre = sums[0, a], sums[1, a], key[a]
-        while angle[first] < centre - (1.0 + MARGIN):
+        x, y, center = sums[0, a], sums[1, a], key[a]
+        while angle[first] < center - (1.0 + MARGIN):
             first += 1
-        while angle[last] < centre + (1.0 - MARGIN):
+        while angle[last] < center + (1.0 - MARGIN):
             last += 1
         inside, outside = first, last
         near_x = near_y = 0.0
-        while angle[inside] <= centre - (1.0 - MARGIN):
+        while angle[inside] <= center - (1.0 - MARGIN):
             b = order[inside % members]
             if x * sums[0, b] + y * sums[1, b] > 0.0:
                 near_x += units[0, b]
                 near_y += units[1, b]
             inside += 1
-        while outside < 3 * members and angle[outside] <= centre + (1.0 + MARGIN):
+        while outside < 3 * members and angle[outside] <= center + (1.0 + MARGIN):
             b = order[outside % members]
             if x * sums[0, b] + y * sums[1, b] > 0.0:
                 near_x += units[0, b]

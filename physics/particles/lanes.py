@@ -314,9 +314,9 @@ def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
     mean = mean / count
     variance = zero
     for i in range(tokens):
-        centred = load(x, i) - mean
-        store(x, i, centred)
-        variance = variance + centred * centred
+        centered = load(x, i) - mean
+        store(x, i, centered)
+        variance = variance + centered * centered
     variance = variance / count
     least = farthest * spread(COINCIDENT * COINCIDENT)
     scale = where_greater(variance, least, one / root(variance), zero) + (variance - variance)

@@ -53,28 +53,28 @@ def _nearest(
     searched outward, until everything beyond is certainly farther than the nearest one so far.
     """
     dim, axes = sums.shape[1], across.size
-    centre = np.empty(axes, np.int64)
+    center = np.empty(axes, np.int64)
     room = 0  # number of shells until all cells are searched
     for k in range(axes):
-        centre[k] = _place(sums[a, k], low[k], side, across[k])
-        room = max(room, centre[k], across[k] - 1 - centre[k])
+        center[k] = _place(sums[a, k], low[k], side, across[k])
+        room = max(room, center[k], across[k] - 1 - center[k])
     nearest = math.inf
     found = -1
     for shell in range(room + 1):
         # A cell of this shell is at least shell - 1 sides away; the factors allow for rounding errors.
         if (shell - 1) * side * (1.0 - 1e-9) > nearest * (1.0 + 1e-12):
             break
-        left = max(0, centre[0] - shell)
-        right = min(across[0] - 1, centre[0] + shell)
+        left = max(0, center[0] - shell)
+        right = min(across[0] - 1, center[0] + shell)
         for i in range(left, right + 1):
-            wall = axes == 1 or abs(i - centre[0]) == shell
-            bottom = max(0, centre[1] - shell) if axes == 2 else 0
-            top = min(across[1] - 1, centre[1] + shell) if axes == 2 else 0
+            wall = axes == 1 or abs(i - center[0]) == shell
+            bottom = max(0, center[1] - shell) if axes == 2 else 0
+            top = min(across[1] - 1, center[1] + shell) if axes == 2 else 0
             for j in range(bottom, top + 1):
                 if axes == 1:
-                    if abs(i - centre[0]) != shell:
+                    if abs(i - center[0]) != shell:
                         continue
-                elif not wall and abs(j - centre[1]) != shell:
+                elif not wall and abs(j - center[1]) != shell:
                     continue
                 number = i * across[1] + j if axes == 2 else i
                 for slot in range(begin[number], begin[number + 1]):

@@ -238,10 +238,10 @@ class ParticleSystem(Value):
         if not self.normalise:
             return force
         force -= force.mean(axis=1, keepdims=True)
-        centred = positions - positions.mean(axis=1, keepdims=True)
-        variance = (centred * centred).mean(axis=1, keepdims=True)
-        along = (centred * force).mean(axis=1, keepdims=True)
-        force -= centred * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
+        centered = positions - positions.mean(axis=1, keepdims=True)
+        variance = (centered * centered).mean(axis=1, keepdims=True)
+        along = (centered * force).mean(axis=1, keepdims=True)
+        force -= centered * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
         return force
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:

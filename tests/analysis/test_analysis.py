@@ -167,8 +167,8 @@ def test_correlations_of_values_in_groups_have_the_interval_of_groups():
     groups = np.repeat(np.arange(12), 15)
     whole, apart = [], []
     for _ in range(150):
-        centre = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 12)[groups]
-        x, y = (centre + 0.3 * rng.standard_normal((180, 2))).T
+        center = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 12)[groups]
+        x, y = (center + 0.3 * rng.standard_normal((180, 2))).T
         whole.append(analysis.correlation(x, y, groups))
         apart.append(analysis.correlation(x, y))
     truth = 0.5 / 1.09

@@ -113,9 +113,9 @@ def test_groups_are_left_out_as_a_whole():
     scores = np.empty(480)
     for name in range(6):
         seen = names != name
-        centre, width = X[seen].mean(axis=0), X[seen].std(axis=0)
-        model = LogisticRegression(C=np.inf, max_iter=1000).fit((X[seen] - centre) / width, y.ravel()[seen])
-        scores[~seen] = model.decision_function((X[~seen] - centre) / width)
+        center, width = X[seen].mean(axis=0), X[seen].std(axis=0)
+        model = LogisticRegression(C=np.inf, max_iter=1000).fit((X[seen] - center) / width, y.ravel()[seen])
+        scores[~seen] = model.decision_function((X[~seen] - center) / width)
     right = (scores > 0) == y.ravel()
     assert found.logistic.left_out.estimate == pytest.approx(right.mean())
     assert found.logistic.area == pytest.approx(roc_auc_score(y.ravel(), scores))

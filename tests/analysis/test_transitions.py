@@ -7,19 +7,19 @@ from analysis.stats.transitions import fit_critical_values, fit_transition, medi
 from physics import InputError
 
 
-def curve(r, centre, width, shape):
-    return (1 + (2**shape - 1) * (centre / r) ** (1 / width)) ** (-1 / shape)
+def curve(r, center, width, shape):
+    return (1 + (2**shape - 1) * (center / r) ** (1 / width)) ** (-1 / shape)
 
 
-@pytest.mark.parametrize(("centre", "width", "shape"), [(0.4, 0.08, 1.0), (0.2, 0.15, 0.2), (0.7, 0.05, 3.0)])
-def test_a_known_transition_is_found_and_covered(centre, width, shape):
+@pytest.mark.parametrize(("center", "width", "shape"), [(0.4, 0.08, 1.0), (0.2, 0.15, 0.2), (0.7, 0.05, 3.0)])
+def test_a_known_transition_is_found_and_covered(center, width, shape):
     rng = np.random.default_rng(1)
     r = np.linspace(0.05, 1, 40)
     covered = 0
     for _ in range(20):
-        fit = fit_transition(r, rng.binomial(400, curve(r, centre, width, shape)), np.full(40, 400))
-        covered += fit.critical.covers(centre)
-        assert abs(fit.critical.estimate / centre - 1) < 0.02
+        fit = fit_transition(r, rng.binomial(400, curve(r, center, width, shape)), np.full(40, 400))
+        covered += fit.critical.covers(center)
+        assert abs(fit.critical.estimate / center - 1) < 0.02
         assert fit.critical.low < fit.critical.estimate < fit.critical.high
     assert covered >= 16
     np.testing.assert_allclose(fit.probability(fit.critical.estimate), 0.5, rtol=1e-9)
@@ -35,9 +35,9 @@ def test_an_interval_follows_the_profile_away_from_gumbels_shape():
     assert 1.5 < (at.high - at.estimate) / (at.estimate - at.low) < 10
 
 
-def unlikely(r, hits, trials, centre, log_width, log_shape):
+def unlikely(r, hits, trials, center, log_width, log_shape):
     """Minus the log-likelihood of independent trials, as the binomial law has it."""
-    p = np.clip(curve(r, centre, np.exp(log_width), np.exp(log_shape)), 1e-300, 1 - 1e-16)
+    p = np.clip(curve(r, center, np.exp(log_width), np.exp(log_shape)), 1e-300, 1 - 1e-16)
     return -float(stats.binom.logpmf(hits, trials, p).sum())
 
 

@@ -128,13 +128,13 @@ def harmonic(r2):
 
 def test_steps_are_plain_euler_steps_and_adaptive_ones_follow_the_flow():
     x = points(4, 5, 2)
-    centred = x - x.mean(axis=1, keepdims=True)
+    centered = x - x.mean(axis=1, keepdims=True)
     euler = physics.simulate(PairForces(harmonic, 5, 2), initial=x, runs=4, steps=10)
     adaptive = PairForces(harmonic, 5, 2, integrator="adaptive", relative_tolerance=1e-10)
-    np.testing.assert_allclose(euler.final - x + centred, centred * (1 - 5 * 0.02) ** 10, rtol=1e-10)
+    np.testing.assert_allclose(euler.final - x + centered, centered * (1 - 5 * 0.02) ** 10, rtol=1e-10)
     for every in (1, 5, 10):
         exact = physics.simulate(adaptive, initial=x, runs=4, steps=10, record_every=every)
-        np.testing.assert_allclose(exact.final - x + centred, centred * np.exp(-5 * 0.2), rtol=1e-8)
+        np.testing.assert_allclose(exact.final - x + centered, centered * np.exp(-5 * 0.2), rtol=1e-8)
 
 
 def test_runs_are_recorded_resumed_and_say_what_moved_them(tmp_path):

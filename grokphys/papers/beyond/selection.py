@@ -213,8 +213,8 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             for name in SELECTS
         ),
         Statement(
-            f"{at}: tanh generalises as well",
-            "without an even part the network generalises as well",
+            f"{at}: tanh generalizes as well",
+            "without an even part the network generalizes as well",
             SOURCE,
             "validation accuracy with tanh minus that with SiLU",
             _gap(tokens, tanh, silu, np.mean, "accuracy"),

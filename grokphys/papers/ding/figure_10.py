@@ -100,7 +100,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
             least=0.95,
         ),
         Statement(
-            "no generalisation",
+            "no generalization",
             "while the neural network fails to generalize",
             SECTION,
             "test accuracy at the end, without weight decay; by chance 1/59",
@@ -121,7 +121,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
             "gradually",
             "The number of final circular representations gradually drops",
             SECTION,
-            "largest drop between neighbouring decays, as a share of the whole; 1 for a single jump",
+            "largest drop between neighboring decays, as a share of the whole; 1 for a single jump",
             _largest_drop,
             chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
             most=0.5,

@@ -74,7 +74,7 @@ class Followed:
 def _change(first: str, second: str) -> Any:
     """Return a `Measure` of the mean logarithm of the ratio of the effective dimensions at two moments.
 
-    The dimension at the `second` moment is divided by that at the `first`. A moment is "start", "generalised"
+    The dimension at the `second` moment is divided by that at the `first`. A moment is "start", "generalized"
     (the first frame with 90 % validation accuracy) or "end". Networks that never generalize do not count.
     """
 
@@ -100,7 +100,7 @@ def _change(first: str, second: str) -> Any:
             "the entropy increases up to generalization time",
             SECTION,
             "mean logarithm of the dimension when 90 % are validated over that at the start; by chance 0",
-            _change("start", "generalised"),
+            _change("start", "generalized"),
             chance=shuffled("moments", "dimension", within="network"),
             least=0.02,
             digits=3,
@@ -110,7 +110,7 @@ def _change(first: str, second: str) -> Any:
             "then decreases drastically afterwards",
             SECTION,
             "mean logarithm of the dimension at the end over that when 90 % are validated; by chance 0",
-            _change("generalised", "end"),
+            _change("generalized", "end"),
             chance=shuffled("moments", "dimension", within="network"),
             most=-0.5,
         ),
@@ -133,7 +133,7 @@ def dimension(run: Run) -> Result:
     values = np.stack([curves[done, 0], curves[done, at], curves[done, -1]], axis=1)
     moments = {
         "network": np.repeat(done, 3),
-        "moment": np.tile(["start", "generalised", "end"], len(done)),
+        "moment": np.tile(["start", "generalized", "end"], len(done)),
         "dimension": values.ravel(),
     }
     networks = {"network": np.arange(len(reached)), "validation_steps": reached}
@@ -251,7 +251,7 @@ def _grokking_left(tables: Tables, level: float) -> Interval:
             "no grokking",
             "and the grokking phenomenon vanishes completely",
             SECTION,
-            "share of networks with dropout of 0.2 or more that generalise 1000 steps or more after they fit",
+            "share of networks with dropout of 0.2 or more that generalize 1000 steps or more after they fit",
             _grokking_left,
             chance=shuffled("networks", "validation_steps"),
             most=0.1,
@@ -352,7 +352,7 @@ def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Pla
             "weight decay",
             "a certain amount of weight decay proves beneficial to generalization",
             SECTION,
-            "share of networks that generalise with more than the lowest third of decays minus that in it",
+            "share of networks that generalize with more than the lowest third of decays minus that in it",
             _decay_helps,
             chance=CHANCE,
             least=0.1,

@@ -92,8 +92,8 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
     if operation == "modular addition":
         return share_of(E, frequency_of(E - E.mean(axis=0)))
     steps = np.arange(len(E)) - (len(E) - 1) / 2
-    centred = E - E.mean(axis=0)
-    return float(np.sum((steps @ centred) ** 2) / (steps @ steps) / np.sum(centred**2))
+    centered = E - E.mean(axis=0)
+    return float(np.sum((steps @ centered) ** 2) / (steps @ steps) / np.sum(centered**2))
 
 
 @recipe(

@@ -294,7 +294,7 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
         for name, what, column, centred in (
             ("Z_0", "Z_0", "norm_change", False),
             ("C of any start", "C, against the root of p Z_0", "sum_change", False),
-            ("C of a centred start", "C, against the root of p Z_0", "sum_change", True),
+            ("C of a centered start", "C, against the root of p Z_0", "sum_change", True),
         )
     ),
 )

@@ -38,7 +38,7 @@ LABELS = {
     "weight_decay": "decoder weight decay",
     "embedding_learning_rate": "representation learning rate",
     "embedding_weight_decay": "representation weight decay",
-    "embedding_scale": "initialisation scale",
+    "embedding_scale": "initialization scale",
     "batch_size": "batch size",
 }
 COST = "an hour or two: 300 networks of at most 1e5 steps, 0.2 ms for each step and network"
@@ -145,7 +145,7 @@ RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_ra
             "long",
             "the generalization time is long due to the inefficient decoder training",
             SECTION,
-            "share of the networks that generalise there which need more steps than the median of those that "
+            "share of the networks that generalize there which need more steps than the median of those that "
             "do elsewhere; by chance a half",
             _takes_long,
             chance=shuffled("networks", "validation_steps"),

@@ -228,7 +228,7 @@ def _draw_hexagon(setting: Matrices, tables: Tables) -> dict[str, Figure]:
             "On the plane of PC1 and PC3, the six points are organized as a hexagon",
             "Appendix H.2",
             "share of the networks with RQI > 0.95 whose points on that plane are 60° apart within 30°, at "
-            "distances from the centre within a factor of 2",
+            "distances from the center within a factor of 2",
             _hexagons,
             chance=shuffled("elements", "PC3", within="network"),
             least=0.5,

@@ -117,8 +117,8 @@ class Numbers:
         with np.errstate(divide="ignore", invalid="ignore"):
             half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * np.sqrt(scatter / count)
             deviations = [
-                np.where(rest, values - centre[..., None], 0.0)
-                for values, centre in ((sample.imperfections, imperfections), (sample.accuracy, other))
+                np.where(rest, values - center[..., None], 0.0)
+                for values, center in ((sample.imperfections, imperfections), (sample.accuracy, other))
             ]
             together = np.sum(deviations[0] * deviations[1], axis=-1) / (count - 1)
             related = together / np.sqrt(scatter * of_other)
@@ -140,9 +140,9 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
     """
     count = chosen.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        centre = np.where(chosen, values, 0.0).sum(axis=-1) / count
-        squares = np.where(chosen, (values - centre[..., None]) ** 2, 0.0).sum(axis=-1)
-        return centre, np.where(count > 1, squares / (count - 1), np.nan)
+        center = np.where(chosen, values, 0.0).sum(axis=-1) / count
+        squares = np.where(chosen, (values - center[..., None]) ** 2, 0.0).sum(axis=-1)
+        return center, np.where(count > 1, squares / (count - 1), np.nan)
 
 
 def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:

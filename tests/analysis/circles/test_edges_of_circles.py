@@ -229,9 +229,9 @@ def test_of_many_groups_a_tenth_is_left_out_at_a_time():
     X, y = np.stack([signals.ravel(), gradients.ravel()], axis=1), alive.ravel()
     right = np.empty(52, bool)
     for seen, left in GroupKFold(10).split(X, y, names):
-        centre, width = X[seen].mean(axis=0), X[seen].std(axis=0)
-        model = LogisticRegression(C=np.inf, max_iter=1000).fit((X[seen] - centre) / width, y[seen])
-        right[left] = model.predict((X[left] - centre) / width) == y[left]
+        center, width = X[seen].mean(axis=0), X[seen].std(axis=0)
+        model = LogisticRegression(C=np.inf, max_iter=1000).fit((X[seen] - center) / width, y[seen])
+        right[left] = model.predict((X[left] - center) / width) == y[left]
     counts = [right[names == name].sum() for name in range(13)]
     assert found.logistic.left_out == clustered_proportion(counts, [4] * 13)
     whole = LogisticRegression(C=np.inf, max_iter=1000).fit((X - X.mean(axis=0)) / X.std(axis=0), y)

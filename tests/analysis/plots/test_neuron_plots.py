@@ -63,8 +63,8 @@ def test_bars_are_the_coefficients(ax):
     heights = [bar.get_height() for bar in ax.patches]
     np.testing.assert_allclose(heights, [0, 0, 2], atol=1e-12)
     assert ax.get_title(loc="left") == "100% of the logits explained"
-    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
-    np.testing.assert_allclose(centres, [1, 2, 3])
+    centers = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    np.testing.assert_allclose(centers, [1, 2, 3])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency k", "coefficient of cos(2πk(a + b - c)/p)")
 
 
@@ -74,8 +74,8 @@ def test_points_in_space_are_drawn_in_the_plane_in_which_they_vary_most(ax):
     moves = Trajectory(np.stack([points + 1, points])[None], [0, 1])
     assert moves.plot(ax=ax) is ax
     shown = np.concatenate([one.get_offsets() for one in ax.collections])
-    centred = points - points.mean(axis=0)
-    wanted = centred @ np.linalg.svd(centred)[2][:2].T
+    centered = points - points.mean(axis=0)
+    wanted = centered @ np.linalg.svd(centered)[2][:2].T
     np.testing.assert_allclose(shown[: len(wanted)], wanted, atol=1e-9)
 
 

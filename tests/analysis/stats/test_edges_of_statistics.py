@@ -38,8 +38,8 @@ def numbers(one):
     return [one.estimate, one.low, one.high]
 
 
-def curve(r, centre, width, shape):
-    return (1 + (2**shape - 1) * (centre / r) ** (1 / width)) ** (-1 / shape)
+def curve(r, center, width, shape):
+    return (1 + (2**shape - 1) * (center / r) ** (1 / width)) ** (-1 / shape)
 
 
 # -- intervals --------------------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ def test_values_of_0_and_less_count_as_the_smallest():
     np.testing.assert_array_equal(tiny.probability([-1.0, 0.0, 1e-13]), tiny.probability([1e-12] * 3))
     assert tiny.probability([[0.1, 9.0]]).shape == (1, 2)
     curve = Transition(tiny.critical, 0.2, 1.5, 0.0)
-    centre = tiny.critical.estimate
+    center = tiny.critical.estimate
     assert curve.probability(0.3) == pytest.approx(
-        (1 + (2**1.5 - 1) * (centre / 0.3) ** (1 / 0.2)) ** (-1 / 1.5)
+        (1 + (2**1.5 - 1) * (center / 0.3) ** (1 / 0.2)) ** (-1 / 1.5)
     )
 
 
@@ -94,10 +94,10 @@ def test_samples_are_fitted_by_the_probability_to_pass_within_their_step():
     values, step = np.repeat([0.2, 0.3, 0.4, 0.5, 0.6, 0.7], [1, 4, 9, 8, 4, 2]), 0.1
     found = fit_critical_values(values, step)
 
-    def cost(centre, log_width, log_shape):
+    def cost(center, log_width, log_shape):
         width, shape = math.exp(log_width), math.exp(log_shape)
         ends = np.maximum([values, values - step], 1e-12)
-        upper, lower = (1 + (2**shape - 1) * (centre / ends) ** (1 / width)) ** (-1 / shape)
+        upper, lower = (1 + (2**shape - 1) * (center / ends) ** (1 / width)) ** (-1 / shape)
         return -float(np.log(np.maximum(upper - lower, 1e-300)).sum())
 
     at = [math.log(found.width), math.log(found.shape)]

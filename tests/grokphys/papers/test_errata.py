@@ -53,8 +53,8 @@ def test_the_sum_grows_by_eq_25():
     growth = np.linalg.norm(starts, axis=1) / np.linalg.norm(starts @ free.T, axis=1)
     assert 2.2 < np.median(growth) < 2.8
     # The flow that Eq. 9 prints keeps the part in the ground states alone, so that it loses norm.
-    centred = starts - starts.mean(axis=1, keepdims=True)
-    left = np.linalg.norm(centred @ free.T, axis=1) / np.linalg.norm(centred, axis=1)
+    centered = starts - starts.mean(axis=1, keepdims=True)
+    left = np.linalg.norm(centered @ free.T, axis=1) / np.linalg.norm(centered, axis=1)
     assert 0.2 < np.median(left) < 0.28
 
 
@@ -92,13 +92,13 @@ def test_eq_42_is_half_of_eq_5():
 def test_normalised_embeddings_need_the_root():
     """§3.2: with the printed σ_t, a variance, the result depends on the unit."""
     E = np.random.default_rng(0).normal(3, 2, (10, 1))
-    centred = E - E.mean(axis=0)
+    centered = E - E.mean(axis=0)
 
     def printed(x):
         return x / np.mean(np.sum(x**2, axis=1))
 
-    assert printed(centred).std() != pytest.approx(1, rel=0.2)
-    np.testing.assert_allclose(printed(10 * centred), printed(centred) / 10)
+    assert printed(centered).std() != pytest.approx(1, rel=0.2)
+    np.testing.assert_allclose(printed(10 * centered), printed(centered) / 10)
     start = EffectiveTheory(10).start(np.random.default_rng(0))
     assert start.std() == pytest.approx(1)
 

@@ -38,16 +38,16 @@ def test_coefficients_are_the_definition(p):
     for run in range(2):
         wanted = naive.logit_waves(logits[run])
         np.testing.assert_allclose(found.coefficients[run], wanted, atol=1e-14)
-        centred = logits[run] - logits[run].mean(axis=2, keepdims=True)
+        centered = logits[run] - logits[run].mean(axis=2, keepdims=True)
         for k, A in enumerate(wanted, 1):
-            left = centred - clock(p, {k: A})
-            part = 1 - (left**2).sum() / (centred**2).sum()
+            left = centered - clock(p, {k: A})
+            part = 1 - (left**2).sum() / (centered**2).sum()
             np.testing.assert_allclose(found.explained[run, k - 1], part, atol=1e-13)
         first = naive.logit_waves(logits[run], lambda a, b: 2 * a)
         second = naive.logit_waves(logits[run], lambda a, b: 2 * b)
         whole = slice(None) if p % 2 else slice(-1)
         np.testing.assert_allclose(found.ghosts[run][whole], ((first + second) / 2)[whole], atol=1e-14)
-        held = (first**2 + second**2) / 2 / (centred**2).mean()
+        held = (first**2 + second**2) / 2 / (centered**2).mean()
         np.testing.assert_allclose(found.ghosts_explained[run][whole], held[whole], atol=1e-13)
         assert np.isnan(found.ghosts[run, -1]) == (p % 2 == 0)
 

@@ -114,9 +114,9 @@ def test_a_system_without_a_velocity_stands_still_and_one_that_explodes_is_nan()
 def test_the_constrained_flow_keeps_mean_and_variance():
     x = random_positions(7, 3, seed=1)[None]
     velocity = ParticleSystem(7, 3).velocity(x)
-    centred = x - x.mean(axis=1, keepdims=True)
+    centered = x - x.mean(axis=1, keepdims=True)
     assert np.abs(velocity.mean(axis=1)).max() < 1e-13
-    assert np.abs((centred * velocity).sum(axis=1)).max() < 1e-11
+    assert np.abs((centered * velocity).sum(axis=1)).max() < 1e-11
     # It is what a normalized step does, per unit of a small step size, to a normalized state.
     x = naive.normalised(x[0])
     small = naive.normalised(x + 1e-7 * naive.forces(x)) - x

@@ -193,8 +193,8 @@ def test_norm_is_conserved_and_the_sum_is_not():
     # The law at a point, exactly: it is minus the sum of the gradient.
     np.testing.assert_allclose(-theory.gradient(E).sum(axis=1), law, atol=1e-13)
     # From a zero sum it stays zero.
-    centred = shifted(theory) - shifted(theory).mean(axis=0)
-    np.testing.assert_allclose(theory.solve(centred, [30.0]).sum(axis=1), 0, atol=1e-12)
+    centered = shifted(theory) - shifted(theory).mean(axis=0)
+    np.testing.assert_allclose(theory.solve(centered, [30.0]).sum(axis=1), 0, atol=1e-12)
 
 
 def test_published_integration_is_another_flow():

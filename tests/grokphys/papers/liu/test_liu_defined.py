@@ -194,7 +194,7 @@ def test_a_dimension_is_taken_at_the_start_when_validated_and_at_the_end(monkeyp
     monkeypatch.setattr(transformer, "_follow", follow)
     made = transformer.dimension(Run(transformer.Followed(nets.TokenTransformer(), 3, 30), "quick")).columns()
     assert made["moments"]["network"].tolist() == [0, 0, 0, 2, 2, 2]
-    assert made["moments"]["moment"].tolist() == ["start", "generalised", "end"] * 2
+    assert made["moments"]["moment"].tolist() == ["start", "generalized", "end"] * 2
     assert made["moments"]["dimension"].tolist() == [5, 3, 2, 7, 1, 1]
     assert made["networks"]["validation_steps"].tolist() == [11, np.inf, 30]
     assert made["curve"]["quartile_2"].tolist() == np.median(list(curves.values()), axis=0).tolist()
