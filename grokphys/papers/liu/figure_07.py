@@ -13,7 +13,7 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import closer_to_memorization, contrast
-from grokphys.papers.liu.planes import ALL, CHANCE, Plane, diagram, inside
+from grokphys.papers.liu.planes import ALL, CHANCE, GENERAL, Plane, diagram, inside
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from grokphys.phases import ACCURACIES
 from nets import TokenTransformer
@@ -320,8 +320,7 @@ def _with_dropout(setting: Dropouts, number: int) -> dict[str, Any]:
 
 def _decay_helps(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
-    generalises = np.isin(rows["phase"], ("comprehension", "grokking"))
-    return contrast(generalises, ~inside(rows, ALL, (0.0, 1 / 3)), level)
+    return contrast(np.isin(rows["phase"], GENERAL), ~inside(rows, ALL, (0.0, 1 / 3)), level)
 
 
 def _plane(model: TokenTransformer, cells: int, steps: int, delay: float) -> Plane:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import difference, jackknife, share
-from grokphys.papers.recipe import Tables
+from grokphys.papers.recipe import Measure, Tables
 
 RESAMPLES = 10_000
 
@@ -165,6 +165,21 @@ def closer_to_memorization(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_distance, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
+
+
+def comprehends(here: tuple[float, float], there: tuple[float, float]) -> Measure:
+    """Return a `Measure` of the share of comprehension in one range of log₁₀ ratios minus that in another.
+
+    The ratio is that of the learning rates of representation and decoder. Ranges exclude their lower end.
+    """
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["networks"]
+        ratio = np.log10(rows["embedding_learning_rate"] / rows["learning_rate"]).round(6)
+        done = rows["phase"] == "comprehension"
+        return difference(*(share(done[(a < ratio) & (ratio <= b)], level) for a, b in (here, there)))
+
+    return measure
 
 
 def passing_gap(tables: Tables, level: float) -> Interval:

@@ -23,7 +23,7 @@ from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as PHASE_COLORS
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import jackknife, share, shuffled, where
+from grokphys.papers.evidence import difference, jackknife, share, shuffled, where
 from grokphys.papers.liu.measures import contrast, smallest
 from grokphys.papers.recipe import Draw, Result, Run, Statement, Tables
 from grokphys.phases import ACCURACIES, Training, axis
@@ -32,6 +32,8 @@ LOW: Span = (0.0, 1 / 3)
 HIGH: Span = (2 / 3, 1.0)
 ALL: Span = (0.0, 1.0)
 """Parts of an axis as fractions of its length; `LOW` and `HIGH` define the corners of the plane."""
+GENERAL = ("comprehension", "grokking")
+"""Phases of the networks that generalize."""
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -168,6 +170,24 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
     return measure
 
 
+def between(
+    phase: str | Sequence[str], x: Span, here: Span, there: Span, title: str = ""
+) -> Callable[[Tables, float], Interval]:
+    """Return a `Measure` of the share of a phase in one part of the vertical axis, minus that in another.
+
+    Only networks in the span x of the horizontal axis count. `phase` may name several phases, and spans are
+    fractions of the axes. Without a title, the networks of all diagrams count.
+    """
+    phases = [phase] if isinstance(phase, str) else list(phase)
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = _of(tables, title)
+        found = np.isin(rows["phase"], phases)
+        return difference(*(share(found[inside(rows, x, y)], level) for y in (here, there)))
+
+    return measure
+
+
 def corner(
     name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "", note: str = ""
 ) -> Statement:
@@ -279,25 +299,6 @@ SANDWICH = Statement(
     least=0.1,
     independent="cell",
 )
-
-
-def variation(along: str, title: str) -> Callable[[Tables, float], Interval]:
-    """Return a `Measure` of how much the phases in the two halves of an axis differ.
-
-    It is their total variation distance, from 0 to 1, for the axis `along` ("column" or "row") of the diagram
-    called `title`.
-    """
-
-    def distance(half: Any, phase: Any) -> float:
-        parts = [np.array([np.mean(phase[half == k] == name) for name in PHASES]) for k in (0, 1)]
-        return float(abs(parts[0] - parts[1]).sum() / 2)
-
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = _of(tables, title)
-        half = (rows[along] >= (np.max(rows[along]) + 1) / 2).astype(int)
-        return jackknife(distance, (half, rows["phase"]), level)
-
-    return measure
 
 
 # -- pictures ----------------------------------------------------------------------------------------------

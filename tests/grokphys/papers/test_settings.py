@@ -110,7 +110,7 @@ TRAINED = {
     "liu-12": LIU | {"model": ToyAddition(4), "runs": 200, "learning_rate": 1e-2},
     "liu-13": PLANE,
     "liu-14": PLANE,
-    "liu-15": PLANE,
+    "liu-15": PLANE | {"runs": 50},
     "liu-17": LIU | {"model": GroupDecoder(), "runs": 50, "train_fraction": 24 / 36},
     "liu-18": LIU
     | {"model": GroupDecoder(), "runs": 11, "train_fraction": 3 / 36, "learning_rate": 1e-5}

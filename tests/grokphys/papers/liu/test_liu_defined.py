@@ -112,19 +112,35 @@ def test_borders_of_grokking_are_those_of_cells_side_by_side():
     assert measures._distance(rows["column"], rows["row"], rows["phase"]) == pytest.approx(own[0] - own[1])
 
 
-def test_what_a_half_of_an_axis_changes_is_half_of_the_sum_over_phases():
+def test_parts_of_a_plane_are_compared_among_the_networks_of_a_diagram():
     rows = {"row": np.array([0, 1, 2, 2, 3, 4]), "phase": np.array([C, C, G, C, M, G]),
             "diagram": np.array(["a"] * 6)}  # fmt: skip
     other = {name: np.append(values, values[:2]) for name, values in rows.items()}
     other["diagram"][6:] = "b"
-    found = planes.variation("row", "a")({"networks": other}, 0.95)
-    assert found.estimate == pytest.approx((abs(3 / 4 - 0) + abs(1 / 4 - 1 / 2) + abs(0 - 1 / 2)) / 2)
-    assert found.count == 6
     tables = {"networks": other | {"column": np.zeros(8, int)}}
     excess = planes.excess(C, planes.ALL, (0.0, 0.5), "a")(tables, 0.95)
     assert excess == difference(proportion(3, 4), proportion(0, 2))
     counts = [sum(other["phase"] == name) for name in PHASES]
     assert planes.rarest_phase(tables, 0.95).estimate == min(counts) / 8 == 0
+    ends = planes.LOW, planes.HIGH
+    assert planes.between(C, planes.ALL, *ends, "a")(tables, 0.95) == difference(
+        proportion(2, 2), proportion(0, 2)
+    )
+    assert planes.between(C, planes.ALL, *ends)(tables, 0.95) == difference(
+        proportion(4, 4), proportion(0, 2)
+    )
+    general = planes.between(planes.GENERAL, planes.ALL, *ends[::-1], "a")(tables, 0.95)
+    assert general == difference(proportion(1, 2), proportion(2, 2))
+
+
+def test_only_networks_in_the_span_of_the_first_axis_are_compared():
+    rows = plane(6, 1, seed=4)
+    found = planes.between(M, planes.LOW, planes.HIGH, planes.LOW)({"networks": rows}, 0.9)
+    here = rows["column"] < 2
+    share = [proportion(int(np.sum(rows["phase"][here & part] == M)), 4, 0.9)
+             for part in (rows["row"] >= 4, rows["row"] < 2)]  # fmt: skip
+    assert found == difference(*share)
+    assert found != planes.between(M, planes.ALL, planes.HIGH, planes.LOW)({"networks": rows}, 0.9)
 
 
 def test_the_networks_of_a_row_are_numbered_across_the_plane():
@@ -173,7 +189,7 @@ def test_rates_of_figure_6_are_compared_where_one_network_is_the_faster():
     steps = np.array([900.0, 100.0, 200.0, 400.0, np.inf, np.inf])
     rows |= {"column": column, "row": row, "validation_steps": steps}
     assert diagrams._takes_long(tables, 0.95) == proportion(1, 2)  # 900 above the median of 300
-    good = diagrams._generalises_slowly_decoded(tables, 0.95)
+    good = diagrams._generalizes_slowly_decoded(tables, 0.95)
     assert good == difference(proportion(2, 3), proportion(1, 3))
 
 
