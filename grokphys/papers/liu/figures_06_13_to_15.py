@@ -215,22 +215,22 @@ for _letter, _title, _model, _most in (
 
 
 # -- Figures 13 to 15 --------------------------------------------------------------------------------------
-# Rates of the decoder go from 1e-4 to 1e-2. In Figure 6 (a), nearly all networks with rates above 1e-3
-# memorize whatever else changes. The rules therefore compare the ends of the other axis at low rates.
+# In Figure 6 (a), nearly all networks with rates of the decoder above 1e-3 memorize, whatever else changes.
+# The rules therefore compare the ends of the other axis at low rates.
 
 LOWER: Span = (0.0, 0.5)
 UPPER: Span = (0.5, 1.0)
 
 
-def _for_both(name: str, quote: str, source: str, effect: str, phase: str, *spans: Span) -> list[Statement]:
-    """Return the same rule for both losses. `phase` and `spans` are arguments of `between`."""
+def _for_both(name: str, quote: str, source: str, effect: str, phase: str, *spans: Any) -> list[Statement]:
+    """Return the same rule for both losses. `phase` and the three `spans` are arguments of `between`."""
     return [
         Statement(
             f"{name}, {kind}",
             quote,
             source,
             f"{effect}; by chance 0",
-            between(phase, *spans, f"Addition, {kind}"),
+            between(phase, *spans, title=f"Addition, {kind}"),
             chance=CHANCE,
             least=0.1,
         )
@@ -309,7 +309,7 @@ def initialisation(run: Run) -> Result:
             "Appendix G",
             "at rates up to 1e-3, share of networks that generalize in the half of larger decays minus that "
             "in the other",
-            between(GENERAL, LOWER, UPPER, LOWER, f"Addition, {kind}"),
+            between(GENERAL, LOWER, UPPER, LOWER, title=f"Addition, {kind}"),
             chance="none: a shuffle can only make this statement of no effect truer",
             least=-0.2,
             most=0.2,

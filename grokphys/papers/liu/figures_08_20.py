@@ -6,6 +6,7 @@ Otherwise the images are the 1797 digits that come with scikit-learn. The items 
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,9 @@ def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
     when it has reached both thresholds.
     """
     setting: Setting = run.setting
+    digest = str(setting.model.digest)[-12:]
     parts = [
-        run.keep(f"images-{count}", lambda n=count: _train(setting, n, curves))  # type: ignore[misc]
+        run.keep(f"images-{count}-{digest}", partial(_train, setting, count, curves))
         for count in setting.images
     ]
     rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -131,9 +133,9 @@ def _train(setting: Setting, count: int, curves: bool) -> dict[str, Any]:
 
 def _much_later(tables: Tables, level: float) -> Interval:
     rows = tables["networks"]
-    fitted, generalised = rows["train_steps"], rows["validation_steps"]
-    done = np.isfinite(fitted) & np.isfinite(generalised)
-    return share(done & (generalised >= np.where(done, fitted, 0) + DELAY), level)
+    fitted, generalized = rows["train_steps"], rows["validation_steps"]
+    done = np.isfinite(fitted) & np.isfinite(generalized)
+    return share(done & (generalized >= np.where(done, fitted, 0) + DELAY), level)
 
 
 @recipe(
@@ -186,7 +188,7 @@ def grokking(run: Run) -> Result:
 
 def _plane(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -> Plane:
     return Plane(
-        {f"{images} images": model},
+        {f"{images} images of {IMAGES}": model},
         ("learning_rate", 1e-6, 1e-1),
         ("weight_decay", 1e-4, 10.0),
         cells,
@@ -238,7 +240,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
         ),
         Statement(
             "grokking",
-            "a “grokking” phase as one decreases weight decay and decoder learning rate",
+            "a “grokking” phase as one decreases weight decay",
             APPENDIX,
             "mean row of comprehension minus that of grokking, in cells of weight decay; by chance 0",
             _less_decay,
@@ -264,6 +266,27 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
     return rank_correlation(rows["images"], rows["validation_steps"], level)
 
 
+def _bends(tables: Tables, level: float) -> Interval:
+    """Return how much more generalization slows down from medium to small training sets than before.
+
+    Sizes are split in thirds. The result is the mean log₁₀ of the steps in the smallest third minus that in
+    the middle third, less the same for the middle and the largest third. A network that never generalizes
+    counts with ten times the largest number of steps that any other network needed.
+    """
+    rows = tables["networks"]
+    place = np.unique(rows["images"], return_inverse=True)[1]
+    third = 3 * place // (place.max() + 1)
+    steps = rows["validation_steps"]
+    done = np.isfinite(steps)
+    log = np.log10(np.where(done, steps, 10 * steps[done].max(initial=1)))
+
+    def bend(part: Any, values: Any) -> float:
+        small, middle, large = (values[part == k].mean() for k in range(3))
+        return float(small - 2 * middle + large)
+
+    return jackknife(bend, (third, log), level)
+
+
 @recipe(
     "liu-20",
     paper="Liu",
@@ -284,13 +307,23 @@ def _slower_with_less(tables: Tables, level: float) -> Interval:
             chance=shuffled("networks", "validation_steps"),
             most=-0.3,
         ),
+        Statement(
+            "rapidly",
+            "generalization time increases rapidly once one drops below a certain amount of training data",
+            APPENDIX,
+            "mean log₁₀ of the steps in the smallest third of sizes minus that in the middle third, less the "
+            "same for the middle and the largest third; by chance 0",
+            _bends,
+            chance=shuffled("networks", "validation_steps"),
+            least=0.3,
+        ),
     ),
 )
 def sizes(run: Run) -> Result:
     """Reproduce Figure 20 of Liu et al.: the steps to fit and to generalize over the number of images.
 
-    Networks start from large initial weights. The table "networks" has the steps to both accuracies. The rule
-    asks whether networks generalize later with fewer training images.
+    Networks start from large initial weights. The table "networks" has the steps to both accuracies. The
+    rules ask whether networks generalize later with fewer training images, and much later with very few.
     """
     tables = train_images(run, curves=False)
     rows = tables["networks"]

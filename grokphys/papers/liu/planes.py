@@ -6,6 +6,7 @@ train several networks in each cell, and the figures show the share of each phas
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -93,28 +94,28 @@ class Plane:
         return [[one.value(k / self.cells) for k in range(self.cells + 1)] for one in self.axes(model)]
 
 
-def train_plane(run: Run, plane: Plane, *, family: str = "") -> dict[str, NDArray[Any]]:
+def train_plane(run: Run, plane: Plane, *, family: str = "", width: int = 0) -> dict[str, NDArray[Any]]:
     """Train the networks of all cells of a plane, and return a table with a row for each of them.
 
     Its columns include the title of the diagram, the cell ("column" and "row"), the steps to both accuracies
-    (infinite if never), and the phase. `Run.keep` stores each row of cells, for all recipes of the `family`.
+    (infinite if never), and the phase. `Run.keep` stores each row of cells, for all recipes of the `family`,
+    or each piece of a row that is `width` cells wide.
     """
-    parts = [
-        run.keep(
-            f"{title}-row-{row}".replace(" ", "-").replace(",", ""),
-            lambda title=title, row=row: _train_row(plane, title, row),  # type: ignore[misc]
-            family=family,
-        )
-        for title in plane.models
-        for row in range(plane.cells)
-    ]
+    parts = []
+    for title in plane.models:
+        for row in range(plane.cells):
+            for first in range(0, plane.cells, width or plane.cells):
+                columns = range(first, min(first + (width or plane.cells), plane.cells))
+                name = f"{title}-row-{row}" + (f"-column-{first}" if width else "")
+                make = partial(_train_cells, plane, title, row, columns)
+                parts.append(run.keep(name.replace(" ", "-").replace(",", ""), make, family=family))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _train_row(plane: Plane, title: str, row: int) -> dict[str, Any]:
+def _train_cells(plane: Plane, title: str, row: int, cells: range) -> dict[str, Any]:
     model = plane.models[title]
     x, y = plane.axes(model)
-    columns = np.repeat(np.arange(plane.cells), plane.each)
+    columns = np.repeat(cells, plane.each)
     value = y.point(y.spans[row])
     points = [(float(x.point(x.spans[column])), value) for column in columns]
     training = Training(
@@ -127,7 +128,7 @@ def _train_row(plane: Plane, title: str, row: int) -> dict[str, Any]:
         plane.seed + list(plane.models).index(title),
         plane.options,
     )
-    found = training(points, row * len(points))
+    found = training(points, (row * plane.cells + cells.start) * plane.each)
     steps = np.where(np.isfinite(found[:, 1:]), found[:, 1:], np.inf)
     return {
         "diagram": np.full(len(points), title),
@@ -171,18 +172,17 @@ def excess(phase: str, x: Span, y: Span, title: str = "") -> Callable[[Tables, f
 
 
 def between(
-    phase: str | Sequence[str], x: Span, here: Span, there: Span, title: str = ""
+    phase: str | Sequence[str], x: Span, here: Span, there: Span, *, title: str = ""
 ) -> Callable[[Tables, float], Interval]:
     """Return a `Measure` of the share of a phase in one part of the vertical axis, minus that in another.
 
-    Only networks in the span x of the horizontal axis count. `phase` may name several phases, and spans are
-    fractions of the axes. Without a title, the networks of all diagrams count.
+    Only networks in the span x of the horizontal axis count. `phase` may name several phases. Spans and the
+    title are as in `excess`.
     """
-    phases = [phase] if isinstance(phase, str) else list(phase)
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = _of(tables, title)
-        found = np.isin(rows["phase"], phases)
+        found = np.isin(rows["phase"], phase)
         return difference(*(share(found[inside(rows, x, y)], level) for y in (here, there)))
 
     return measure
@@ -279,10 +279,7 @@ def _sandwiched(column: Any, row: Any, phase: Any) -> float:
 
 
 def sandwiched(tables: Tables, level: float) -> Interval:
-    """Return how much more grokking borders on comprehension and memorization than these on each other.
-
-    The difference of shares of borders, in excess of chance, has a jackknife interval over cells.
-    """
+    """Return what `_sandwiched` returns for all networks, with a jackknife interval over cells."""
     rows = tables["networks"]
     cells = rows["row"].astype(int) * 10_000 + rows["column"].astype(int)
     return jackknife(_sandwiched, (rows["column"], rows["row"], rows["phase"]), level, groups=cells)
@@ -385,12 +382,15 @@ def drawing(name: str, *, downwards: bool = True) -> Draw:
     return draw
 
 
-def trained(run: Run) -> Result:
-    """Train the networks of the plane of a `run`; return a `Result` with the table "networks" alone."""
-    return Result({"networks": train_plane(run, run.setting)})
+def trained(run: Run, *, width: int = 0) -> Result:
+    """Train the networks of the plane of a `run`; return a `Result` with the table "networks" alone.
+
+    `width` is as in `train_plane`.
+    """
+    return Result({"networks": train_plane(run, run.setting, width=width)})
 
 
-def diagram(run: Run, name: str) -> Result:
+def diagram(run: Run, name: str, *, width: int = 0) -> Result:
     """Return what `trained` does, with a figure called `name`, for a recipe that has no function `draw`."""
-    result = trained(run)
+    result = trained(run, width=width)
     return replace(result, figures=drawing(name)(run.setting, result.columns()))

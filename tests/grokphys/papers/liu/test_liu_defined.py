@@ -123,13 +123,13 @@ def test_parts_of_a_plane_are_compared_among_the_networks_of_a_diagram():
     counts = [sum(other["phase"] == name) for name in PHASES]
     assert planes.rarest_phase(tables, 0.95).estimate == min(counts) / 8 == 0
     ends = planes.LOW, planes.HIGH
-    assert planes.between(C, planes.ALL, *ends, "a")(tables, 0.95) == difference(
+    assert planes.between(C, planes.ALL, *ends, title="a")(tables, 0.95) == difference(
         proportion(2, 2), proportion(0, 2)
     )
     assert planes.between(C, planes.ALL, *ends)(tables, 0.95) == difference(
         proportion(4, 4), proportion(0, 2)
     )
-    general = planes.between(planes.GENERAL, planes.ALL, *ends[::-1], "a")(tables, 0.95)
+    general = planes.between(planes.GENERAL, planes.ALL, *ends[::-1], title="a")(tables, 0.95)
     assert general == difference(proportion(1, 2), proportion(2, 2))
 
 
@@ -150,7 +150,10 @@ def test_the_networks_of_a_row_are_numbered_across_the_plane():
         models, ("learning_rate", 1e-3, 1e-1), ("weight_decay", 0.0, 4.0), 2, 2, 60, {}, 5, delay=20.0,
         thresholds={"train_accuracy": 0.2, "validation_accuracy": 0.2},
     )  # fmt: skip
-    found = planes._train_row(setting, "two", 1)
+    found = planes._train_cells(setting, "two", 1, range(2))
+    one = planes._train_cells(setting, "two", 1, range(1, 2))
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, found[name][2:], err_msg="a cell alone is that of its row")
     assert found["network"].tolist() == [4, 5, 6, 7]
     assert found["column"].tolist() == [0, 0, 1, 1]
     np.testing.assert_allclose(found["learning_rate"], np.repeat([10**-2.5, 10**-1.5], 2))
@@ -338,6 +341,16 @@ def test_networks_that_see_more_images_and_take_fewer_steps_are_ordered():
     assert found == rank_correlation(images, steps, 0.95)
     # Of ten pairs one is tied in the images, one rises, and eight fall.
     assert found.estimate == pytest.approx((1 - 8) / np.sqrt(9 * 10))
+
+
+def test_generalization_that_slows_down_rapidly_is_no_straight_line():
+    images = np.repeat(np.arange(50, 110, 10), 3)
+    straight = {"images": images, "validation_steps": 10.0 ** (5 - images / 50)}
+    assert pictures._bends({"networks": straight}, 0.95).estimate == pytest.approx(0, abs=1e-12)
+    steps = np.repeat([np.inf, 900.0, 100, 100, 10, 10], 3)
+    found = pictures._bends({"networks": {"images": images, "validation_steps": steps}}, 0.95)
+    # What never generalizes counts with ten times 900 steps.
+    assert found.estimate == pytest.approx(np.log10([9000, 900]).mean() - 2 * 2 + 1)
 
 
 def test_rules_of_transformers_on_a_few_networks():

@@ -206,8 +206,8 @@ def test_rules_of_figure_7_on_a_few_networks():
         "validation_steps": np.array([20.0, 30, 999, 1000, 1100, 1099, inf, inf]),
     }
     tables = {"networks": rows}
-    assert transformer._under_a_thousand(tables, 0.95) == proportion(1, 2), "no dropout is no rate of it"
-    assert transformer._grokking_left(tables, 0.95) == proportion(1, 4), "who never generalizes does not grok"
+    assert transformer._under_a_thousand(tables, 0.95) == proportion(0, 4), "only much dropout counts"
+    assert transformer._comprehends(tables, 0.95) == proportion(1, 4), "who never generalizes does not count"
 
 
 def test_dropout_is_trained_at_each_rate_with_a_seed_of_its_own(monkeypatch):

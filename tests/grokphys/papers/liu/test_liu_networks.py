@@ -61,7 +61,7 @@ def test_generalising_is_told_from_never():
     assert images._much_later(tables, 0.95).estimate == 0.25
 
 
-def test_dropout_rules_look_at_the_best_rate_and_at_delays():
+def test_dropout_rules_look_at_much_dropout_and_at_delays():
     tables = {
         "networks": {
             "dropout": np.repeat([0.0, 0.1, 0.3], 4),
@@ -70,7 +70,7 @@ def test_dropout_rules_look_at_the_best_rate_and_at_delays():
         }
     }
     assert transformer._under_a_thousand(tables, 0.95).estimate == 1
-    assert transformer._grokking_left(tables, 0.95).estimate == 0
+    assert transformer._comprehends(tables, 0.95).estimate == 1
     assert transformer._speeds_up(tables, 0.95).high < -0.2
 
 

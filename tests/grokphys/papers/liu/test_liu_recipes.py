@@ -81,12 +81,16 @@ def test_a_plane_that_was_interrupted_goes_on(tmp_path, monkeypatch):
     assert len(rows) == small.cells
     rows[1].unlink()
     trained = []
-    train_row = planes._train_row
-    monkeypatch.setattr(planes, "_train_row", lambda *args: trained.append(args[2]) or train_row(*args))
+    train_cells = planes._train_cells
+    monkeypatch.setattr(planes, "_train_cells", lambda *args: trained.append(args[2]) or train_cells(*args))
     again = planes.train_plane(Run(small, "paper", tmp_path), small)
     assert trained == [1]
     for name, values in first.items():
         np.testing.assert_array_equal(again[name], values)
+    cells = planes.train_plane(Run(small, "paper", tmp_path / "cells"), small, width=2)
+    assert len(sorted((tmp_path / "cells").rglob("*.npz"))) == 2 * small.cells, "of two cells and of one"
+    for name, values in first.items():
+        np.testing.assert_array_equal(cells[name], values)
 
 
 def test_rules_of_planes_hold_where_the_paper_is_right_and_not_by_chance():
