@@ -9,13 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.palette import FRAME, WHITE
+from analysis.plots.palette import FRAME
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals, train_circles
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered, show_intervals
 from grokphys.papers.evidence import jackknife, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
+from nets.training import train
 
 Array = NDArray[np.float64]
 SECTION = "Section 3.1"
@@ -35,8 +36,6 @@ class Counts:
         Dimensions d of networks with the default modulus.
     networks : int
         Number of networks of each size.
-    audited : int
-        Number of networks of each size that are trained to the end, to count errors of the stopping rule.
     seed : int
         Seed, to which 1000 p + d is added.
     """
@@ -45,7 +44,6 @@ class Counts:
     moduli: Sequence[int]
     dims: Sequence[int]
     networks: int
-    audited: int
     seed: int
 
 
@@ -54,11 +52,24 @@ def _primes(first: int, last: int) -> tuple[int, ...]:
     return tuple(p for p in range(first, last + 1) if all(p % q for q in range(2, p)))
 
 
+def published_count(E: Any) -> NDArray[np.int64]:
+    """Return the number of circles in embeddings E (runs, p, d) by the rule of the published code, (runs,).
+
+    The mean, twice of which a signal must exceed, is taken over all p Fourier components: frequency 0 counts,
+    and so do both components of every other frequency. For few tokens this differs from `survives`: four
+    equal circles of 17 tokens, and no others, exceed twice this mean, but not twice the mean of the 8
+    frequencies. NaN counts as zero.
+    """
+    signals = np.linalg.norm(np.fft.fft(np.nan_to_num(E), axis=-2), axis=-1)
+    return np.asarray((signals > 2 * signals.mean(axis=-1, keepdims=True)).sum(axis=-1) // 2)
+
+
 def count_circles(run: Run) -> dict[str, NDArray[Any]]:
-    """Train the networks of a `Counts` setting, and return a table with a row for each of them.
+    """Train the networks of a `Counts` setting to the end, and return a table with a row for each of them.
 
     Its columns are the modulus p, the dimension d, the number of the network among those of its size, whether
-    p is prime, and those of `Circles.columns`.
+    p is prime, and the number of circles by `published_count`. Networks are not stopped when `UntilDecided`
+    would stop them: some circles die later, and how many depends on the size.
     """
     setting: Counts = run.setting
     size = setting.size
@@ -67,11 +78,23 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
 
     def train_pair(number: int) -> dict[str, Any]:
         p, d = pairs[number]
-        model, count = EmbeddingMLP(tokens=p, dim=d), setting.networks
-        seed = setting.seed + 1000 * p + d
-        found = train_circles(model, runs=count, steps=size.steps, audited=setting.audited, seed=seed)
-        own = {"p": np.full(count, p), "d": np.full(count, d), "network": np.arange(count)}
-        return own | {"prime": np.full(count, bool(_primes(p, p)))} | found.columns()
+        count = setting.networks
+        trained = train(
+            EmbeddingMLP(tokens=p, dim=d),
+            runs=count,
+            steps=size.steps,
+            seed=setting.seed + 1000 * p + d,
+            weight_decay=DECAY,
+            record=[size.steps],
+            observables=(),
+        )
+        return {
+            "p": np.full(count, p),
+            "d": np.full(count, d),
+            "network": np.arange(count),
+            "prime": np.full(count, bool(_primes(p, p))),
+            "circles": published_count(trained.final),
+        }
 
     return gathered(run, [f"p-{p}-d-{d}" for p, d in pairs], train_pair)
 
@@ -130,9 +153,9 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     paper="Ding",
     item="Figure 5",
     shows="How many circles survive, by the number of tokens and by the embedding dimension.",
-    quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 1, 0),
-    paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 2, 50_000_000),
-    cost="four to eight hours: networks of small p and d are seldom decided early",
+    quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 0),
+    paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 50_000_000),
+    cost="fifteen to thirty hours: all networks are trained to the end; each size is kept",
     rules=(
         Statement(
             "left",
@@ -176,9 +199,8 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
 def by_size(run: Run) -> Result:
     """Reproduce Figure 5 of Ding et al.: how many circles survive over the modulus p and the dimension d.
 
-    Most networks are trained only until their survivors are decided. The table "networks" has a row for each
-    of them. The rules ask whether the mean number of circles rises with p and with d, and how many circles
-    survive at the default p and d.
+    The table "networks" has a row for each network. The rules ask whether the mean number of circles rises
+    with p and with d, and how many circles survive at the default p and d.
     """
     tables = {"networks": count_circles(run)}
     size = run.setting.size
@@ -189,38 +211,41 @@ def by_size(run: Run) -> Result:
         left.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
         left.set_title(f"d = {size.dim}, {run.setting.networks} networks each, mean and 95 % interval")
         _show_counts(right, _usual(tables, "p"), "d")
-        right.set(xlabel="embedding dimension d", title=f"p = {size.tokens}; hollow: mostly undecided")
+        right.set(xlabel="embedding dimension d", title=f"p = {size.tokens}")
     return Result(tables, {"ding-5": figure})
 
 
 def _show_counts(ax: Axes, rows: dict[str, NDArray[Any]], x: str, **look: Any) -> None:
     """Draw the mean number of circles over the modulus ("p") or the dimension ("d"), with 95 % intervals.
 
-    A point is hollow if at most half of its networks are decided. `look` holds options of `show_intervals`.
+    `look` holds options of `show_intervals`.
     """
     places = np.unique(rows[x])
     values = [mean(rows["circles"][rows[x] == place], CONFIDENCE) for place in places]
     show_intervals(ax, places, values, **look)
-    hollow = [rows["decided"][rows[x] == place].mean() <= 0.5 for place in places]
-    counts = [value.estimate for value in values]
-    ax.plot(places[hollow], np.array(counts)[hollow], "o", markersize=2.4, color=WHITE, zorder=5)
 
 
 # -- Figure 14 ----------------------------------------------------------------------------------------------
 
 
 def _more_variation(tables: Tables, level: float) -> Interval:
-    """Return how much the mean number of circles scatters about a line in the modulus p.
+    """Return how much more the mean number of circles of composite p scatters than that of prime p.
 
-    It is the ratio of the scatter for all p to that for prime p.
+    Each mean is compared with the line through those of the next smaller and the next larger prime, so that a
+    curved trend is no scatter. The result is the ratio of the root mean squares of these differences.
     """
 
-    def scatter(x: Any, circles: Any) -> Any:
-        p, number = _means(x, circles)
-        return np.std(number - np.polyval(np.polyfit(p, number, 1), p), ddof=2)
+    def off(p: Array, number: Array, prime: Any) -> tuple[Array, Array]:
+        known, values = p[prime], number[prime]
+        composite = number[~prime] - np.interp(p[~prime], known, values)
+        between = np.diff(known)
+        line = (values[:-2] * between[1:] + values[2:] * between[:-1]) / (between[1:] + between[:-1])
+        return composite[(p[~prime] > known[0]) & (p[~prime] < known[-1])], values[1:-1] - line
 
     def logarithm(x: Any, circles: Any, prime: Any) -> float:
-        ratio = float(np.log(scatter(x, circles) / scatter(x[prime], circles[prime])))
+        p, number = _means(x, circles)
+        composite, own = off(p, number, _means(x, prime)[1] == 1)
+        ratio = float(np.log(np.mean(composite**2) / np.mean(own**2)) / 2)
         return ratio if np.isfinite(ratio) else np.nan
 
     rows = tables["networks"]
@@ -233,9 +258,9 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     paper="Ding",
     item="Figure 14; Appendix F",
     shows="Numbers of surviving circles for all moduli, prime or composite.",
-    quick=Counts(QUICK, (17, 18, 19, 23), (), 3, 1, 0),
-    paper_setting=Counts(PAPER, tuple(range(17, 98)), (), 100, 1, 140_000_000),
-    cost="ten to twenty hours: 100 networks of each modulus, as many as the paper states for Figure 5",
+    quick=Counts(QUICK, (17, 18, 19, 23), (), 3, 0),
+    paper_setting=Counts(PAPER, tuple(range(17, 98)), (), 20, 140_000_000),
+    cost="ten to twenty hours: 20 networks of each modulus, as in the published code; each modulus is kept",
     rules=(
         Statement(
             "trend",
@@ -250,7 +275,8 @@ def _more_variation(tables: Tables, level: float) -> Interval:
             "variation",
             "Compared with Figure 5 (Left), one can observe more variation in Figure 14",
             "Appendix F",
-            "scatter about the line of all moduli over that of the prime ones; by chance 1",
+            "scatter of composite moduli about the line between the nearest primes over that of primes about "
+            "the line between their neighbors; by chance 1",
             _more_variation,
             chance=shuffled("networks", "circles"),
             least=1.2,
@@ -260,9 +286,8 @@ def _more_variation(tables: Tables, level: float) -> Interval:
 def all_moduli(run: Run) -> Result:
     """Reproduce Figure 14 of Ding et al.: how many circles survive over the modulus p, prime or composite.
 
-    Most networks are trained only until their survivors are decided. The table "networks" has a row for each
-    of them. The rules ask whether the mean number of circles rises with p, and whether it scatters more if
-    composite p are included.
+    The table "networks" has a row for each network. The rules ask whether the mean number of circles rises
+    with p, and whether it scatters more for composite than for prime p.
     """
     rows = count_circles(run)
     with style(6.4):

@@ -14,7 +14,7 @@ from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import BY_THE_RULE, Size, gathered, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
-from grokphys.papers.evidence import correlation, difference, share, shuffled, where
+from grokphys.papers.evidence import correlation, difference, share, shuffled
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.interventions import scale_frequency, with_signals
 from physics.seeds import generator as generator_of
@@ -117,24 +117,37 @@ class Scaled:
         Factors by which the signal of the frequency is multiplied.
     trials : int
         Number of networks for each embedding and factor.
+    frequency : int, default 25
+        Frequency that is scaled, the same in all embeddings; the default is that of the published code.
     """
 
     size: Size
     embeddings: int
     factors: Sequence[float]
     trials: int
+    frequency: int = 25
 
 
-def _survives(factor: float) -> Any:
+MUCH = 10.0
+"""Least distance of a signal from the mean of the others, near 87, at which it is much higher or lower."""
+
+
+def _survives(sign: int) -> Any:
+    """Return a `Measure` of the share of trials in which a frequency survives that is much higher or lower.
+
+    `sign` is 1 for higher and -1 for lower.
+    """
+
     def measure(tables: Tables, level: float) -> Interval:
-        rows = where(tables["runs"], factor=factor)
-        return share(rows["survived"], level, groups=rows["embedding"])
+        rows = tables["runs"]
+        here = sign * rows["deviation"] >= MUCH
+        return share(rows["survived"][here], level, groups=rows["embedding"][here])
 
     return measure
 
 
 def _more(tables: Tables, level: float) -> Interval:
-    return difference(_survives(1.15)(tables, level), _survives(0.85)(tables, level))
+    return difference(_survives(1)(tables, level), _survives(-1)(tables, level))
 
 
 @recipe(
@@ -142,16 +155,16 @@ def _more(tables: Tables, level: float) -> Interval:
     paper="Ding",
     item="Figure 6, middle",
     shows="How often a frequency survives if its signal alone is raised or lowered.",
-    quick=Scaled(training.QUICK, 2, (0.85, 1.15), 4),
-    paper_setting=Scaled(training.PAPER, 5, (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), 50),
-    cost="two to six hours",
+    quick=Scaled(training.QUICK, 2, (0.85, 1.15), 4, 5),
+    paper_setting=Scaled(training.PAPER, 60, (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), 8),
+    cost="two to four hours",
     rules=(
         Statement(
             "raised",
             "if the frequency is much higher than the rest, survival rate is near 100 %",
             SECTION,
-            "share of trials in which a frequency scaled by 1.15 survives",
-            _survives(1.15),
+            "share of trials with a signal at least 10 above the mean of the others in which it survives",
+            _survives(1),
             chance=shuffled("runs", "survived"),
             least=0.9,
             independent="embedding",
@@ -160,9 +173,9 @@ def _more(tables: Tables, level: float) -> Interval:
             "lowered",
             "the frequency rarely survives if it is much lower than the mean",
             SECTION,
-            "share of trials in which a frequency scaled by 0.85 survives",
-            _survives(0.85),
-            chance="a share near the mean of all factors; the difference below tests it",
+            "share of trials with a signal at least 10 below the mean of the others in which it survives",
+            _survives(-1),
+            chance="a share near the mean of all trials; the difference below tests it",
             most=0.1,
             independent="embedding",
         ),
@@ -170,7 +183,7 @@ def _more(tables: Tables, level: float) -> Interval:
             "difference",
             "the initial signal of the frequency plays a unique role in determining the final representation",
             SECTION,
-            "survival when scaled by 1.15 minus survival when scaled by 0.85",
+            "survival with a signal at least 10 above the mean of the others minus that at least 10 below",
             _more,
             chance=shuffled("runs", "survived"),
             least=0.3,
@@ -181,9 +194,9 @@ def _more(tables: Tables, level: float) -> Interval:
 def scaled(run: Run) -> Result:
     """Reproduce Figure 6 (middle) of Ding et al.: survival of a frequency whose signal is multiplied.
 
-    One frequency of an embedding is multiplied by a factor, and networks with different layers and training
-    sets start from the result. The table "runs" has a row for each network. The rules judge how often the
-    frequency survives if it is multiplied by 1.15 and by 0.85.
+    One frequency of each embedding is multiplied by several factors, and networks with different layers and
+    training sets start from the result. The table "runs" has a row for each network. The rules judge how
+    often the frequency survives if its signal is far above or far below the mean of the others.
     """
     setting: Scaled = run.setting
     names = [f"embedding-{n}" for n in range(setting.embeddings)]
@@ -191,18 +204,23 @@ def scaled(run: Run) -> Result:
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()
-        for n in range(setting.embeddings):
-            own = where(rows, embedding=n)
-            values, places = [], []
-            for factor in setting.factors:
-                here = where(own, factor=factor)
-                values.append(proportion(int(here["survived"].sum()), len(here["survived"])))
-                places.append(here["deviation"][0])
-            show_intervals(
-                ax, places, values, color=SERIES[n % len(SERIES)], label=f"embedding {n}", linewidth=1.1
-            )
+        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
+        ax.scatter(
+            start,
+            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
+            s=9,
+            color=DEAD,
+            linewidths=0,
+            label="an embedding and a factor",
+        )
+        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
+        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
         ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
-        ax.set_title(f"one frequency × {setting.factors[0]} to {setting.factors[-1]}")
+        ax.set_title(
+            f"frequency {setting.frequency} × {setting.factors[0]} to {setting.factors[-1]}, "
+            f"{setting.embeddings} embeddings, {setting.trials} trials each",
+            fontsize="medium",
+        )
         legend_below(ax)
     return Result({"runs": rows}, {"ding-6b": figure})
 
@@ -210,10 +228,11 @@ def scaled(run: Run) -> Result:
 def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
     size, seed = setting.size, 6100 + number
     generator = generator_of(seed)
-    E = generator.standard_normal((size.tokens, size.dim))
-    k = int(generator.integers(1, size.tokens // 2 + 1))
+    E, k = generator.standard_normal((size.tokens, size.dim)), setting.frequency
     starts = np.repeat([scale_frequency(E, k, f) for f in setting.factors], setting.trials, axis=0)
-    one = train_circles(size.model, runs=len(starts), steps=size.steps, audited=1, seed=seed, initial=starts)
+    one = train_circles(
+        size.model, runs=len(starts), steps=size.steps, audited=int(number < 5), seed=seed, initial=starts
+    )
     signal = one.signals[:, 0]
     return {
         "embedding": np.full(len(starts), number),
@@ -250,11 +269,13 @@ class Pairs:
     others: float = 1e-6
 
 
-def _case(name: str) -> Any:
-    def measure(tables: Tables, level: float) -> Interval:
-        return share(tables["runs"][name], level)
+def _larger(tables: Tables, level: float) -> Interval:
+    rows = tables["runs"]
+    return share(rows["larger"][rows["ratio"] < 1], level)
 
-    return measure
+
+def _revived(tables: Tables, level: float) -> Interval:
+    return share(tables["runs"]["revived"], level)
 
 
 def _smaller_rises(tables: Tables, level: float) -> Interval:
@@ -275,8 +296,8 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "larger",
             "the frequency with the highest signal will always survive",
             SECTION,
-            "share of networks in which the larger one survives",
-            _case("larger"),
+            "share of networks with r < 1 in which the larger one survives",
+            _larger,
             chance="4 of 29 circles survive elsewhere",
             least=0.95,
         ),
@@ -294,7 +315,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             SECTION,
             "share of networks in which any other frequency survives",
-            _case("revived"),
+            _revived,
             chance="none, if what is near zero stayed there",
             least=0.05,
         ),

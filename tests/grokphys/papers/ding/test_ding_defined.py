@@ -52,21 +52,17 @@ def test_gradients_are_those_of_each_network_whatever_was_trained_together(monke
     np.testing.assert_allclose(made["mean"], slopes.mean(axis=2).ravel(), rtol=1e-5)
 
 
-def test_networks_of_each_decay_are_counted_by_the_threshold_of_10(monkeypatch):
-    limits = []
-
-    def counted(signals, threshold=None):
-        limits.append(threshold)
-        return stronger(signals) if threshold is None else signals > np.median(signals)
-
-    monkeypatch.setattr(figure_10, "survives", counted)
+def test_networks_of_each_decay_are_counted_by_their_largest_signal(monkeypatch):
+    monkeypatch.setattr(figure_10, "survives", stronger)
+    monkeypatch.setattr(figure_10, "PART", 0.9)
     setting = figure_10.Decays(TINY, (0.0, 0.5), 2, 3)
     made = figure_10.by_decay(Run(setting, "quick")).columns()["networks"]
     networks = trained(runs=2, seed=4)
     own = made["weight_decay"] == 0.5
     signals = fourier_signals(networks.final)
-    assert set(limits) == {10, None}
-    assert made["circles"][own].tolist() == (signals > np.median(signals)).sum(axis=1).tolist()
+    counts = [sum(s > 0.9 * max(each) for s in each) for each in signals.tolist()]
+    assert made["circles"][own].tolist() == counts
+    assert 0 < min(counts) <= max(counts) < 5
     assert made["above_twice_mean"][own].tolist() == [2, 2]
     assert made["frequencies"].tolist() == [5] * 4
     assert made["network"].tolist() == [0, 1, 0, 1]
@@ -101,7 +97,7 @@ def test_rules_of_figure_10_on_a_few_networks():
             "frequencies": np.full(12, 29), "accuracy": np.linspace(0.5, 1, 12)}  # fmt: skip
     tables, means = {"networks": rows}, circles.reshape(4, 3).mean(axis=1)
     assert figure_10._all_survive(tables, 0.95) == mean(circles[:3] / 29)
-    assert figure_10._generalises(tables, 0.95) == mean(rows["accuracy"][:3])
+    assert figure_10._generalizes(tables, 0.95) == mean(rows["accuracy"][:3])
     part = (means[1] - means[2]) / (means[0] - means[3])
     assert figure_10._largest_drop(tables, 0.95).estimate == pytest.approx(part)
     assert figure_10._drops(tables, 0.95).estimate < -0.7
@@ -160,6 +156,7 @@ def test_rules_of_figure_12_hold_networks_against_the_same_ones_with_all_circles
     tables = {"networks": rows}
     assert figure_12._later((figure_12.TWO,), -1)(tables, 0.95).estimate == pytest.approx(2 / 3)
     later = figure_12._later((figure_12.RANDOM, figure_12.TWO_RANDOM), 1)(tables, 0.95)
-    assert later.estimate == pytest.approx(2 / 6), "neither ties nor what is never learned are later"
+    # Of six, two are later, and two are ties: one is learned at the same step, one never from both starts.
+    assert later.estimate == pytest.approx(3 / 6)
     assert figure_12._lowest(tables, 0.95).estimate == pytest.approx(-7)
     assert figure_12._ends_with(tables, 0.95).estimate == 4

@@ -8,13 +8,14 @@ from pictures import areas, bars, intervals, lines, title
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import circularity, frequency_plane, principal_components
+from analysis.circles.survival import survives
 from analysis.stats.intervals import mean, proportion
 from grokphys.papers.ding import (
     figure_02,
     figure_04,
     figure_05,
 )
-from grokphys.papers.ding.training import Circles, Size
+from grokphys.papers.ding.training import Size
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES, Run
 
@@ -203,40 +204,31 @@ def test_rules_of_figure_4_take_the_last_step_and_windows_about_p():
     )
 
 
-def counted(p, d, circles, decided):
+def counted(p, d, circles):
     n = len(circles)
     return {"p": np.full(n, p), "d": np.full(n, d), "network": np.arange(n), "circles": np.array(circles),
-            "prime": np.full(n, p in (7, 11, 13)), "decided": np.array(decided, bool)}  # fmt: skip
+            "prime": np.full(n, p in (7, 11, 13))}  # fmt: skip
 
 
 def joined(parts):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def points_of(ax, color):
-    (line,) = [one for one in ax.lines if one.get_markersize() == 2.4]
-    return line.get_data()
-
-
 def test_figure_5_shows_moduli_at_the_usual_dimension_and_dimensions_at_the_usual_modulus(monkeypatch):
-    parts = [counted(7, 12, [1, 2, 2], [1, 1, 0]), counted(11, 12, [3, 3, 5], [1, 0, 0]),
-             counted(13, 12, [4, 4, 6], [0, 0, 0]), counted(11, 4, [1, 1, 2], [0, 1, 1]),
-             counted(11, 8, [2, 3, 3], [1, 1, 1])]  # fmt: skip
+    parts = [counted(7, 12, [1, 2, 2]), counted(11, 12, [3, 3, 5]), counted(13, 12, [4, 4, 6]),
+             counted(11, 4, [1, 1, 2]), counted(11, 8, [2, 3, 3])]  # fmt: skip
     table = joined(parts)
     monkeypatch.setattr(figure_05, "count_circles", lambda run: table)
-    setting = figure_05.Counts(TINY, (7, 11, 13), (4, 8, 12), 3, 1, 0)
+    setting = figure_05.Counts(TINY, (7, 11, 13), (4, 8, 12), 3, 0)
     result = figure_05.by_size(Run(setting, "quick"))
     left, right = result.figures["ding-5"].get_axes()
-    for ax, x, own, hollow in (
-        (left, [7, 11, 13], parts[:3], [1, 2]),
-        (right, [4, 8, 12], [parts[3], parts[4], parts[1]], [2]),
+    for ax, x, own in (
+        (left, [7, 11, 13], parts[:3]),
+        (right, [4, 8, 12], [parts[3], parts[4], parts[1]]),
     ):
         (found,) = bars(ax).values()
         np.testing.assert_allclose(found[0], x)
         np.testing.assert_allclose(found[1:], intervals([mean(part["circles"], 0.95) for part in own]))
-        at, value = points_of(ax, "white")
-        assert at.tolist() == [x[n] for n in hollow]
-        np.testing.assert_allclose(value, [own[n]["circles"].mean() for n in hollow])
     tables = {"networks": table}
     assert figure_05._at_default(tables).tolist() == [3, 3, 5]
     assert figure_05._three_or_more(tables, 0.95) == proportion(3, 3)
@@ -244,10 +236,10 @@ def test_figure_5_shows_moduli_at_the_usual_dimension_and_dimensions_at_the_usua
 
 
 def test_figure_14_tells_primes_and_shows_the_mean_of_all(monkeypatch):
-    parts = [counted(p, 12, [p % 4, p % 5, 3], [1, 1, 1]) for p in (7, 8, 9, 11, 12, 13)]
+    parts = [counted(p, 12, [p % 4, p % 5, 3]) for p in (7, 8, 9, 11, 12, 13)]
     table = joined(parts)
     monkeypatch.setattr(figure_05, "count_circles", lambda run: table)
-    result = figure_05.all_moduli(Run(figure_05.Counts(TINY, (7,), (), 3, 1, 0), "quick"))
+    result = figure_05.all_moduli(Run(figure_05.Counts(TINY, (7,), (), 3, 0), "quick"))
     (ax,) = result.figures["ding-14"].get_axes()
     whole = ax.lines[0].get_data()
     assert whole[0].tolist() == [7, 8, 9, 11, 12, 13]
@@ -256,29 +248,59 @@ def test_figure_14_tells_primes_and_shows_the_mean_of_all(monkeypatch):
     assert found["prime p"][0].tolist() == [7, 11, 13]
     assert found["composite p"][0].tolist() == [8, 9, 12]
     np.testing.assert_allclose(found["composite p"][1], [parts[n]["circles"].mean() for n in (1, 2, 4)])
-    scatter = {}
-    for name, of in (("all", range(6)), ("prime", (0, 3, 5))):
-        x, y = np.array([7, 8, 9, 11, 12, 13.0])[list(of)], np.array([parts[n]["circles"].mean() for n in of])
-        rest = y - np.polyval(np.polyfit(x, y, 1), x)
-        scatter[name] = np.sqrt(np.sum((rest - rest.mean()) ** 2) / (len(x) - 2))
+    mean_of = {p: part["circles"].mean() for p, part in zip((7, 8, 9, 11, 12, 13), parts, strict=True)}
+    line = {
+        8: mean_of[7] + (mean_of[11] - mean_of[7]) / 4,
+        9: mean_of[7] + (mean_of[11] - mean_of[7]) / 2,
+        12: (mean_of[11] + mean_of[13]) / 2,
+        11: mean_of[7] + (mean_of[13] - mean_of[7]) * 4 / 6,
+    }
+    off = {p: (mean_of[p] - line[p]) ** 2 for p in line}
     ratio = figure_05._more_variation({"networks": table}, 0.95).estimate
-    assert ratio == pytest.approx(scatter["all"] / scatter["prime"])
+    assert ratio == pytest.approx(np.sqrt((off[8] + off[9] + off[12]) / 3 / off[11]))
+
+
+def test_a_curved_trend_of_the_primes_is_no_variation_of_the_others():
+    moduli = np.arange(17, 98)
+    prime = np.array([figure_05._primes(p, p) != () for p in moduli])
+    rng = np.random.default_rng(0)
+    circles = np.minimum(4, moduli / 10)[:, None] + rng.normal(0, 0.2, (len(moduli), 20))
+    rows = {"p": np.repeat(moduli, 20), "prime": np.repeat(prime, 20), "circles": circles.ravel(),
+            "network": np.tile(np.arange(20), len(moduli))}  # fmt: skip
+    assert figure_05._more_variation({"networks": rows}, 0.95).estimate == pytest.approx(1, abs=0.4)
+    rows["circles"] = np.where(rows["prime"] | (rows["p"] % 2 == 1), rows["circles"], rows["circles"] + 1)
+    assert figure_05._more_variation({"networks": rows}, 0.95).low > 2
+
+
+def test_circles_are_counted_as_in_the_published_code():
+    p, n = 17, np.arange(17)
+    four = np.concatenate([[f(2 * np.pi * k * n / p) for f in (np.cos, np.sin)] for k in (1, 2, 5, 8)])
+    even = np.stack([(-1.0) ** np.arange(16), *np.zeros((7, 16))])
+    assert figure_05.published_count(four.T[None]).tolist() == [4]
+    assert survives(fourier_signals(four.T)).sum() == 0, "twice the mean of the eight frequencies"
+    assert figure_05.published_count(even.T[None]).tolist() == [0], "half of a pair is no circle"
+    diverged = np.stack([four.T, np.where(n[:, None] == 3, np.nan, four.T)])
+    assert figure_05.published_count(diverged).shape == (2,)
 
 
 def test_counts_are_of_each_modulus_and_dimension_once_with_seeds_of_their_own(monkeypatch):
     asked = []
 
-    def train_circles(model, *, runs, steps, audited, seed):
-        asked.append((model.tokens, model.dim, runs, steps, audited, seed))
-        signals = np.ones((runs, 4, 5))
-        return Circles(np.array([0, 10, 20, 30]), signals, audited)
+    def train(model, *, runs, steps, seed, weight_decay, record, observables):
+        asked.append((model.tokens, model.dim, runs, steps, seed))
+        assert (weight_decay, record, observables) == (0.5, [steps], ())
+        E = np.zeros((runs, model.tokens, model.dim))
+        angle = 2 * np.pi * np.arange(model.tokens) / model.tokens
+        E[1, :, :2] = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        return SimpleNamespace(final=E)
 
-    monkeypatch.setattr(figure_05, "train_circles", train_circles)
-    rows = figure_05.count_circles(Run(figure_05.Counts(TINY, (7, 11), (4, 12), 3, 1, 5), "quick"))
+    monkeypatch.setattr(figure_05, "train", train)
+    rows = figure_05.count_circles(Run(figure_05.Counts(TINY, (7, 11), (4, 12), 3, 5), "quick"))
     pairs = [(7, 12), (11, 12), (11, 4)]
-    assert asked == [(p, d, 3, 30, 1, 5 + 1000 * p + d) for p, d in pairs]
+    assert asked == [(p, d, 3, 30, 5 + 1000 * p + d) for p, d in pairs]
+    assert rows["circles"].tolist() == [0, 1, 0] * 3
     assert rows["p"].tolist() == np.repeat([7, 11, 11], 3).tolist()
     assert rows["d"].tolist() == np.repeat([12, 12, 4], 3).tolist()
     asked.clear()
-    figure_05.count_circles(Run(figure_05.Counts(TINY, (7,), (12,), 3, 1, 5), "quick"))
+    figure_05.count_circles(Run(figure_05.Counts(TINY, (7,), (12,), 3, 5), "quick"))
     assert [one[:2] for one in asked] == [(7, 12), (11, 12)], "the modulus of the dimensions is needed too"

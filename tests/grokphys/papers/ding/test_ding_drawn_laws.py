@@ -22,6 +22,7 @@ from grokphys.papers.ding import (
     trials,
 )
 from grokphys.papers.ding.training import Circles, Size
+from grokphys.papers.evidence import share
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES, Run
 
@@ -64,17 +65,25 @@ def test_figure_6_shows_scaled_frequencies_over_their_distance_from_the_others(m
     def scale_one(setting, number):
         return {
             "embedding": np.full(6, number), "frequency": np.full(6, 2), "factor": np.repeat([0.5, 2.0], 3),
-            "deviation": np.repeat([-1.0, 3.0], 3) + number,
+            "deviation": np.repeat([-12.0, 10.0], 3) + number,
             "survived": np.array([0, 0, 1, 1, 1, number], bool),
         }  # fmt: skip
 
     monkeypatch.setattr(figure_06, "_scale_one", scale_one)
     result = figure_06.scaled(Run(figure_06.Scaled(TINY, 2, (0.5, 2.0), 3), "quick"))
     (ax,) = result.figures["ding-6b"].get_axes()
-    for n in range(2):
-        found = bars(ax)[f"embedding {n}"]
-        assert found[0].tolist() == [n - 1, n + 3]
-        np.testing.assert_allclose(found[1:], intervals([proportion(1, 3), proportion(2 + n, 3)]))
+    (dots,) = ax.collections[:1]
+    np.testing.assert_allclose(dots.get_offsets(), [[-12, 1 / 3], [10, 2 / 3], [-11, 1 / 3], [11, 1]])
+    rows = result.columns()["runs"]
+    bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
+    found = bars(ax)["bins"]
+    np.testing.assert_allclose(found[1:], intervals([one.rate for one in bins]))
+    tables = {"runs": rows}
+    assert figure_06._survives(1)(tables, 0.95) == share([1, 1, 0, 1, 1, 1], 0.95, groups=[0, 0, 0, 1, 1, 1])
+    assert figure_06._survives(-1)(tables, 0.95) == share([0, 0, 1, 0, 0, 1], 0.95, groups=[0, 0, 0, 1, 1, 1])
+    rows["deviation"][:3] = -9.9
+    assert figure_06._survives(-1)(tables, 0.95).estimate == pytest.approx(1 / 3), "one embedding is left"
+    assert figure_06._survives(-1)(tables, 0.95).count == 1
 
 
 def test_figure_6_shows_survival_of_pairs_over_their_ratio(monkeypatch):
@@ -285,7 +294,11 @@ def test_figure_10_shows_both_counts_and_the_accuracy_over_the_decay(monkeypatch
     left, right = result.figures["ding-10"].get_axes()
     signals = {decay: fourier_signals(made[decay][0]) for decay in decays}
     for ax, label, of in (
-        (left, "signal above 10", lambda d: (signals[d] > 10).sum(axis=1)),
+        (
+            left,
+            "above a third of the largest",
+            lambda d: (signals[d] > signals[d].max(axis=1, keepdims=True) / 3).sum(axis=1),
+        ),
         (
             left,
             "above twice the mean",

@@ -176,10 +176,11 @@ def test_rows_are_of_the_starts_that_they_name(monkeypatch):
 
     monkeypatch.setattr(figure_06, "train_circles", as_they_begin)
     factors = (0.85, 1.0, 1.15)
-    rows = figure_06.scaled(Run(figure_06.Scaled(TINY, 2, factors, 4), "quick")).columns()["runs"]
+    rows = figure_06.scaled(Run(figure_06.Scaled(TINY, 2, factors, 4, 2), "quick")).columns()["runs"]
     for n in range(2):
         own = {name: values[rows["embedding"] == n] for name, values in rows.items()}
         k = own["frequency"][0] - 1
+        assert k == 1, "the same frequency in all embeddings"
         signals = fourier_signals(starts[n]).reshape(3, 4, -1)
         assert (signals == signals[:, :1]).all(), "the same start for all trials"
         np.testing.assert_allclose(signals[:, 0, k] / signals[0, 0, k], np.array(factors) / factors[0])

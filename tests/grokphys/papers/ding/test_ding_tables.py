@@ -160,11 +160,12 @@ def test_networks_of_figure_6_stand_with_the_audit_of_their_training(monkeypatch
         return training.Circles(np.array([0, 10, 20, 30]), signals, audited)
 
     monkeypatch.setattr(figure_06, "train_circles", trained)
-    rows = figure_06._scale_one(figure_06.Scaled(TINY, 9, (0.9, 1.1), 3), 4)
+    rows = figure_06._scale_one(figure_06.Scaled(TINY, 9, (0.9, 1.1), 3, 2), 4)
+    assert not figure_06._scale_one(figure_06.Scaled(TINY, 9, (0.9, 1.1), 3, 2), 5)["audited"].any()
     assert rows["embedding"].tolist() == [4] * 6
     assert rows["audited"].tolist() == [True] + [False] * 5
     pairs = figure_06._train_pairs(figure_06.Pairs(TINY, (0.0, 0.8), 3), 1)
     assert pairs["audited"].all()
     assert pairs["ratio"].tolist() == [0.8] * 3
     assert pairs["circles"].tolist() == [2, 2, 2]
-    assert asked == [(6, 60, 1, 6104), (3, 60, 3, 6201)]
+    assert asked == [(6, 60, 1, 6104), (6, 60, 0, 6105), (3, 60, 3, 6201)]
