@@ -77,7 +77,7 @@ class Checkpoint:
         values = {name: np.array(value) for name, value in kept.items()}
         for part, stateful in self._parts.items():
             values |= {f"{part}/{name}": value for name, value in stateful.state().items()}
-        replace_as_a_whole(self.path, lambda file: np.savez(file, allow_pickle=False, **values))
+        replace_as_a_whole(self.path, lambda file: np.savez(file, allow_pickle=False, **values), alone=True)
         self._written = monotonic()
         self._cost = self._written - began
 

@@ -177,7 +177,7 @@ class Recorder:
             "random": torch.get_rng_state(),
             "state": {name: thing.state_dict() for name, thing in self._objects.items()},
         }
-        replace_as_a_whole(self._saved, lambda file: torch.save(kept, file))
+        replace_as_a_whole(self._saved, lambda file: torch.save(kept, file), alone=True)
         self._written = monotonic()
 
     def result(self) -> Trajectory:

@@ -98,17 +98,21 @@ def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: boo
                 cancelled.set()
 
 
-def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object], *, alone: bool = False) -> None:
     """Replace or create the file `path`; an old file stays until the new one is complete and on disk.
 
-    The function `write` receives an open binary file ``path.partial``, which is removed if writing fails. An
-    `OutputError` then says why.
+    The function `write` receives an open binary file that is created in the same directory, under a random
+    name that ends in ``.partial``, so that several processes may replace `path` at the same time. It is
+    removed if writing fails, and an `OutputError` says why. If `alone` is True, because the caller holds a
+    lock, its name is ``path.partial``, so that it replaces what a killed process may have left.
     """
-    partial = path.with_name(path.name + ".partial")
+    token = "" if alone else f".{os.urandom(8).hex()}"
+    partial = path.with_name(f"{path.name}{token}.partial")
     try:
         with contextlib.ExitStack() as undo:
             undo.callback(_remove, partial)
-            with partial.open("wb") as file:
+            _remove(partial)
+            with partial.open("xb") as file:  # it follows no link
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())

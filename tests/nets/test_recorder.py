@@ -131,9 +131,9 @@ def test_frames_behind_the_checkpoint_are_taken_again(tmp_path):
 def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, monkeypatch):
     found, replace = [], nets.recorder.replace_as_a_whole
 
-    def watched(path, write):
+    def watched(path, write, *, alone):
         found.append((recorder.at, int(physics.load(tmp_path / "t.h5.partial").steps[-1])))
-        replace(path, write)
+        replace(path, write, alone=alone)
 
     monkeypatch.setattr(nets.recorder, "replace_as_a_whole", watched)
     network = Plain()
@@ -213,7 +213,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
 def test_a_checkpoint_is_written_by_itself_each_half_minute(tmp_path, monkeypatch):
     now, saved = [0.0], []
     monkeypatch.setattr(nets.recorder, "monotonic", lambda: now[0])
-    monkeypatch.setattr(nets.recorder, "replace_as_a_whole", lambda *_: saved.append(recorder.at))
+    monkeypatch.setattr(nets.recorder, "replace_as_a_whole", lambda *_, alone: saved.append(recorder.at))
     network = Holder(torch.nn.Parameter(torch.zeros(5, 2)))
     with nets.Recorder(network.weight, tmp_path / "t.h5", checkpoint={"n": network}) as recorder:
         for seconds in (29.0, 30.0, 30.5, 31.0, 60.5, 61.0):

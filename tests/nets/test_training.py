@@ -395,8 +395,8 @@ def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, mo
     path, found = tmp_path / "t.h5", []
     replace = checkpoint.replace_as_a_whole
 
-    def watched(stored, write):
-        replace(stored, write)
+    def watched(stored, write, *, alone):
+        replace(stored, write, alone=alone)
         with np.load(stored) as values:
             found.append((int(values["step"]), physics.load(f"{path}.partial").steps[-1]))
 
@@ -410,8 +410,8 @@ def test_a_checkpoint_may_come_before_the_first_frame(tmp_path, monkeypatch):
     path, saved = tmp_path / "t.h5", []
     replace = checkpoint.replace_as_a_whole
 
-    def interrupted_after(stored, write):
-        replace(stored, write)
+    def interrupted_after(stored, write, *, alone):
+        replace(stored, write, alone=alone)
         saved.append(stored)
         raise KeyboardInterrupt
 
