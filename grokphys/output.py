@@ -258,6 +258,27 @@ def write_bytes(path: Path, content: bytes) -> Path:
     return path
 
 
+def put_aside(path: Path, ending: str = "damaged") -> Path:
+    """Rename a file, so that another one may take its place and nothing is lost.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    ending : str, default "damaged"
+        What is added to its name after a full stop, with a number if there is such a file already.
+
+    Returns
+    -------
+    Path
+        The new path, which no other file had.
+    """
+    k, aside = 1, path.with_name(f"{path.name}.{ending}")
+    while aside.exists():
+        k, aside = k + 1, path.with_name(f"{path.name}.{ending}-{k + 1}")
+    return path.replace(aside)
+
+
 def make_directory(*paths: Path) -> None:
     """Create directories and their parents, or none of them.
 

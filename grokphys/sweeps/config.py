@@ -144,9 +144,9 @@ class Declaration:
 
     @property
     def text(self) -> str:
-        """The declaration as JSON text that does not depend on the order of its keys."""
-        parts = {"kind": self.kind, "fixed": self.fixed, "grid": self.grid, "list": self.tables}
-        return canonical(parts | {"pack": self.pack})
+        """The declaration as a configuration in JSON that does not depend on the order of its keys."""
+        parts = {"fixed": self.fixed, "grid": self.grid, "list": self.tables, "pack": self.pack}
+        return canonical({"kind": self.kind} | {name: part for name, part in parts.items() if part})
 
 
 def read_declaration(path: Path) -> Declaration:

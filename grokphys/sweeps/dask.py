@@ -9,6 +9,7 @@ import importlib.util
 import logging
 import queue
 import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -59,7 +60,6 @@ class DaskCluster:
             self._client.close()
             raise
         self._version = version_here()
-        self._attempts: Counter[str] = Counter()
 
     def free(self) -> bool:
         """Return whether another pack may be submitted: at most two for each thread of the workers."""
@@ -73,8 +73,7 @@ class DaskCluster:
         InputError
             If the scheduler no longer answers.
         """
-        self._attempts[pack.name] += 1
-        key = f"{pack.name}-{self._attempts[pack.name]}"
+        key = f"{pack.name}-{uuid.uuid4().hex}"  # Dask takes equal keys for one result, also of two sweeps
         arguments = (pack, self._directory, self._threads, self._version)
         with _sentence():
             future = self._client.submit(settle_there, *arguments, key=key, pure=False)

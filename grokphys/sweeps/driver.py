@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from grokphys.output import make_directory, refuse_unwritable, write_text
+from grokphys.output import make_directory, refuse_unwritable
 from grokphys.sweeps.config import Declaration
 from grokphys.sweeps.index import Known, index_path, read_known, write_index
+from grokphys.sweeps.kept import keep_declaration
 from grokphys.sweeps.pack import Pack, packs, shard_of
 from grokphys.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
 from grokphys.sweeps.work import Outcome
@@ -68,7 +69,8 @@ def run_sweep(
     directory : Path
         Directory of the sweep, which is created if it does not exist.
     workers : int, default 1
-        Number of processes on this machine, at least 1. With 1 the sweep runs in this process.
+        Number of processes on this machine, at least 1; no more are started than files are left. With 1 the
+        sweep runs in this process.
     scheduler : str, optional
         Address of a Dask scheduler whose workers run the sweep instead.
     shard : str, optional
@@ -90,7 +92,10 @@ def run_sweep(
     Raises
     ------
     InputError
-        If an argument or a declared value is not allowed, or the scheduler or a worker is not suitable.
+        If an argument or a declared value is not allowed, the scheduler or a worker is not suitable, or the
+        directory holds a `sweep.json` that no sweep has written.
+    FileFormatError
+        If the directory holds an index of another schema or of a newer version.
     OutputError
         If the directory or the index cannot be written.
     """
@@ -110,9 +115,8 @@ def run_sweep(
 
         greet(scheduler)
     make_directory(directory)
-    write_text(directory / "sweep.json", declared.text)
     known, notes = read_known(directory, declared)
-    for note in notes:
+    for note in [*notes, *keep_declaration(directory, declared)]:
         tell(note)
     if verify:
         known = Known()
@@ -128,6 +132,9 @@ def run_sweep(
     ) as bar:
 
         def done(pack: Pack, outcome: Outcome) -> None:
+            path = directory / pack.name
+            if outcome.stamp is not None and not path.is_file():
+                outcome = Outcome("failed", error=f"{path} is not there, although it was reported complete")
             counts[outcome.status] += 1
             if outcome.stamp is None:
                 failures[pack.name] = outcome.error
@@ -136,7 +143,7 @@ def run_sweep(
             bar.update(len(pack.numbers))
 
         if left:
-            with _executor(directory, workers, scheduler) as executor:
+            with _executor(directory, min(workers, len(left)), scheduler) as executor:
                 executor.warm(flavours(left))
                 settle_all(left, executor, retries=retries, tell=tell, done=done)
     index = index_path(directory, shard)

@@ -1,5 +1,6 @@
 """The index of a sweep: one xarray dataset with a row for each run, which is built from the files."""
 
+import contextlib
 import hashlib
 import io
 import json
@@ -13,8 +14,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.output import write_bytes
+from grokphys.output import put_aside, write_bytes
 from grokphys.sweeps.config import Declaration, canonical
+from grokphys.sweeps.kept import declares
 from grokphys.sweeps.pack import Pack, program
 from grokphys.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
@@ -28,6 +30,10 @@ SCHEMA, SCHEMA_VERSION = "grokphys-sweep", 1
 ABSENT = (-1, -1)
 """Stamp of a file that is not complete."""
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
+
+
+class DamagedIndexError(FileFormatError):
+    """An index is damaged. It is made again from the files of the sweep."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +120,20 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
         Complete files.
     list of str
         Problems of an index, in sentences.
+
+    Raises
+    ------
+    FileFormatError
+        If an index is of another schema or a newer version, and must not be replaced.
     """
     known, notes = Known(), []
-    for path in sorted(directory.glob("index*.h5")):
+    for path in sorted([*directory.glob("index.h5"), *directory.glob("index-*-of-*.h5")]):
         try:
             index = _read(path)
-        except FileFormatError as error:
+        except DamagedIndexError as error:
             notes.append(f"{error}; it is made again from the files")
             continue
-        if index.attributes["declaration"] != sweep.text and path == index_path(directory):
+        if path == index_path(directory) and not declares(index.attributes["declaration"], sweep):
             notes.append(f"{path} is of another configuration; it is made again for this one")
         if index.attributes.get("program") != program(sweep.kind):
             notes.append(
@@ -143,6 +154,8 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
 def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known) -> None:
     """Write the index of the runs of some packs in one step, so that no reader sees half of it.
 
+    An index of another declaration is kept as ``NAME.earlier``.
+
     Parameters
     ----------
     path : Path
@@ -159,9 +172,12 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
     OutputError
         If the index cannot be written.
     """
-    rows = np.sort(np.concatenate([pack.rows for pack in packs]))
+    rows = np.sort(np.concatenate([np.empty(0, np.int64), *(pack.rows for pack in packs)]).astype(np.int64))
     columns = {name: values[rows] for name, values in _columns(sweep, packs, known).items()}
-    names = [pack.name for pack in packs]
+    names = np.array([pack.name for pack in packs], object)
+    stamps = np.array([known.stamps.get(pack.name, ABSENT) for pack in packs], np.int64).reshape(-1, 2)
+    outcomes = [canonical(sorted(known.finals.get(pack.name, {}))) for pack in packs]
+    table = {"file_name": names, "files/stamp": stamps, "files/outcomes": np.array(outcomes, object)}
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
         file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
@@ -172,15 +188,18 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
         file.attrs["digest"] = _digest(columns)
         row = scale(file, "row", rows)
         number = scale(file, "file_number", np.arange(len(names)))
-        attach(_dataset(file, "file_name", np.array(names, object)), number)
         for name, values in columns.items():
             attach(_dataset(file, name, values), row)
-        stamps = np.array([known.stamps.get(name, ABSENT) for name in names], np.int64)
-        outcomes = [canonical(sorted(known.finals.get(name, {}))) for name in names]
-        files = file.create_group("files")
-        attach(_dataset(files, "stamp", stamps), number, scale(files, "part", np.arange(2)))
-        attach(_dataset(files, "outcomes", np.array(outcomes, object)), number)
+        file.create_group("files").attrs["digest"] = _digest(table)
+        part = scale(file["files"], "part", np.arange(2))
+        for name, values in table.items():
+            attach(_dataset(file, name, values), number, *([part] if values.ndim == 2 else []))
     with claim(path, wait=True):
+        before = sweep.text
+        with contextlib.suppress(OSError, KeyError, RuntimeError), h5py.File(path, "r") as file:
+            before = file.attrs["declaration"]
+        if not declares(before, sweep):
+            put_aside(path, "earlier")
         write_bytes(path, buffer.getvalue())
 
 
@@ -193,7 +212,8 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
         The directory of a sweep, or an index file in it, such as that of a shard.
     unstack : bool, default False
         Whether to spread the rows over the axes of the sweep and the runs, such as ``(learning_rate,
-        weight_decay, run)``. By default there is one dimension, ``row``.
+        weight_decay, run)``. By default there is one dimension, ``row``. An axis that has the value null has
+        the coordinate NaN for it.
 
     Returns
     -------
@@ -233,7 +253,13 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     data = data.set_coords([name for name in data.data_vars if name not in outcomes])
     if not unstack:
         return data
-    return data.set_index(row=[*axes, "run"]).unstack("row") if axes else data.swap_dims(row="run")
+    if not axes:
+        return data.swap_dims(row="run")
+    # By their places, because an index of several levels has no place for NaN.
+    values, places = zip(*(np.unique(data[name].values, return_inverse=True) for name in axes), strict=True)
+    data = data.assign_coords({name: ("row", place) for name, place in zip(axes, places, strict=True)})
+    data = data.set_index(row=[*axes, "run"]).unstack("row")
+    return data.assign_coords(dict(zip(axes, values, strict=True)))
 
 
 def _columns(sweep: Declaration, packs: list[Pack], known: Known) -> dict[str, NDArray[Any]]:
@@ -277,11 +303,12 @@ def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Store a column of an index in the form that xarray reads, and return its dataset."""
     if values.dtype == object:
         return file.create_dataset(name, data=values, dtype=h5py.string_dtype())
+    filters = FILTERS if len(values) else {}  # an empty dataset has no chunks
     if values.dtype == bool:
-        dataset = file.create_dataset(name, data=values.astype(np.int8), **FILTERS)
+        dataset = file.create_dataset(name, data=values.astype(np.int8), **filters)
         dataset.attrs["dtype"] = "bool"
         return dataset
-    return file.create_dataset(name, data=values, **FILTERS)
+    return file.create_dataset(name, data=values, **filters)
 
 
 def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
@@ -311,21 +338,31 @@ def _read(path: Path) -> Stored:
             attributes = dict(file.attrs)
             if attributes.get("schema") != SCHEMA:
                 raise FileFormatError(f"{path} is not the index of a sweep")
-            if attributes["schema_version"] > SCHEMA_VERSION:
+            version = int(attributes["schema_version"])
+            if version > SCHEMA_VERSION:
                 raise FileFormatError(
-                    f"{path} has schema version {attributes['schema_version']}; this version of GrokPhys "
-                    f"reads up to {SCHEMA_VERSION}, please upgrade"
+                    f"{path} has schema version {version}; this version of GrokPhys reads up to "
+                    f"{SCHEMA_VERSION}, please upgrade"
                 )
             others = ("row", "file_number", "file_name", "files")
             columns = {name: _values(file[name]) for name in file if name not in others}
-            names, stamps = _values(file["file_name"]), file["files/stamp"][:].tolist()
-            outcomes = map(json.loads, _values(file["files/outcomes"]))
-    except (OSError, KeyError, RuntimeError) as error:
-        raise FileFormatError(f"{path} is damaged ({error}); grokphys sweep writes it again") from None
-    if _digest(columns) != attributes.get("digest"):
-        raise FileFormatError(f"{path} is damaged: its content is not what was written")
-    found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps]
-    return Stored(attributes, columns, dict(zip(names, zip(found, outcomes, strict=True), strict=True)))
+            table = {name: _values(file[name]) for name in ("file_name", "files/stamp", "files/outcomes")}
+            digest = file["files"].attrs.get("digest")  # earlier versions have none
+        if _digest(columns) != attributes["digest"] or digest not in (None, _digest(table)):
+            raise DamagedIndexError(f"{path} is damaged: its content is not what was written")
+        names, stamps, outcomes = table.values()
+        found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps.tolist()]
+        files = dict(zip(names, zip(found, map(json.loads, outcomes), strict=True), strict=True))
+        named = {"file", "member", *json.loads(attributes["outcomes"])}.union(
+            *(own for _, own in files.values())
+        )
+        if missing := named - columns.keys():
+            raise KeyError(f"it lacks {', '.join(sorted(missing))}")
+    except FileFormatError:
+        raise
+    except (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
+        raise DamagedIndexError(f"{path} is damaged ({error}); grokphys sweep writes it again") from None
+    return Stored(attributes, columns, files)
 
 
 def _values(dataset: h5py.Dataset) -> NDArray[Any]:

@@ -1,6 +1,7 @@
 """The packs of a sweep: ensembles of bounded size, each of which fills one trajectory file."""
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,7 +40,8 @@ class Pack:
     columns : dict of str to list
         Parameters with a separate value for each run.
     numbers : list of int
-        Numbers of the runs. Run k is drawn from the k-th child of the seed.
+        Numbers of the runs. Run k is drawn from the k-th child of the seed. Each of a simulation is one more
+        than the one before.
     rows : list of int
         Row of each run in the index of the sweep, which does not affect the run.
     """
@@ -204,13 +206,20 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
         where = ", ".join(f"{name} = {value}" for name, value in group[0][0].coordinates.items())
         raise InputError(f"{error} (in the cell {where})" if where else str(error)) from None
     members = [(cell, k, row + k) for cell, row in group for k in range(len(cell.numbers))]
-    for start in range(0, len(members), size):
-        part = members[start : start + size]
+    numbers, starts = [cell.numbers[k] for cell, k, _ in members], [0]
+    for k in range(1, len(members)):
+        apart = (
+            kind == "simulate" and numbers[k] != numbers[k - 1] + 1
+        )  # `simulate` counts from its first run
+        if apart or k - starts[-1] == size:
+            starts.append(k)
+    for start, end in itertools.pairwise([*starts, len(members)]):
+        part = members[start:end]
         yield Pack(
             kind,
             common,
             {} if PER_MEMBER[0] in common or kind == "simulate" else _columns([cell for cell, _, _ in part]),
-            [cell.numbers[k] for cell, k, _ in part],
+            numbers[start:end],
             [row for _, _, row in part],
         )
 

@@ -5,7 +5,6 @@ A pack is an ensemble of runs of a sweep that one call computes and one trajecto
 
 import contextlib
 import importlib
-import os
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.options import sentence
+from grokphys.output import put_aside
 from grokphys.sweeps.pack import Pack
 from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
 from physics.particles.structures import grid_imperfections, is_circle
@@ -139,7 +139,7 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
         try:
             return _outcome("found", pack, _read_through(path, pack), notes)
         except FileFormatError as error:
-            notes.append(f"{error}; it is now {_put_aside(path).name} and is made again")
+            notes.append(f"{error}; it is now {put_aside(path).name} and is made again")
     partial = path.with_name(path.name + ".partial")
     resumed = partial.exists()
     if resumed:
@@ -152,7 +152,7 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
             notes.append(f"{path.name} cannot be resumed ({error}); it starts again")
             for left in (path, partial, path.with_name(path.name + ".checkpoint")):
                 if left.exists():
-                    _put_aside(left)
+                    put_aside(left)
     return _outcome("computed", pack, pack.run(path), notes)
 
 
@@ -171,7 +171,8 @@ def _read_through(path: Path, pack: Pack) -> Trajectory:
     trajectory = Trajectory.open(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
-    if trajectory.runs != len(pack.numbers) or not pack.made(trajectory.parameters):
+    same = np.array_equal(trajectory.run_numbers, pack.numbers)
+    if not (same and pack.made(trajectory.parameters)):
         raise FileFormatError(
             f"{path} must hold the {len(pack.numbers)} runs of its pack, "
             f"got {trajectory.runs} runs or other parameters"
@@ -190,15 +191,6 @@ def _read_chunks(_: str, item: Any) -> None:
         step = item.chunks[0] if item.chunks else max(1, len(item))
         for start in range(0, len(item), step):
             item[start : start + step]
-
-
-def _put_aside(path: Path) -> Path:
-    """Rename a damaged file to a name that no other file has and that is never read."""
-    k, aside = 1, path.with_name(path.name + ".damaged")
-    while aside.exists():
-        k, aside = k + 1, path.with_name(f"{path.name}.damaged-{k + 1}")
-    os.replace(path, aside)  # noqa: PTH105
-    return aside
 
 
 def finals(trajectory: Trajectory, pack: Pack) -> Finals:

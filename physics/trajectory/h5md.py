@@ -183,9 +183,8 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
-    dataset = group.create_dataset(
-        name, data=values, chunks=chunk_shape(values.shape, values.itemsize), **FILTERS
-    )
+    chunked = {"chunks": chunk_shape(values.shape, values.itemsize), **FILTERS} if len(values) else {}
+    dataset = group.create_dataset(name, data=values, **chunked)
     dataset.make_scale(name)
     return dataset
 

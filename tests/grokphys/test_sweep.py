@@ -396,9 +396,32 @@ def alter(path):
         file["circle"][3] = 0.5
 
 
-def renew(path):
+def rename(path):
+    """Name another file and outcome; the columns stay."""
     with h5py.File(path, "r+") as file:
-        file.attrs["schema_version"] = 9
+        file["file_name"][0] = "other.h5"
+        file["files/outcomes"][0] = '["other"]'
+
+
+def unword(path):
+    with h5py.File(path, "r+") as file:
+        file["files/outcomes"][0] = "[half"
+
+
+def forget(path):
+    with h5py.File(path, "r+") as file:
+        del file.attrs["outcomes"]
+
+
+def retype(path):
+    with h5py.File(path, "r+") as file:
+        file.attrs["schema_version"] = "two"
+
+
+def rank(path):
+    with h5py.File(path, "r+") as file:
+        del file["files/stamp"]
+        file["files/stamp"] = 5
 
 
 @pytest.mark.parametrize(
@@ -407,7 +430,11 @@ def renew(path):
         (truncate, "is damaged"),
         (empty, "is damaged"),
         (alter, "is damaged: its content is not what was written"),
-        (renew, "has schema version 9; this version of GrokPhys reads up to 1"),
+        (rename, "is damaged: its content is not what was written"),
+        (unword, "is damaged: its content is not what was written"),
+        (forget, "is damaged"),
+        (retype, "is damaged"),
+        (rank, "is damaged"),
     ],
 )
 def test_a_damaged_index_is_made_again(damage, sentence, sound, copy):
@@ -421,11 +448,61 @@ def test_a_damaged_index_is_made_again(damage, sentence, sound, copy):
     same(sound, copy)
 
 
+def test_an_index_of_an_earlier_program_is_read(sound, copy):
+    with h5py.File(copy / "index.h5", "r+") as file:
+        del file["files"].attrs["digest"]
+    same(sound, copy)
+    with h5py.File(copy / "index.h5", "r+") as file:
+        file["files/outcomes"][0] = '["other"]'
+    with pytest.raises(FileFormatError, match="is damaged .*it lacks other"):
+        open_sweep(copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("schema_version", 9, "has schema version 9; this version of GrokPhys reads up to 1, please upgrade"),
+        ("schema", "else", "is not the index of a sweep"),
+    ],
+)
+def test_an_index_of_another_program_is_not_replaced(name, value, sentence, copy):
+    with h5py.File(copy / "index.h5", "r+") as file:
+        file.attrs[name] = value
+    before = (copy / "index.h5").read_bytes()
+    for call in (lambda: open_sweep(copy), lambda: run(SIMULATE, copy)):
+        with pytest.raises(FileFormatError, match=sentence):
+            call()
+    assert (copy / "index.h5").read_bytes() == before
+
+
+def test_only_a_declaration_that_a_sweep_has_written_is_replaced(copy, config, capsys, monkeypatch):
+    path = copy / "sweep.json"
+    before = path.stat().st_ino, path.read_bytes()
+    assert run(SIMULATE, copy)[1] == []
+    assert main(["sweep", str(path), "--directory", str(copy)]) == 0
+    assert (path.stat().st_ino, path.read_bytes()) == before, "nothing is written if it is the same"
+    monkeypatch.chdir(copy)
+    for text in (json.dumps(SIMULATE, indent=1), '["kind"]', '{"kind":[]}', "{half"):
+        path.write_text(text)
+        assert (
+            main(["sweep", "sweep.json" if "\n" in text else str(config(SIMULATE)), "--directory", "."]) > 0
+        )
+        assert capsys.readouterr().err.endswith(
+            "--directory must be new or that of a sweep, because sweep.json is written there, got ., whose "
+            "sweep.json no sweep has written\n"
+        )
+        assert path.read_text() == text
+
+
 def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
+    before = {name: (copy / name).read_bytes() for name in ("sweep.json", "index.h5")}
     more = SIMULATE | {"grid": {"alignment": [0.0, 1.0, 2.0]}}
     report, told = run(more, copy)
     assert report.counts == {"known": 4, "computed": 2}
     assert "is of another configuration; it is made again for this one" in told[0]
+    assert told[1:] == [f"{copy / 'sweep.json'} is of another configuration; it is now sweep.json.earlier"]
+    assert {name: (copy / f"{name}.earlier").read_bytes() for name in before} == before
+    assert read_declaration(copy / "sweep.json") == declaration(more)
     run(more, tmp_path / "fresh")
     same(copy, tmp_path / "fresh")
 
@@ -441,6 +518,28 @@ def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
     assert not set(index["file"].values) & set(old)
     assert set(old) < {path.name for path in copy.glob("simulate-*.h5")}, "they stay"
     assert run(SIMULATE, copy) == (replace(report, counts={"known": 4}), [])
+
+
+def test_a_shard_without_files_has_an_empty_index(tmp_path):
+    content = {"kind": "simulate", "fixed": {"tokens": 5, "steps": 3}}
+    report, told = run(content, tmp_path, shard="2/3")
+    assert (report.runs, report.counts, told) == (0, {}, [])
+    assert dict(open_sweep(report.index).sizes) == {"row": 0}
+    assert run(content, tmp_path)[0].counts == {"computed": 1}
+
+
+def test_a_value_of_null_has_a_coordinate_of_its_own(tmp_path):
+    content = {"kind": "simulate", "fixed": {"tokens": 5, "steps": 3, "runs": 2},
+               "grid": {"step_size": [0.5, None, 0.25], "integrator": ["euler", "adaptive"]}}  # fmt: skip
+    run(content, tmp_path)
+    rows, spread = open_sweep(tmp_path), open_sweep(tmp_path, unstack=True)
+    np.testing.assert_array_equal(spread["step_size"], [0.25, 0.5, np.nan])
+    assert spread["integrator"].values.tolist() == ["adaptive", "euler"]
+    for k in range(rows.sizes["row"]):
+        row = rows.isel(row=k)
+        size = float(row["step_size"])
+        place = spread.isel(step_size=2 if np.isnan(size) else [0.25, 0.5].index(size))
+        assert int(place["cell"].sel(integrator=row["integrator"], run=row["run"])) == int(row["cell"])
 
 
 def test_a_sweep_without_an_index(tmp_path):

@@ -112,9 +112,9 @@ def test_a_report_counts_packs_by_status_and_runs_whether_they_are_known_or_not(
     assert bar.options["disable"] is True
     assert json.loads((tmp_path / "sweep.json").read_text()) == json.loads(declared().text)
     report, ((_, how),), bar, _ = sweep(declared(), progress=True, workers=3)
+    assert how == (tmp_path, 1, None), "one file is left"
     assert report.counts == {"known": 3, "computed": 1}
     assert report.failures == {}
-    assert how == (tmp_path, 3, None)
     assert (bar.options["total"], bar.options["initial"], bar.updates) == (6, 5, [1])
     assert bar.options["disable"] is None, "where stderr is no terminal it decides itself"
     report, made, bar, told = sweep(declared())
@@ -126,6 +126,15 @@ def test_a_report_counts_packs_by_status_and_runs_whether_they_are_known_or_not(
     assert (part.packs, part.runs, part.counts) == (2, 2, {"known": 2})
     assert part.index == tmp_path / "index-2-of-2.h5"
     assert index.open_sweep(part.index)["loss"].values.tolist() == pytest.approx([2.4, 2.5])
+
+
+def test_a_pack_without_a_file_has_failed_whatever_was_reported(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "stamp_of", lambda path: path.unlink() or (1, 2))
+    report, *_ = sweep(declared())
+    assert report.counts == {"failed": 4}
+    for name, why in report.failures.items():
+        assert why == f"{tmp_path / name} is not there, although it was reported complete"
+    assert not index.open_sweep(tmp_path)["complete"].any()
 
 
 def test_an_index_has_a_row_for_each_run_with_its_file_and_kind_of_number(sweep, tmp_path):

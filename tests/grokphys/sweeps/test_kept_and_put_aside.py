@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
+from grokphys import output
 from grokphys.sweeps import index, run, work
 from grokphys.sweeps.work import Outcome
 from physics import FileFormatError, OutputError, SimulationError
@@ -80,7 +81,7 @@ def test_a_resumed_file_that_is_damaged_is_put_aside_too(files):
 def test_damaged_files_of_one_name_are_all_kept(files):
     for k in range(4):
         (files / "one.h5").write_text(f"bad {k}")
-        assert work._put_aside(files / "one.h5").read_text() == f"bad {k}"
+        assert output.put_aside(files / "one.h5").read_text() == f"bad {k}"
     assert sorted(one.name for one in files.glob("one.h5.damaged*")) == [
         "one.h5.damaged", "one.h5.damaged-2", "one.h5.damaged-3", "one.h5.damaged-4",
     ]  # fmt: skip

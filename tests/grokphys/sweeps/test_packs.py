@@ -1,5 +1,6 @@
 """What decides the packs of a sweep, their names, their order and their repetition; nothing is computed."""
 
+import json
 import math
 from collections import deque
 from dataclasses import replace
@@ -12,6 +13,7 @@ import physics
 from grokphys.models import PER_MEMBER
 from grokphys.sweeps import config, index, pack, run, work
 from grokphys.sweeps.config import coerced, declaration
+from grokphys.sweeps.kept import declares
 from grokphys.sweeps.work import Outcome
 from physics import FileFormatError, InputError
 
@@ -73,8 +75,13 @@ def test_a_sweep_may_have_as_many_cells_and_runs_as_it_says_and_no_more(monkeypa
 
 def test_the_content_of_a_declaration_is_its_text():
     text = declaration(TRAIN).text
-    assert text == '{"fixed":{"hidden":8,"runs":2,"steps":30,"tokens":5},"grid":{},"kind":"train",' \
-        '"list":[],"pack":null}'  # fmt: skip
+    assert text == '{"fixed":{"hidden":8,"runs":2,"steps":30,"tokens":5},"kind":"train"}'
+    assert declaration(json.loads(text)).text == text, "empty sections would be refused"
+    before = (
+        '{"fixed":{"hidden":8,"runs":2,"steps":30,"tokens":5},"grid":{},"kind":"train","list":[],"pack":null}'
+    )
+    assert declares(before, declaration(TRAIN))
+    assert not declares(before, declaration(TRAIN | {"pack": 3}))
     for other in ({"pack": 3}, {"grid": {"seed": [1]}}, {"list": [{"seed": 1}]}, {"fixed": {"steps": 31}}):
         assert declaration(TRAIN | other).text != text
 
@@ -116,6 +123,21 @@ def test_rows_and_numbers_of_packs_are_those_of_the_cells():
     assert [one.common["steps"] for one in found] == [30, 30, 40, 40]
     assert set(found[0].columns) == set(PER_MEMBER)
     assert not packs(SIMULATE)[0].columns
+
+
+def test_numbers_of_a_simulation_follow_one_another_in_each_pack():
+    def numbers(**grid):
+        fixed = {"tokens": 5, "steps": 3} | ({} if "runs" in grid else {"runs": 2})
+        found = packs({"kind": "simulate", "pack": 3, "fixed": fixed, "grid": grid})
+        assert [row for one in found for row in one.rows] == list(range(sum(len(one.rows) for one in found)))
+        return [one.numbers for one in found]
+
+    assert numbers(first_run=[0, 1]) == [[0, 1], [1, 2]]
+    assert numbers(first_run=[0, 2, 4, 8]) == [[0, 1, 2], [3, 4, 5], [8, 9]]
+    assert numbers(first_run=[4, 0]) == [[4, 5], [0, 1]]
+    assert numbers(runs=[2, 4, 1]) == [[0, 1], [0, 1, 2], [3], [0]]
+    for one in packs({"kind": "simulate", "fixed": {"tokens": 5, "steps": 3}, "grid": {"runs": [2, 3]}}):
+        assert one.run(None).run_numbers.tolist() == one.numbers
 
 
 def test_the_embedding_has_the_rates_of_the_layers_unless_it_has_its_own():
@@ -179,10 +201,11 @@ def test_a_file_belongs_to_a_pack_if_all_numbers_agree():
 def test_the_file_of_another_pack_is_not_taken_for_ones_own(tmp_path):
     one, other = (packs(SIMULATE, steps=2, alignment=value)[0] for value in (0.5, 0.6))
     (fewer,) = packs(SIMULATE, steps=2, alignment=0.5, runs=2)
+    again = replace(packs(SIMULATE, steps=2, alignment=0.5)[0], numbers=[4, 5, 5])
     path = tmp_path / "x.h5"
     one.run(path)
     assert work._read_through(path, one).runs == 3
-    for wrong in (other, fewer):
+    for wrong in (other, fewer, again):
         with pytest.raises(FileFormatError, match="must hold the .* runs of its pack, got"):
             work._read_through(path, wrong)
 

@@ -117,7 +117,12 @@ def test_packs_are_submitted_ahead_each_try_under_its_own_name(client, tmp_path)
     first, other = pack("one"), pack("two")
     for one in (first, other, first):
         cluster.submit(one)
-    assert [key for _, _, key, _, _ in client.submitted] == ["one-1", "two-1", "one-2"]
+    keys = [key for _, _, key, _, _ in client.submitted]
+    assert [key.partition("-")[0] for key in keys] == ["one", "two", "one"]
+    second = dask.DaskCluster(tmp_path, "tcp://s:8786")
+    second.submit(first)
+    keys += [client.submitted.pop()[2]]
+    assert len(set(keys)) == 4, "Dask would give one sweep the result of another"
     for function, arguments, _, pure, _ in client.submitted:
         assert function is dask.settle_there
         assert arguments[1:] == (tmp_path, 2, dask.version_here())
