@@ -16,11 +16,11 @@ from analysis.phases.cells import Point
 from analysis.phases.classification import DELAY
 from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
 from grokphys.models import PER_MEMBER
-from grokphys.output import directory_to_fill
+from grokphys.output import directory_to_fill, put_aside
 from grokphys.papers.fingerprint import fingerprint
 from nets.provenance import RATES
 from physics.checks import mapping, number, whole_number
-from physics.errors import FileFormatError, InputError
+from physics.errors import FileFormatError, InputError, NewerFormatError
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields, plain
 
@@ -66,7 +66,8 @@ class Training:
         Other arguments of `nets.train`, except those in `OWN` and the axes.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
-        resumed. Those of other versions of the code or of the libraries are ignored.
+        resumed. Those of other versions of the code or of the libraries are ignored, and damaged ones are
+        kept as ``NAME.damaged`` and trained again.
     progress : bool, default False
         Whether to show progress bars on stderr.
 
@@ -184,8 +185,10 @@ class Training:
         if path.exists():
             try:
                 return _steps(Trajectory.open(path))
-            except (FileFormatError, OSError):
-                path.unlink()  # damaged: the same networks are trained again
+            except NewerFormatError:
+                raise
+            except FileFormatError:
+                put_aside(path)  # damaged: the same networks are trained again
         unfinished = path.with_name(path.name + ".partial").exists()
         with directory_to_fill(self.store):
             return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))

@@ -32,6 +32,10 @@ class FileFormatError(ValueError):
     """
 
 
+class NewerFormatError(FileFormatError):
+    """A file was written by a newer version of GrokPhys. It is not damaged, and must not be replaced."""
+
+
 class OutputError(OSError):
     """A result cannot be stored; the message names the file and the reason.
 

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from grokphys.options import sentence
 from grokphys.output import put_aside
 from grokphys.sweeps.pack import Pack
-from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
+from physics.errors import (
+    FileFormatError,
+    InputError,
+    InUseError,
+    NewerFormatError,
+    OutputError,
+    SimulationError,
+)
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory
@@ -138,6 +145,8 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
             return _outcome("found", pack, _read_through(path, pack), notes)
+        except NewerFormatError:
+            raise
         except FileFormatError as error:
             notes.append(f"{error}; it is now {put_aside(path).name} and is made again")
     partial = path.with_name(path.name + ".partial")

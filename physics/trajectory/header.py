@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import finite_array, mapping, regular_array, short_text, whole_number
-from physics.errors import FileFormatError, InputError
+from physics.errors import FileFormatError, InputError, NewerFormatError
 
 Path = str | os.PathLike[str]
 """Type of arguments that name a file."""
@@ -204,11 +204,11 @@ def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[in
 
 
 def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse a file with another schema, or a later version of it, with a `FileFormatError`."""
+    """Refuse a file with another schema, or, with a `NewerFormatError`, a later version of it."""
     if schema != SCHEMA:
         raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
     if int(version) > SCHEMA_VERSION:
-        raise FileFormatError(
+        raise NewerFormatError(
             f"{path} has schema version {int(version)}; this version of GrokPhys reads up to "
             f"{SCHEMA_VERSION}, please upgrade"
         )

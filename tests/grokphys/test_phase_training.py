@@ -2,20 +2,24 @@
 
 import csv
 import dataclasses
+import errno
 import math
 import time
+from unittest.mock import Mock
 
+import h5py
 import numpy as np
 import pytest
 from PIL import Image
 
 import nets
+import physics
 from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
 from grokphys.cli.main import main
 from grokphys.phases import Training, axis, is_whole, phase_diagram_of_networks
 from grokphys.report.phases import NEVER, or_never, summary
 from nets import ConstantAttention, TokenTransformer, ToyAddition
-from physics.errors import InputError
+from physics.errors import FileFormatError, InputError
 
 MODEL = ToyAddition(5, hidden=(8,))
 SMALL = {"train_fraction": 0.7, "weight_decay": 0.0, "embedding_learning_rate": 0.02}
@@ -107,11 +111,13 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     files = sorted((tmp_path / "networks").iterdir())
     assert files
     assert {path.suffix for path in files} == {".h5"}
-    files[0].write_bytes(files[0].read_bytes()[:700])
+    half = files[0].read_bytes()[:700]
+    files[0].write_bytes(half)
     trained, train = [], nets.train
     monkeypatch.setattr(nets, "train", lambda *a, **k: trained.append(k["out"]) or train(*a, **k))
     assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
     assert trained == [files[0]]
+    assert files[0].with_name(f"{files[0].name}.damaged").read_bytes() == half
     watched = training(store=tmp_path / "networks", progress=True)
     assert watched.diagram(refinement).rows() == expected
     assert len(trained) == 1, "whether a bar is shown decides nothing"
@@ -122,6 +128,28 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
     assert len(trained) > 2, "what other code has made is not taken for its own"
     assert not set(trained[2:]) & set(files)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (None, "has schema version 99; this version of GrokPhys reads up to"),
+    ],
+)
+def test_a_stored_network_that_is_not_damaged_stays(error, sentence, tmp_path, monkeypatch):
+    refinement = Refinement(1, 1, 0)
+    training(store=tmp_path).diagram(refinement)
+    (path,) = tmp_path.iterdir()
+    if error is None:
+        with h5py.File(path, "r+") as file:
+            file["parameters"].attrs["schema_version"] = 99
+    else:
+        monkeypatch.setattr(physics.Trajectory, "open", Mock(side_effect=error))
+    before = path.read_bytes()
+    with pytest.raises((OSError, FileFormatError), match=sentence):
+        training(store=tmp_path).diagram(refinement)
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [(path.name, before)]
 
 
 def test_an_axis_of_rates_does_not_go_below_0():

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
@@ -12,6 +13,7 @@ from grokphys import output
 from grokphys.sweeps import index, run, work
 from grokphys.sweeps.work import Outcome
 from physics import FileFormatError, OutputError, SimulationError
+from physics.errors import NewerFormatError
 
 ENDINGS = ("", ".partial", ".checkpoint")
 
@@ -76,6 +78,15 @@ def test_a_resumed_file_that_is_damaged_is_put_aside_too(files):
     assert "one.h5" not in pack.found[1]
     assert pack.found[1]["one.h5.damaged"] == "spoiled"
     assert (files / "one.h5").read_text() == "new"
+
+
+def test_the_file_of_a_newer_version_stays(files, monkeypatch):
+    newer = NewerFormatError("one.h5 has schema version 99")
+    monkeypatch.setattr(work, "_read_through", Mock(side_effect=newer))
+    (files / "one.h5").write_text("newer")
+    outcome = work.settle(Pack(), files)
+    assert (outcome.status, outcome.error) == ("failed", str(newer))
+    assert (files / "one.h5").read_text() == "newer"
 
 
 def test_damaged_files_of_one_name_are_all_kept(files):
