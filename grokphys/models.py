@@ -229,13 +229,14 @@ def named_group(name: str) -> groups.FiniteGroup:
     InputError
         If the name has another form, the number is 0, or the group would be too large.
     """
-    if name.upper() == "Q8":
+    text = name.upper() if isinstance(name, str) else ""
+    if text == "Q8":
         return groups.quaternion()
-    found = re.fullmatch(r"([ZSAD])0*([1-9]\d{0,8})", name.upper())
+    found = re.fullmatch(r"([ZSAD])0*([1-9]\d{0,8})", text)
     if not found:
-        shown = name if len(name) < 40 else f"{name[:20]}…"
+        shown = short_text(name if not text or len(text) < 40 else f"{name[:20]}…")
         raise InputError(
-            f"group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got {shown!r}"
+            f"group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got {shown}"
         )
     return GROUPS[found[1]](int(found[2]))
 

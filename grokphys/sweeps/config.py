@@ -22,18 +22,18 @@ import itertools
 import json
 import math
 import tomllib
-import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import physics
 from grokphys import models
 from grokphys.cli.simulate import simulate
 from grokphys.cli.train import train
-from physics.checks import LARGEST, choice, flag, number, short_text, whole_number
+from grokphys.sweeps.values import canonical, coerced, once
+from physics.checks import choice, short_text, whole_number
 from physics.errors import FileFormatError, InputError
 
 Values = dict[str, Any]
@@ -44,8 +44,6 @@ SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that concern the storage of a run, not its content."""
 MOST_RUNS = 10**8  # of all cells together, and largest number of cells
-LEAST = {"seed": 0, "first_run": 0} | dict.fromkeys(("steps", "record_every", "track", "batch_size"), 1)
-"""Smallest values of whole numbers that a system or a model does not check when its cell is built."""
 
 
 @dataclass(frozen=True)
@@ -167,13 +165,15 @@ def read_declaration(path: Path) -> Declaration:
     FileNotFoundError
         If there is no such file.
     FileFormatError
-        If the file is not JSON or TOML, as its name says, is nested too deeply, or holds no table.
+        If the file is not JSON or TOML, as its name says, is nested too deeply, holds no table, or one in
+        which a name occurs twice.
     InputError
-        If a section or a parameter is unknown, empty, of the wrong form, or declared twice.
+        If a section or a parameter is unknown, empty, of the wrong form, or declared in two sections.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    kind, read = ("JSON", json.loads) if path.suffix == ".json" else ("TOML", tomllib.loads)
+    as_json = partial(json.loads, object_pairs_hook=once)
+    kind, read = ("JSON", as_json) if path.suffix == ".json" else ("TOML", tomllib.loads)
     try:
         content = read(path.read_text(encoding="utf-8"))
     except RecursionError:
@@ -202,7 +202,7 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
     Raises
     ------
     InputError
-        If a section or a parameter is unknown, empty, of the wrong form, or declared twice.
+        If a section or a parameter is unknown, empty, of the wrong form, or declared in two sections.
     """
     for name in content:
         if name not in SECTIONS:
@@ -261,61 +261,6 @@ def resolved(kind: str, given: Mapping[str, Any]) -> Values:
         name: coerced(name, given[name], parameter.annotation) if name in given else parameter.default
         for name, parameter in table.items()
     }
-
-
-def coerced(name: str, value: Any, annotation: Any) -> Any:
-    """Return a value of a configuration as the type that its parameter has on the command line.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for messages.
-    value : object
-        Value that the configuration gives.
-    annotation : type
-        Type hint of the parameter.
-
-    Returns
-    -------
-    object
-        The value in its type: a list or a single value becomes a tuple where the type is a tuple, and a whole
-        number becomes a float or text where that is the type.
-
-    Raises
-    ------
-    InputError
-        If the value is not of this type.
-    """
-    origin, inner = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        if value is None and types.NoneType in inner:
-            return None
-        return coerced(name, value, next(one for one in inner if one is not types.NoneType))
-    if origin is Literal:
-        return choice(name, value, inner)
-    if origin is tuple:
-        items = value if isinstance(value, list | tuple) else [value]
-        return tuple(coerced(name, item, inner[0]) for item in items)
-    if annotation is str:
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InputError(f"{name} must be text, got {short_text(value)}")
-        return str(value)
-    checks: dict[Any, Callable[[str, Any], Any]] = {bool: flag, int: _whole, float: number}
-    return checks[annotation](name, value) if annotation in checks else value
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} must be a whole number, got {short_text(value)}")
-    return whole_number(name, value, LEAST.get(name, -LARGEST))
-
-
-def canonical(value: Any) -> str:
-    """Return JSON text that is the same for equal content, whatever the order of its keys, on one line.
-
-    A TypeError or ValueError refuses what JSON does not have, such as dates, NaN and infinity.
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.output import put_aside, write_bytes
-from grokphys.sweeps.config import Declaration, canonical
+from grokphys.sweeps.config import Declaration
 from grokphys.sweeps.kept import declares
 from grokphys.sweeps.pack import Pack, program
+from grokphys.sweeps.values import canonical
 from grokphys.sweeps.work import Finals, Stamp, stamp_of
 from physics.errors import FileFormatError
 from physics.trajectory.h5md import attach, scale

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from grokphys.output import put_aside, write_text
-from grokphys.sweeps.config import KINDS, SECTIONS, Declaration, canonical
+from grokphys.sweeps.config import KINDS, SECTIONS, Declaration
+from grokphys.sweeps.values import canonical
 from physics.errors import InputError
 from physics.trajectory.locks import claim
 

@@ -13,7 +13,8 @@ import numpy as np
 import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.papers.fingerprint import fingerprint
-from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
+from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values
+from grokphys.sweeps.values import canonical
 from physics.checks import short_text
 from physics.errors import InputError
 from physics.particles import structures

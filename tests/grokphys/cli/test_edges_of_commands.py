@@ -112,6 +112,7 @@ WITHIN = [
     (models.named_group, "z1", "z0", GROUP + "'z0'"),
     (models.named_group, "z3", "z", GROUP + "'z'"),
     (models.named_group, "q8", "q9", GROUP + "'q9'"),
+    (models.named_group, "q8", 5, GROUP + "5"),
     (models.named_group, "S3", "S" * 40,
      GROUP + f"'{'S' * 20}…'"),
     (models.named_group, "D4", "S" * 39, GROUP + f"'{'S' * 39}'"),

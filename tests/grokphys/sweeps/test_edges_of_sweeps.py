@@ -17,6 +17,10 @@ def cells(**content):
     return declaration({"kind": "simulate", **content}).cells
 
 
+def networks(**grid):
+    return declaration({"kind": "train", "grid": grid}).cells
+
+
 SECTIONS = "kind, pack, fixed, grid, list"
 BOUNDS = [
     # what is taken, what is not, and why
@@ -58,6 +62,12 @@ BOUNDS = [
     (lambda x: coerced("x", x, int | None), None, "a", "x must be a whole number, got 'a'"),
     (lambda x: coerced("x", x, int), -1, True, "x must be a whole number, got True"),
     (lambda n: cells(fixed={"steps": n}), 1, 0, "steps must be at least 1, got 0"),
+    (lambda x: networks(learning_rate=[0.1, x]), 0.0, -1.0,
+     "learning_rate must be a finite number of at least 0, got -1"),
+    (lambda x: networks(embedding_weight_decay=[0.1, x]), None, -1.0,
+     "embedding_weight_decay must be a finite number of at least 0, got -1"),
+    (lambda x: networks(layer_scale=[1.0, x]), 1e-9, 0.0,
+     "layer_scale must be a finite number greater than 0, got 0"),
     (lambda x: coerced("x", x, Literal["a", "b"]), "b", "c", "x must be one of 'a', 'b', got 'c'"),
     (lambda x: coerced("seed", x, tuple[int, ...]), [0, 1], [0, -1], "seed must be at least 0, got -1"),
 ]  # fmt: skip
@@ -117,6 +127,9 @@ def test_columns_are_numbers_where_all_values_are():
     [
         ("a.toml", "kind = ", "a.toml is not TOML: "), ("a.json", "{", "a.json is not JSON: "),
         ("a.json", "[1]", "a.json must hold a table, got list"),
+        ("a.json", '{"kind": "simulate", "fixed": {"seed": 1, "steps": 2, "seed": 3}}',
+         "a.json is not JSON: 'seed' is declared twice in one table"),
+        ("a.json", '{"kind": "simulate", "kind": "train"}', "'kind' is declared twice in one table"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_is_none_is_named(name, text, sentence, tmp_path):
