@@ -12,6 +12,8 @@ from grokphys.progress import progress
 from physics.trajectory import Trajectory
 
 Row = dict[str, Any]
+ELSEWHERE = ("program", "seed", "runs", "run_numbers", "per_run")
+"""Parameters that other columns of a table state."""
 Result = TypeVar("Result")
 
 
@@ -73,10 +75,12 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
     -------
     dict of str to object
         File, number of the run in its seed, program, seed as JSON, whether the trajectory is complete,
-        numbers of tokens and dimensions, and each parameter except `runs` in a column such as
-        ``parameter.system.tokens``.
+        numbers of tokens and dimensions, and each parameter except `runs`, `run_numbers` and `per_run` in a
+        column such as ``parameter.system.tokens``. Parameters that `per_run` names have the value of the run.
     """
     parameters = trajectory.parameters
+    parameters = parameters | {name: parameters[name][run] for name in parameters.get("per_run", ())}
+    rest = {name: value for name, value in parameters.items() if name not in ELSEWHERE}
     return {
         "file": str(path),
         "run": int(trajectory.run_numbers[run]),
@@ -85,7 +89,7 @@ def run_columns(path: Path, trajectory: Trajectory, run: int) -> Row:
         "complete": trajectory.complete,
         "tokens": trajectory.tokens,
         "dim": trajectory.dim,
-        **_flat("parameter", {k: v for k, v in parameters.items() if k not in ("program", "seed", "runs")}),
+        **_flat("parameter", rest),
     }
 
 

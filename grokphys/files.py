@@ -1,6 +1,7 @@
 """The files and patterns that users pass to the commands."""
 
 import glob
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +66,8 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     Returns
     -------
     list of Path
-        Files in the order of `patterns`; those of one pattern in the order of `natural_order`.
+        Files in the order of `patterns`; those of one pattern in the order of `natural_order`. A file with
+        several names, such as an absolute one or a link, has the first of them.
 
     Raises
     ------
@@ -74,7 +76,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     FileNotFoundError
         If a file does not exist.
     """
-    found: dict[Path, None] = {}
+    found: dict[str, Path] = {}
     for pattern in patterns:
         if Path(pattern).exists() or not glob.has_magic(pattern):
             matches = [named(pattern)]
@@ -86,10 +88,11 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
                 raise InputError(
                     f"files must match at least one file, got the pattern {pattern!r}, which matches none"
                 )
-        found.update(dict.fromkeys(matches))
+        for path in matches:
+            found.setdefault(os.path.realpath(path), path)
     if not found:
         raise InputError("files must name at least one file or pattern, got none")
-    return list(found)
+    return list(found.values())
 
 
 def embedded_trajectory() -> Path:

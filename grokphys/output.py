@@ -60,7 +60,8 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     path : Path
         File to write, which is replaced.
     rows : sequence of mapping of str to object
-        Values by the name of the column; a missing one is an empty cell of CSV, or null in Parquet.
+        Values by the name of the column; a missing one is an empty cell of CSV, or null in Parquet. A column
+        whose values have several types is text in Parquet.
 
     Returns
     -------
@@ -80,7 +81,15 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
     def stored(value: Any) -> Any:
         return _encoded(value).decode() if isinstance(value, str) else value
 
-    table = pyarrow.table({stored(name): [stored(row.get(name)) for row in rows] for name in _columns(rows)})
+    def column(values: list[Any]) -> Any:
+        try:
+            return pyarrow.array(values)
+        except (TypeError, ValueError, OverflowError):  # of several types, or too large
+            return pyarrow.array([None if value is None else str(value) for value in values])
+
+    table = pyarrow.table(
+        {stored(name): column([stored(row.get(name)) for row in rows]) for name in _columns(rows)}
+    )
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
     return write_bytes(path, buffer.getvalue())

@@ -12,7 +12,7 @@ from nets.engines.choice import Engine
 from nets.engines.ensemble import PARAMETER, Ensemble, draw
 from nets.models import Model
 from nets.recording import described_record
-from physics.errors import InputError
+from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
@@ -135,7 +135,8 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     InputError
         If the trajectory was not made by `nets.train`, or no imported class has the name of its model.
     FileFormatError
-        If the model reads images from files that are missing, damaged or have changed.
+        If the parameters do not describe a training, or the model reads images from files that are missing,
+        damaged or have changed.
     """
     made = trajectory.parameters
     if made.get("program") != "nets.train":
@@ -143,6 +144,17 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
             "trajectory must be made by nets.train to restore its networks, got one made by "
             f"{made.get('program', 'an unknown program')}"
         )
+    try:
+        return _restored(trajectory, made)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise FileFormatError(
+            "parameters must describe a training of nets.train, got ones that do not "
+            f"({type(error).__name__}: {error})"
+        ) from None
+
+
+def _restored(trajectory: Trajectory, made: Mapping[str, Any]) -> Ensemble:
+    """Return the ensemble of a trajectory with the parameters `made`, or fail if they are incomplete."""
     model, start = model_of(made["model"]), trajectory.start
     if "train_examples" in start:
         parameters = {

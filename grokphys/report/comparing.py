@@ -161,12 +161,19 @@ def _accuracies(one: Trajectory, delta: float) -> Any:
 
 def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
     """Open the trajectories of a pattern; files that cannot be read are named and added to `failed`."""
-    return [one for _, one, _ in read_each([pattern], lambda one: one.final, failed)]
+    return [one for _, one, _ in read_each([pattern], _final, failed)]
+
+
+def _final(one: Trajectory) -> NDArray[Any]:
+    """Return the final points of a trajectory, after reading the rest of what a comparison needs."""
+    if one.parameters.get("program") == "nets.train" and one.dim <= PLANAR:
+        training_sets(one)
+    return one.final
 
 
 def _names(ensembles: list[list[Trajectory]]) -> tuple[str, str]:
     """Return names of the ensembles by what made them if that distinguishes them, otherwise A and B."""
-    made = [{NAMES.get(one.parameters.get("program", ""), "") for one in each} for each in ensembles]
+    made = [{NAMES.get(str(one.parameters.get("program")), "") for one in each} for each in ensembles]
     if all(len(names) == 1 and "" not in names for names in made) and made[0] != made[1]:
         return made[0].pop(), made[1].pop()
     return "A", "B"

@@ -2,11 +2,13 @@
 
 import csv
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import nets
 import physics
 from grokphys import models, output
 from grokphys.batches import read_each, run_columns
@@ -16,7 +18,8 @@ from grokphys.cli.train import _one_or_each
 from grokphys.files import natural_order, resolve
 from grokphys.options import sentence, structure_line, summarise
 from grokphys.parsing import Commands, parsed
-from physics import InputError, OutputError
+from grokphys.report import comparing
+from physics import FileFormatError, InputError, OutputError
 
 # -- files --------------------------------------------------------------------------------------------------
 
@@ -35,6 +38,27 @@ def test_a_parquet_table_holds_the_same_with_nulls(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     path = output.write_table(tmp_path / "t.parquet", [{"b": 1, "a": "x"}, {"c": 2.5, "a": "y"}])
     assert parquet.read_table(path).to_pydict() == {"b": [1, None], "a": ["x", "y"], "c": [None, 2.5]}
+
+
+def test_a_column_of_several_types_is_text_in_parquet(tmp_path, monkeypatch):
+    """A made-up pyarrow, which refuses what the real one refuses."""
+
+    def array(values):
+        kinds = {type(value) for value in values if value is not None}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            raise TypeError("Expected bytes, got a 'int' object")
+        if any(kind is int and value >= 2**63 for value in values for kind in [type(value)]):
+            raise OverflowError("Python int too large to convert to C long")
+        return values
+
+    wrote = []
+    parquet = SimpleNamespace(write_table=lambda table, buffer: wrote.append(table))
+    pyarrow = SimpleNamespace(array=array, table=dict, parquet=parquet)
+    monkeypatch.setitem(sys.modules, "pyarrow", pyarrow)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
+    rows = [{"a": 1, "b": "x", "c": 2**70}, {"a": 0.5, "b": 3, "c": None}, {"b": None}]
+    output.write_table(tmp_path / "t.parquet", rows)
+    assert wrote == [{"a": [1, 0.5, None], "b": ["x", "3", None], "c": [str(2**70), None, None]}]
 
 
 def test_text_ends_with_one_line_feed_and_json_keeps_its_letters(tmp_path):
@@ -126,6 +150,11 @@ def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatc
         "b 1.h5",
     ]
     (tmp_path / "example:ding").touch()
+    (tmp_path / "link.h5").symlink_to("b 1.h5")
+    several = ["b 1.h5", str(tmp_path / "b 1.h5"), "./b*1.h5", "link.h5", "../" + tmp_path.name + "/b 1.h5"]
+    assert [str(path) for path in resolve(several)] == ["b 1.h5"], "one file"
+    assert [str(path) for path in resolve(["link.h5", "b 1.h5"])] == ["link.h5"], "by its first name"
+    (tmp_path / "link.h5").unlink()
     assert resolve(["example:ding"]) == [tmp_path.__class__("example:ding")]
     with pytest.raises(FileNotFoundError, match="there is no file no.h5"):
         resolve(["no.h5"])
@@ -144,11 +173,34 @@ def test_the_columns_of_a_run_say_where_it_is_and_how_it_was_made(tmp_path):
     failed = []
     ((found, trajectory, runs),) = read_each([str(tmp_path / "*.h5")], lambda one: one.runs, failed)
     assert (found, runs, failed) == (path, 2, [tmp_path / "no.h5"])
+    own = {"run_numbers": [4, 9], "rate": [0.1, 0.9], "per_run": ["rate", "run_numbers"], "widths": [2, 3]}
+    two = physics.Trajectory(positions, [4], parameters=own)
+    columns = [run_columns(path, two, run) for run in (0, 1)]
+    assert [(one["run"], one["parameter.rate"]) for one in columns] == [(4, 0.1), (9, 0.9)]
+    assert [name for name in columns[0] if "." in name] == ["parameter.rate", "parameter.widths"]
+    assert columns[0]["parameter.widths"] == "[2, 3]", "a list of all runs"
     assert run_columns(path, trajectory, 1) == {
         "file": str(path), "run": 8, "program": "p", "seed": "3", "complete": False, "tokens": 5, "dim": 3,
         "parameter.x.y.z": 1, "parameter.x.w": "[1, 2]", "parameter.t": None, "parameter.b": True,
         "parameter.first_run": 7,
     }  # fmt: skip
+
+
+def test_a_file_whose_parameters_are_odd_does_not_stop_the_others(tmp_path, capsys):
+    bad = {"program": "nets.train", "model": {"type": "ConstantAttention"}}
+    for name, parameters in (("bad", bad), ("listed", {"program": ["nets.train"]})):
+        made = physics.Trajectory(np.zeros((1, 1, 5, 2)), [0], parameters=parameters)
+        made.save(tmp_path / f"{name}.h5")
+    failed = []
+    found = comparing._read(str(tmp_path / "*.h5"), failed)
+    assert [one.path.name for one in found] == ["listed.h5"]
+    assert failed == [tmp_path / "bad.h5"]
+    assert capsys.readouterr().err.endswith(
+        "bad.h5: parameters must describe a training of nets.train, got ones that do not (KeyError: 'seed')\n"
+    )
+    assert comparing._names([found, found]) == ("A", "B")
+    with pytest.raises(FileFormatError, match="must describe a training"):
+        nets.training_sets(physics.load(tmp_path / "bad.h5"))
 
 
 def test_a_bad_file_is_named_once(tmp_path, capsys):
