@@ -162,7 +162,10 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
         ({"kind": "train", "fixed": {"runs": 0}}, "runs must be at least 1, got 0"),
         ({"kind": "train", "fixed": {"runs": 10**9}}, "runs must be at most 100000000 in all cells"),
         ({"kind": "train", "fixed": {"steps": 2.5}}, "steps must be a whole number, got 2.5"),
-        ({"kind": "train", "fixed": {"weight_decay": [1, 2]}}, "weight_decay must be a finite number, got ["),
+        (
+            {"kind": "train", "fixed": {"weight_decay": [1, 2]}},
+            "weight_decay must be a finite number of at least 0, got [",
+        ),
         ({"kind": "train", "fixed": {"model": 3}}, "model must be one of 'constant-attention'"),
         ({"kind": "train", "fixed": {"freeze_embedding": 1}}, "freeze_embedding must be True or False, got"),
         (

@@ -13,7 +13,7 @@ from edges import taken_and_refused
 
 import nets
 import physics
-from grokphys.sweeps import config, pack, work
+from grokphys.sweeps import pack, values, work
 from grokphys.sweeps.config import declaration, read_declaration, resolved
 from grokphys.sweeps.pack import packs, shard_of
 from grokphys.sweeps.work import Outcome
@@ -42,7 +42,7 @@ def test_whole_numbers_of_a_cell_have_their_least_values(kind, name, least):
         return declaration({"kind": kind, "fixed": {name: value}}).cells
 
     taken_and_refused(cell, least, least - 1, f"{name} must be at least {least}, got {least - 1}")
-    assert config.LEAST.get(name, 1) == least
+    assert values.LEAST.get(name, 1) == least
 
 
 def test_a_cell_that_nobody_described_is_what_the_commands_do_by_default():
