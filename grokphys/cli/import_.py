@@ -7,7 +7,7 @@ from tyro.conf import Positional
 
 from grokphys.options import OutFile, Overwrite, given_otherwise
 from grokphys.output import refuse_existing
-from physics.errors import FileFormatError
+from physics.errors import FileFormatError, InputError
 
 
 def import_(
@@ -30,7 +30,7 @@ def import_(
     Args:
         source: File or directory to read: .npy, .npz, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors),
             or a directory of checkpoints. The step of a checkpoint is the last number in its name.
-        out: File to write. It is a trajectory, NAME.h5.
+        out: File to write. It is a trajectory, NAME.h5, and not one of the files that are read.
         array: Name of the array in an .npz file, or of the parameter in the checkpoints. It is needed unless
             one array has such a shape, or the name of one parameter contains "emb".
         steps_array: Name of the array in an .npz file that holds the step of each frame, as whole numbers.
@@ -41,6 +41,9 @@ def import_(
     from grokphys.importing import foreign_trajectory
 
     refuse_existing(out, overwrite)
+    read = [source, *source.iterdir()] if source.is_dir() else [source]
+    if out.exists() and any(path.exists() and path.samefile(out) for path in read):
+        raise InputError(f"out must be another file than those that are read, got {out}")
     if source.exists() and not (source.is_file() or source.is_dir()):
         raise FileFormatError(f"{source} is neither a file nor a directory, so nothing is imported")
     trajectory = foreign_trajectory(source, array=array, steps=steps_array, dtype=dtype, progress=True)

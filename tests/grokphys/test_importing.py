@@ -317,6 +317,20 @@ def test_what_is_at_the_output_is_refused_before_the_work(tmp_path, monkeypatch,
     assert "exists; choose another name or pass --overwrite" in capsys.readouterr().err
 
 
+def test_no_file_that_is_read_is_replaced(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", E=points())
+    Path("link.h5").symlink_to("x.npz")
+    Path("run").mkdir()
+    torch.save({"emb": torch.zeros(4, 3)}, "run/step_1.pt")
+    for source, out in (("x.npz", "x.npz"), ("x.npz", "link.h5"), ("run", "run/step_1.pt")):
+        before = Path(out).read_bytes()
+        assert main(["import", source, "--out", out, "--overwrite"]) == 2
+        said = "grokphys: error: --out must be another file than those that are read, got "
+        assert capsys.readouterr().err == f"{said}{out}\n"
+        assert Path(out).read_bytes() == before
+
+
 def test_safetensors_that_is_not_installed(tmp_path, monkeypatch, refused):
     write(tmp_path / "step_1.safetensors", {"emb": torch.zeros(4, 3)})
     monkeypatch.setitem(sys.modules, "safetensors.torch", None)
