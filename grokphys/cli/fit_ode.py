@@ -63,7 +63,8 @@ def fit_ode(
         table: Table to write, as CSV or Parquet. It has one row for each run: file, run, parameters and
             scores.
         directory: Directory to write to. It will hold coefficients.csv, interactions.csv, scores.json, two
-            figures named coefficients and rollout, and with --resamples also intervals.csv.
+            figures named coefficients and rollout, and with --resamples also intervals.csv. With --overwrite,
+            figures of these names in other formats are removed.
         overwrite: Replace files that exist.
     """
     from grokphys.report import laws as fits
@@ -73,28 +74,35 @@ def fit_ode(
         raise InputError(f"last must be greater than {first}, the value of first (--first), got {last}")
     if resamples and directory is None:
         raise InputError("resamples needs directory (--directory), to which intervals.csv is written")
+    written = [] if directory is None else [directory / name for name in fits.FILES]
     if table is not None:
+        if table.resolve() in [path.resolve() for path in written]:
+            raise InputError(f"table must be another file than those of directory (--directory), got {table}")
         refuse_table(table, overwrite)
-    if directory is not None:
-        for name in fits.names(figures):
-            refuse_existing(directory / name, overwrite, parents=True)
+    for path in written:
+        refuse_existing(path, overwrite, parents=True)
     failed: list[Path] = []
     runs = fits.read_signals(files, first, last, failed)
     if not runs:
         return 1
+    window = {
+        "first": int(min(signals.steps[0] for _, signals in runs)),
+        "last": int(max(signals.steps[-1] for _, signals in runs)),
+    }
+    count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     with stages("fit-ode", "fit and score", "resample", "write") as begin:
         begin()
         scores = fits.fit(runs, recipe)
         begin()
         intervals = fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
         begin()
-        print(fits.summary(scores, recipe, f"steps {first} to {last}, {len(runs)} runs, {form}"))
+        print(fits.summary(scores, recipe, f"steps {window['first']} to {window['last']}, {count}, {form}"))
         if table is not None:
             write_table(table, fits.rows(runs, scores, recipe))
-            print(f"{len(runs)} runs in {table}")
+            print(f"{count} in {table}")
         if directory is not None:
             make_directory(directory)
-            fits.write(directory, runs, scores, recipe, {"first": first, "last": last}, intervals, figures)
+            fits.write(directory, runs, scores, recipe, window, intervals, figures)
             print(f"coefficients, scores and figures in {directory}")
     missed = scores.law.missed
     if missed:

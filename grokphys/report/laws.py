@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -26,24 +27,12 @@ COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS = (
     "scores.json",
     "intervals.csv",
 )
+FILES = (COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS) + tuple(
+    f"{name}.{ending}" for name in ("coefficients", "rollout") for ending in get_args(FigureFormat)
+)
+"""Names of all files that `write` may write or remove: figures in every format."""
 Run = tuple[Row, Signals]
 """The columns that name a run, and its signals."""
-
-
-def names(figures: FigureFormat) -> tuple[str, ...]:
-    """Return the names of all files that `write` may write.
-
-    Parameters
-    ----------
-    figures : {"png", "svg", "pdf"}
-        Format of the figures.
-
-    Returns
-    -------
-    tuple of str
-        Names of the tables, the scores, the figures and the intervals, without a directory.
-    """
-    return COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS, f"coefficients.{figures}", f"rollout.{figures}"
 
 
 def recipe_of(
@@ -222,7 +211,8 @@ def write(
     """Write coefficients, scores and a figure of rollouts of a law to a directory.
 
     Of a linear law, the interactions, a figure of the coefficients and any intervals are written too. Files
-    of these names from an earlier fit that this fit does not write are removed.
+    of these names from an earlier fit that this fit does not write are removed, and so are its figures in
+    other formats.
 
     Parameters
     ----------
@@ -235,7 +225,7 @@ def write(
     recipe : Recipe
         How it was fitted.
     window : mapping of str to int
-        First and last step, which are written with the scores.
+        First and last step that were fitted, which are written with the scores.
     intervals : sequence of Row, default ()
         Rows that `interval_rows` returns, if the fit was resampled.
     figures : {"png", "svg", "pdf"}, default "png"
@@ -265,7 +255,7 @@ def write(
     written.append(save_figure(rollout, out / f"rollout.{figures}"))
     if intervals:
         written.append(write_csv(out / INTERVALS, intervals))
-    for name in names(figures):
+    for name in FILES:
         if out / name not in written:
             (out / name).unlink(missing_ok=True)
 

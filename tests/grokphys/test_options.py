@@ -296,6 +296,43 @@ def test_intervals_of_an_earlier_fit_do_not_stay(signals, tmp_path):
     assert "interactions.csv" not in {path.name for path in (tmp_path / "fit").iterdir()}
 
 
+def test_a_fit_says_which_steps_it_has_fitted(signals, tmp_path, capsys):
+    one = tmp_path / "one.h5"
+    physics.load(signals)[:1].save(one)
+    words = ["--penalty", "least-squares", "--table", str(tmp_path / "t.csv"), "--directory"]
+    for file, count in ((signals, "3 runs"), (one, "1 run")):
+        assert main(["fit-ode", str(file), *words, str(tmp_path / "fit"), "--overwrite"]) == 0
+        said = capsys.readouterr().out
+        assert f"steps 0 to 30, {count}, increment" in said
+        assert f"{count} in {tmp_path / 't.csv'}" in said
+        scores = json.loads((tmp_path / "fit" / "scores.json").read_text())
+        assert (scores["first"], scores["last"]) == (0, 30)
+
+
+def test_a_fit_of_figures_in_another_format_leaves_no_stale_ones(signals, tmp_path, capsys):
+    words = ["fit-ode", str(signals), "--penalty", "least-squares", "--directory", str(tmp_path / "fit")]
+    assert main([*words, "--figures", "svg"]) == 0
+    (tmp_path / "fit" / "coefficients.csv").rename(tmp_path / "kept.csv")
+    for name in ("interactions.csv", "scores.json", "rollout.svg"):
+        (tmp_path / "fit" / name).unlink()
+    assert main(words) == 1
+    assert "coefficients.svg exists; choose another name or pass --overwrite" in capsys.readouterr().err
+    assert main([*words, "--overwrite"]) == 0
+    assert not list((tmp_path / "fit").glob("*.svg"))
+
+
+@pytest.mark.parametrize("table", ["fit/coefficients.csv", "here/../fit/intervals.csv"])
+def test_a_table_in_the_place_of_a_file_of_the_directory_is_refused(
+    signals, table, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("here").mkdir()
+    assert main(["fit-ode", str(signals), "--table", table, "--directory", "fit", "--overwrite"]) == 2
+    said = f"grokphys: error: --table must be another file than those of --directory, got {table}\n"
+    assert capsys.readouterr().err == said
+    assert not Path("fit").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
