@@ -27,8 +27,9 @@ COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS = (
     "scores.json",
     "intervals.csv",
 )
-FILES = (COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS) + tuple(
-    f"{name}.{ending}" for name in ("coefficients", "rollout") for ending in get_args(FigureFormat)
+FILES = (
+    *(COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS),
+    *(f"{name}.{ending}" for name in ("coefficients", "rollout") for ending in get_args(FigureFormat)),
 )
 """Names of all files that `write` may write or remove: figures in every format."""
 Run = tuple[Row, Signals]
