@@ -3,7 +3,8 @@
 import contextlib
 import importlib.util
 import io
-import resource
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -27,6 +28,11 @@ from physics.trajectory import Trajectory
 Array = NDArray[np.float64]
 PEERS = {"pysindy": "PySINDy", "pydmd": "PyDMD"}
 ALPHA = 0.01
+FRESH = (
+    "import sys; from grokphys.cli.analyze import analyze; analyze(tuple(sys.argv[1:])); "
+    "from grokphys.bench.timing import peak_gib; print(peak_gib())"
+)
+"""Program that analyzes the files of its arguments, and prints its largest memory in GiB."""
 
 
 def bench_ode(*, out: Path = Path("results/bench/ode.json"), budget: Budget = "default") -> int:
@@ -266,7 +272,8 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
     Returns
     -------
     list of Row
-        Median relative error of A and b together, and mean time, of each method.
+        Median relative error of A and b together, and mean time, of each method. Without a peer there is no
+        target.
     """
     A, b = oscillators()
     generator = np.random.default_rng(3)
@@ -290,16 +297,16 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
             seconds[name] = seconds.get(name, 0.0) + (perf_counter() - start) / draws
             errors.setdefault(name, []).append(error)
     medians = {name: float(np.median(values)) for name, values in errors.items()}
-    best_peer = min((value for name, value in medians.items() if name != "ours"), default=np.inf)
     rows: list[Row] = [
         {
             "what": f"recovery from 1 % noise, uneven times, median of {draws}, ours",
             "ours_s": seconds["ours"],
             "error": medians["ours"],
-            "target": "no worse than the better peer, to 5 %",
-            "met": medians["ours"] <= 1.05 * best_peer,
         }
     ]
+    if peers := [value for name, value in medians.items() if name != "ours"]:
+        rows[0]["target"] = "no worse than the better peer, to 5 %"
+        rows[0]["met"] = medians["ours"] <= 1.05 * min(peers)
     rows += [
         {
             "what": f"  the same, {name}",
@@ -314,17 +321,10 @@ def noisy_rows(draws: int, missing: list[str]) -> list[Row]:
 
 
 def analyze_rows(files: int) -> list[Row]:
-    """Time `grokphys analyze` on files, and compare it with only reading them.
+    """Time `grokphys analyze` on files, compare it with only reading them, and measure its memory.
 
-    Parameters
-    ----------
-    files : int
-        Number of files, each of float32 frames (200, 59, 128).
-
-    Returns
-    -------
-    list of dict
-        Rows of a table.
+    The memory is the largest of a new process. There are `files` files of float32 frames (200, 59, 128). The
+    list has one `Row`.
     """
     generator = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:
@@ -344,7 +344,9 @@ def analyze_rows(files: int) -> list[Row]:
                 analyze_files(tuple(map(str, paths)))
 
         reading_s, analyzing_s = best(read, 3) / files, best(analyze, 3) / files
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        command = [sys.executable, "-c", FRESH, *map(str, paths)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        peak = float(said.split()[-1])
     return [
         {
             "what": f"analyze a file of 200 x 59 x 128 float32, of {files}, reading",

@@ -177,6 +177,21 @@ def machine() -> Row:
     }
 
 
+def peak_gib() -> float:
+    """Return the largest resident memory of this process so far in GiB.
+
+    Linux hands `ru_maxrss` of a process on to the programs that it starts, so the status of the process is
+    read there. macOS counts `ru_maxrss` in bytes.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 2**20
+    except OSError:
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
+
+
 # -- output -----------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,11 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from grokphys.bench import ode as bench_ode
-from grokphys.bench.timing import seconds
+from grokphys.bench.timing import peak_gib, seconds
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +46,22 @@ def test_peers_that_are_missing_are_named_and_left_out(tmp_path, monkeypatch, ca
     assert content["missing"] == ["PySINDy", "PyDMD"]
     (noisy,) = [row for row in content["rows"] if "noise" in row["what"]]
     assert noisy["error"] < 0.02
+    assert not {"target", "met"} & set(noisy)  # there is nothing to hold it against
+
+
+def test_the_memory_of_an_analysis_is_that_of_its_own_process(monkeypatch):
+    monkeypatch.setattr(bench_ode, "best", lambda *_: 1.0)
+    kept = np.ones(2**27)
+    assert peak_gib() > 1
+    (row,) = bench_ode.analyze_rows(1)
+    assert 0.01 < row["peak_gib"] < 1, kept.size
+    assert row["target"].endswith(f"({row['peak_gib']:.2f} GiB)")
+
+
+def test_memory_is_counted_in_bytes_where_there_is_no_status(monkeypatch):
+    def missing(*_):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("pathlib.Path.read_text", missing)
+    monkeypatch.setattr("resource.getrusage", lambda _: SimpleNamespace(ru_maxrss=3 * 2**30))
+    assert peak_gib() == 3

@@ -94,7 +94,7 @@ def test_rows_of_laws_are_right_and_say_whether_they_meet_their_targets(monkeypa
     [(0.7, 2**20, True), (0.69, 2**20, False), (0.7, 2**20 + 2000, False), (0.9, 2**19, True)],
 )
 def test_the_analysis_of_files_is_held_against_reading_them(monkeypatch, reading, kib, met):
-    saved, read, analyzed = [], [], []
+    saved, read, analyzed, fresh = [], [], [], []
 
     class Stored:
         def __init__(self, positions, steps):
@@ -113,10 +113,16 @@ def test_the_analysis_of_files_is_held_against_reading_them(monkeypatch, reading
     monkeypatch.setattr(bench_ode, "analyze_files", lambda files: analyzed.append(len(files)) or print("x"))
     took = iter([2 * reading, 2.0])
     monkeypatch.setattr(bench_ode, "best", lambda call, repeats: call() or next(took))
-    monkeypatch.setattr(bench_ode.resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=kib))
+    monkeypatch.setattr(
+        bench_ode.subprocess,
+        "run",
+        lambda command, **_: fresh.append(command[1:]) or SimpleNamespace(stdout=f"x\n{kib / 2**20}\n"),
+    )
     (row,) = bench_ode.analyze_rows(2)
     assert saved == [(f"{k}.h5", ((1, 200, 59, 128), np.float32), 200) for k in range(2)]
     assert (read, analyzed) == (["0.h5", "1.h5"], [2])
+    assert fresh[0][:2] == ["-c", bench_ode.FRESH]
+    assert [path.rpartition("/")[2] for path in fresh[0][2:]] == ["0.h5", "1.h5"]
     assert (row["ours_s"], row["reference_s"], row["peak_gib"]) == (1.0, pytest.approx(reading), kib / 2**20)
     assert row["met"] is met
 
