@@ -196,7 +196,9 @@ def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
             }
         )
     explained = _mean(np.array([row.get("logits_explained", np.nan) for row in rows]))
-    return f"waves of a + b - c explain {explained or 0:.1%} of the logits", rows
+    if explained is None:
+        return "no logits are finite", rows
+    return f"waves of a + b - c explain {explained:.1%} of the logits", rows
 
 
 def _mean(values: Any) -> float | None:

@@ -132,7 +132,8 @@ def agreement(networks: Section, particles: Section) -> str:
     Returns
     -------
     str
-        Two sentences, one for each table.
+        Two sentences, one for each table. They also count the numbers of the paper without an interval here,
+        which cannot be compared.
     """
     one, two = _reproduced(networks, "Table 1 of Musat's paper"), _reproduced(particles, "Table 2")
     return (
@@ -144,12 +145,14 @@ def agreement(networks: Section, particles: Section) -> str:
 def _reproduced(section: Section, name: str) -> str:
     """Return words for how many numbers of the table `name` have which verdict in the tables of a section."""
     words = [cell for table in section.tables for row in table.rows for cell in row]
-    verdicts = [word for word in words if word in ("covered", "intervals meet", "not covered")]
-    covered, meet = verdicts.count("covered"), verdicts.count("intervals meet")
+    kinds = ("covered", "intervals meet", "not covered", "none here", "no interval here")
+    verdicts = [word for word in words if word in kinds]  # of numbers that the paper has
+    covered, meet, differ = map(verdicts.count, kinds[:3])
     numbers = f"{len(verdicts)} number{'s' if len(verdicts) != 1 else ''} of {name}"
     if covered == len(verdicts):
         return f"{'the' if covered == 1 else 'all'} {numbers}"
-    differ = len(verdicts) - covered - meet
+    unknown = len(verdicts) - covered - meet - differ
     rest = [f"for {meet} more, the interval of the paper overlaps with ours"] if meet else []
     rest += [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
+    rest += [f"{unknown} cannot be compared"] if unknown else []
     return f"{covered} of the {numbers} ({'; '.join(rest)})"

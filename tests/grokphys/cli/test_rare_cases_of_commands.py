@@ -125,7 +125,7 @@ def test_logits_of_runs_that_diverged_have_no_row_of_their_own(monkeypatch):
     assert line == f"waves of a + b - c explain {first['logits_explained']:.1%} of the logits"
     assert others == [{}, {}]
     whole[0][2, 2] = NAN
-    assert analyze._logits(made) == ("waves of a + b - c explain 0.0% of the logits", [{}] * 3)
+    assert analyze._logits(made) == ("no logits are finite", [{}] * 3)
 
 
 # -- films ------------------------------------------------------------------------------------------------

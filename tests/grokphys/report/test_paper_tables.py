@@ -92,8 +92,10 @@ def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(p
         (["covered"] * 3, "reproduce all 3 numbers of Table 1 of Musat's paper."),
         (["covered", "intervals meet"], "1 of the 2 numbers of Table 1 of Musat's paper (for 1 more, the"),
         (["covered", "not covered"], "Musat's paper (1 differs)."),
-        (["not covered", "not covered", "none here"], "reproduce 0 of the 2 numbers"),
-        (["covered", "no interval here"], "reproduce the 1 number of Table 1"),
+        (["not covered", "not covered", "none here"], "0 of the 3 numbers of Table 1 of Musat's paper (2 d"),
+        (["not covered", "none here"], "paper (1 differs; 1 cannot be compared)."),
+        (["covered", "no interval here"], "1 of the 2 numbers of Table 1 of Musat's paper (1 cannot be"),
+        (["covered", "not in the paper"], "reproduce the 1 number of Table 1"),
         (["intervals meet", "not covered"], "overlaps with ours; 1 differs)."),
     ],
 )  # fmt: skip
