@@ -49,7 +49,7 @@ def animate(
         run: Number of the run in the file, from 0 to the number of runs minus 1.
         frames: Largest number of pictures of a film, at least 1. They are evenly distributed from the first
             frame to the last; a single picture shows the last frame.
-        fps: Number of pictures per second of film, greater than 0 and at most 50.
+        fps: Number of pictures per second of film, from 0.01 to 50.
         size: Width of the picture in pixels, from 200 to 4000.
         overwrite: Replace files that exist.
     """
@@ -57,7 +57,7 @@ def animate(
     from grokphys.explorer.runs.circles import open_run
 
     _check_output(out, overwrite)
-    number("fps", fps, maximum=50.0, above=0.0)
+    number("fps", fps, export.SLOWEST, export.FASTEST)
     whole_number("frames", frames, 1)
     whole_number("size", size, SMALLEST, LARGEST)
     if frequency is not None and view == "particles":

@@ -100,12 +100,17 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
         (
             ["--out", "f.gif", "--fps", "0"],
             2,
-            "fps must be a finite number greater than 0 and at most 50, got 0",
+            "fps must be a finite number from 0.01 to 50, got 0",
+        ),
+        (
+            ["--out", "f.gif", "--fps", "1e-300"],
+            2,
+            "fps must be a finite number from 0.01 to 50, got 1e-300",
         ),
         (
             ["--out", "f.gif", "--fps", "60"],
             2,
-            "fps must be a finite number greater than 0 and at most 50, got 60",
+            "fps must be a finite number from 0.01 to 50, got 60",
         ),
         (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000, got 5000"),
     ],

@@ -9,11 +9,13 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from grokphys.output import printable
 from physics.checks import number, whole_number
 from physics.errors import OutputError
 
@@ -29,6 +31,8 @@ AREAS = 176
 """Largest number of colors of areas that a GIF keeps exactly; the others of its 256 are for edges."""
 NEAR = 8
 """Smallest distance of two colors of a GIF, in levels of 256, because Pillow searches in steps of 4."""
+SLOWEST, FASTEST = 0.01, 50.0
+"""Fewest and most pictures per second of a film: a GIF shows a picture for at most 655 seconds."""
 LAST = 1.5
 """Seconds for which a GIF shows its last picture before it repeats."""
 Move = Callable[[int], None]
@@ -118,7 +122,8 @@ def gif(
     film : Film
         The film.
     fps : float, default 20
-        Pictures per second, greater than 0 and at most 50, which is the limit of most viewers.
+        Pictures per second, from 0.01 to 50, which is the limit of most viewers. A GIF counts hundredths of a
+        second, so pictures differ in their time by one of them where `fps` does not divide 100.
     longest : int, default 150
         Largest number of pictures, which are evenly chosen from the frames; at least 1.
     dpi : float, default 80
@@ -149,7 +154,8 @@ def gif(
             progress(done, len(chosen))
 
     made, out = reduced(), io.BytesIO()
-    durations = [round(1000 / fps)] * (len(chosen) - 1) + [round(1000 * LAST)]
+    ends = [round(100 * k / fps) for k in range(len(chosen))]  # a GIF counts hundredths of a second
+    durations = [10 * (end - start) for start, end in pairwise(ends)] + [round(1000 * LAST)]
     first = next(made)
     first.save(out, "GIF", save_all=True, append_images=made, duration=durations, loop=0, optimize=False)
     return out.getvalue()
@@ -241,7 +247,7 @@ def evenly(frames: int, longest: int) -> list[int]:
 
 
 def _chosen(film: Film, fps: float, longest: int) -> list[int]:
-    number("fps", fps, maximum=50.0, above=0.0)
+    number("fps", fps, SLOWEST, FASTEST)
     return evenly(film.frames, whole_number("longest", longest, 1))
 
 
@@ -262,8 +268,10 @@ def _pictures(film: Film, frames: list[int], dpi: float) -> Iterator["Image"]:
                 left, right, bottom, top = film.limits[str(ax.get_label())]
                 ax.set(xlim=(left, right), ylim=(bottom, top))
         if film.caption:
-            lines = [textwrap.fill(line, round(LETTERS * film.size[0])) for line in film.caption.splitlines()]
-            figure.supxlabel("\n".join(lines), fontsize=8, color="#5c6773")
+            width = round(LETTERS * film.size[0])
+            lines = [textwrap.fill(printable(line), width) for line in film.caption.splitlines()]
+            # names of files in it are no formulas
+            figure.supxlabel("\n".join(lines), fontsize=8, color="#5c6773", parse_math=False)
         move(frames[0])
         canvas.draw()  # without the animated artists
     still = canvas.copy_from_bbox(figure.bbox)

@@ -353,7 +353,7 @@ def test_long_films_are_thinned_evenly():
     assert export.evenly(100, 4) == [0, 33, 66, 99]
     assert export.evenly(7, 1) == [6]
     film = export.Film(3, lambda figure: lambda frame: None)
-    with pytest.raises(InputError, match="fps must be a finite number greater than 0 and at most 50, got 60"):
+    with pytest.raises(InputError, match="fps must be a finite number from 0.01 to 50, got 60"):
         export.gif(film, fps=60)
 
 

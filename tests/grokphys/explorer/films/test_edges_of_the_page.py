@@ -66,10 +66,10 @@ BOUNDS = [
      "size must be at most 15, the number of samples, got 16"),
     (lambda n: TrainingSet.drawn(5, seed=n), 0, -1,
      "seed must be at least 0, got -1"),
-    (lambda x: export._chosen(Film(), x, 3), 50, 50.1, "fps must be a finite number greater than 0 and "
-     "at most 50, got 50.1"),
-    (lambda x: export._chosen(Film(), x, 3), 1e-9, 0, "fps must be a finite number greater than 0 and "
-     "at most 50, got 0"),
+    (lambda x: export._chosen(Film(), x, 3), 50, 50.1, "fps must be a finite number from 0.01 to 50, "
+     "got 50.1"),
+    (lambda x: export._chosen(Film(), x, 3), 0.01, 0.0099, "fps must be a finite number from 0.01 to 50, "
+     "got 0.0099"),
     (lambda n: export._chosen(Film(), 9, n), 1, 0, "longest must be at least 1, got 0"),
 ]  # fmt: skip
 

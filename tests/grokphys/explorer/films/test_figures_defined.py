@@ -253,6 +253,25 @@ def test_a_gif_shows_every_frame_its_time_and_the_last_one_longer():
     assert moved[-3:] == [0, 2, 3]
 
 
+@pytest.mark.parametrize("fps", [0.01, 7, 12, 30, 35, 40, 45, 50])
+def test_a_gif_takes_the_time_that_its_rate_says(fps):
+    film, _ = coloured(5)
+    picture = Image.open(io.BytesIO(export.gif(film, fps=fps)))
+    times = []
+    for frame in range(picture.n_frames):
+        picture.seek(frame)
+        times.append(picture.info["duration"])
+    assert len(times) == 5
+    assert sum(times[:-1]) == pytest.approx(4000 / fps, abs=5)
+    assert all(time == pytest.approx(1000 / fps, abs=10) for time in times[:-1])
+    assert min(times) >= 20, "viewers show shorter pictures for longer"
+
+
+def test_a_caption_may_hold_any_name_of_a_file():
+    film, _ = coloured(2, caption="file run $\\alpha^$.h5\nfile p\udcff\x1b.h5")
+    assert export.png(film, dpi=100).startswith(b"\x89PNG")
+
+
 def test_a_picture_is_of_the_frame_that_is_shown_unless_another_is_asked_for():
     for shown, frame, red in ((1, None, 85), (-1, None, 255), (1, 0, 0), (0, -2, 170)):
         film, _ = coloured(4, shown)
