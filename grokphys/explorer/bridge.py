@@ -11,6 +11,8 @@ from bokeh.model import DataModel
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError, SimulationError
 
+SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
+"""Numbers of steps per frame that the page offers."""
 EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
 """Exceptions whose sentences are shown; all other exceptions are shown as errors of the program."""
 
@@ -59,3 +61,16 @@ def explained(error: Exception) -> str:
         return sentence(error)
     traceback.print_exception(error, file=sys.stderr)
     return f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
+
+
+def offered(speed: Any) -> int:
+    """Return a number of steps per frame that a page or a link gives, if it is one of `SPEEDS`.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if speed not in SPEEDS:
+        raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {speed!r}")
+    return SPEEDS[SPEEDS.index(speed)]

@@ -39,7 +39,7 @@ def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
     speed : int
         Number of steps per frame.
     state : mapping of str to object
-        State of the view, of values that JSON can hold.
+        State of the view, of values that JSON can hold. Texts may be names of files that are not UTF-8.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def written(view: str, speed: int, state: Mapping[str, Any]) -> str:
         The fragment, without the number sign before it.
     """
     whole = {"view": view, "speed": speed, "state": dict(state)}
-    return quote(json.dumps(whole, separators=(",", ":"), ensure_ascii=False))
+    return quote(json.dumps(whole, separators=(",", ":"), ensure_ascii=False), errors="surrogateescape")
 
 
 def read(text: str) -> tuple[str, Any, dict[str, Any]]:
@@ -73,7 +73,7 @@ def read(text: str) -> tuple[str, Any, dict[str, Any]]:
         If the fragment is of another form.
     """
     try:
-        whole = json.loads(unquote(text))
+        whole = json.loads(unquote(text, errors="surrogateescape"))
         return str(whole["view"]), whole.get("speed", 1), dict(whole.get("state", {}))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         shown = repr(text if len(text) < 80 else f"{text[:77]}…")

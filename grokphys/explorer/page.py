@@ -11,11 +11,13 @@ from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.document import Document
 from bokeh.models import CustomJS
 
+from grokphys.explorer.bridge import SPEEDS
 from grokphys.explorer.files import finished
 from grokphys.explorer.guard import guard
-from grokphys.explorer.session import SPEEDS, WORK, Session
+from grokphys.explorer.session import WORK, Session
 from grokphys.explorer.uploads import LARGEST_UPLOAD, Uploads
 from grokphys.explorer.views.view import View
+from grokphys.output import printable
 
 CONNECT = "window.grokphys.connect(bridge)"
 LOST = "window.grokphys.lost()"
@@ -48,7 +50,7 @@ def page(kinds: Sequence[type[View]], paths: Sequence[Path], uploads: Uploads) -
             re.findall(r"^\[(\w+)\]\n(.*?)(?=\n\[|\Z)", _read("about.txt"), re.DOTALL | re.MULTILINE)
         ),
         "speeds": SPEEDS,
-        "opening": f"Opening {paths[0].name} …" if paths else "Loading the first figures …",
+        "opening": f"Opening {printable(paths[0].name)} …" if paths else "Loading the first figures …",
         "plays": 0 if paths else 1,
         "largest_upload": LARGEST_UPLOAD,
     }

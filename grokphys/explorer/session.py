@@ -13,15 +13,13 @@ from bokeh.document import Document
 from tornado.ioloop import IOLoop
 
 from grokphys.explorer import links, theme
-from grokphys.explorer.bridge import EXPECTED, Bridge, explained
+from grokphys.explorer.bridge import EXPECTED, Bridge, explained, offered
 from grokphys.explorer.exports import Canceled, Exports
 from grokphys.explorer.replay import Replay
 from grokphys.explorer.uploads import Uploads, unused
 from grokphys.explorer.views.view import PREPARED, Preset, View, prepared
 from physics.errors import InputError
 
-SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
-"""Numbers of steps per frame that the page offers."""
 INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
 IN_FLIGHT = 3
@@ -203,9 +201,10 @@ class Session:
         self.choose(slug, then=lambda: self._restore(speed, settings))
 
     def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
-        self._set_speed(speed)
+        steps, speed = links.replayed(settings), offered(speed)
         self.view.restore(settings)
-        if steps := links.replayed(settings):
+        self._set_speed(speed)
+        if steps:
             self.replay.start(steps)
 
     @property
@@ -255,10 +254,8 @@ class Session:
             self._say_status()
 
     def _set_speed(self, value: Any) -> None:
-        if value not in SPEEDS:
-            raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {value!r}")
+        self.bridge.speed = offered(value)
         self.accepted()
-        self.bridge.speed = SPEEDS[SPEEDS.index(value)]
 
     def _take(self, key: str) -> None:
         """Take over the uploaded file with a key, and show it in the present view or one that reads files."""

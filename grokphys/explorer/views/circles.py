@@ -21,7 +21,7 @@ from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run,
 from grokphys.explorer.session import Session
 from grokphys.explorer.uploads import named
 from grokphys.explorer.views import presets
-from grokphys.explorer.views.view import FrameView
+from grokphys.explorer.views.frames import FrameView
 from grokphys.files import embedded_trajectory
 from grokphys.options import sentence
 from physics.checks import whole_number
@@ -186,14 +186,14 @@ class CirclesView(FrameView):
         """Whether the last frame of an incomplete file is shown, which may get more frames."""
         return not self._stored.complete and self._frame == self._end
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def set_to(self, state: Mapping[str, Any]) -> None:
         """Open the file and the run of a state, and set the widgets to it; raise an error of either."""
         given = Path(str(state.get("file", self._usual["file"])))
         file = checked(self._file.list, "value", str(finished(given)))
         found = next(item for item in self._file.files.items() if str(item[0]) == file)
         self._open(*found, whole_number("run", state.get("run", 0), 0))
         self._usual |= {"plane": self._plane.value, "time": 0, "first": 0, "last": min(1000, self._last.high)}
-        super().restore({**state, "file": file})
+        super().set_to({**state, "file": file})
 
     def renew(self, state: Mapping[str, Any]) -> None:
         """Show the frame, the plane and the limit that the widgets select, and the law that is fitted."""

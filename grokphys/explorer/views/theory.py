@@ -16,7 +16,8 @@ from grokphys.explorer.runs import verdicts
 from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
 from grokphys.explorer.views import presets
-from grokphys.explorer.views.view import WAYS, FrameView
+from grokphys.explorer.views.frames import FrameView
+from grokphys.explorer.views.view import WAYS
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -158,6 +159,11 @@ class TheoryView(FrameView):
         bits = "".join("01"[int(trained)] for trained in self._chosen.mask)
         return {**super().state(), **({"pairs": f"{int('1' + bits, 2):x}"} if self._picked else {})}
 
+    def offer(self) -> None:
+        """Let as many pairs be drawn as the task has."""
+        tokens = self._tokens.value
+        self._size.end = tokens * (tokens + 1) // 2
+
     def renew(self, state: Mapping[str, Any]) -> None:
         """Draw a training set at random, or take the entry "pairs" of `state` if there is one.
 
@@ -166,11 +172,9 @@ class TheoryView(FrameView):
         InputError
             If "pairs" is not a mask of the pairs of this task.
         """
-        frame = self._time.value
-        self._draw(self._size.value)
+        frame, bits = self._time.value, ""
         if "pairs" in state:
-            text = str(state["pairs"])
-            count = len(self._chosen.mask)
+            text, count = str(state["pairs"]), int(self._size.end)
             known = text and all(digit in hexdigits for digit in text)
             bits = f"{int(text, 16):b}" if known else ""
             if len(bits) != count + 1:
@@ -178,6 +182,8 @@ class TheoryView(FrameView):
                     f"pairs must be a 1 and then a bit for each of {count} pairs, in hexadecimal, got "
                     f"{text[:40]!r}"
                 )
+        self._draw(self._size.value)
+        if bits:
             self._pick(replace(self._chosen, mask=np.array([bit == "1" for bit in bits[1:]])))
         self._frame = self._time.value = frame
         self.show()

@@ -140,7 +140,9 @@ class View(ABC):
         return bool(self._run.step)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Set all widgets to a state, and start again.
+        """Set all widgets to a state, and start again; after an error, show the state before.
+
+        If the error comes after the run of the state before was given up, that starts again.
 
         Parameters
         ----------
@@ -152,13 +154,28 @@ class View(ABC):
         InputError
             If a widget does not allow its value, or `renew` refuses the state.
         """
+        shown, run = self.state(), self._run
+        try:
+            self.set_to(state)
+        except Exception:
+            if self._run is run:
+                self._fill(shown)
+            else:
+                self.set_to(shown)
+            raise
+
+    def set_to(self, state: Mapping[str, Any]) -> None:
+        """Set all widgets to a state, and start again; an error may leave the view between both states."""
+        self._fill(state)
+        self.renew(state)
+
+    def _fill(self, state: Mapping[str, Any]) -> None:
         with self.filling():
             for name, widget in self.widgets.items():
                 attribute = "active" if isinstance(widget, Checkbox) else "value"
                 value = checked(widget, attribute, state[name]) if name in state else self._usual[name]
                 setattr(widget, attribute, value)
                 self.offer()
-        self.renew(state)
 
     def offer(self) -> None:  # noqa: B027 - the lists of most views stay the same
         """Let lists offer what the values of other widgets allow, such as the planes of a space."""
@@ -355,44 +372,3 @@ def prepared(kind: type[View]) -> type[View]:
 
 def _value(widget: Any) -> Any:
     return widget.active if isinstance(widget, Checkbox) else widget.value
-
-
-class FrameView(View):
-    """A view of frames that exist already; play shows one after the other, and a slider chooses one.
-
-    Parameters
-    ----------
-    session : Session
-        Session of the page.
-    slider : Bokeh model
-        Slider of the number of the frame.
-    """
-
-    def __init__(self, session: "Session", slider: Any) -> None:
-        super().__init__(session)
-        self._time = slider
-        self._frame = self._end = 0
-        self.connect(self._go, slider)
-
-    def advance(self, steps: int) -> None:
-        """Move forward by `steps` frames, at most to the last one."""
-        self._frame = min(self._frame + steps, self._end)
-
-    @property
-    def begun(self) -> bool:
-        """Whether a later frame than the first is shown."""
-        return self._frame > 0
-
-    @property
-    def finished(self) -> bool:
-        """Whether the last frame is shown."""
-        return self._frame == self._end
-
-    def reset(self) -> None:
-        """Return to the first frame."""
-        self._frame = 0
-
-    def _go(self, frame: int) -> None:
-        if frame != self._frame:
-            self._frame = min(frame, self._end)
-            self.show()
