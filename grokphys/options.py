@@ -1,7 +1,7 @@
 """Code that the commands share: options, their checks, and the report of results."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
@@ -149,6 +149,34 @@ def check_names(names: Sequence[str], known: Collection[str], budget: str) -> No
     for name in names:
         choice("names", name, tuple(known))
     choice("budget", budget, get_args(Budget))
+
+
+def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs NAME=VALUE of an option as a dict, and refuse a name that is given more than once.
+
+    Parameters
+    ----------
+    option : str
+        Name of the option, as an argument.
+    pairs : iterable of tuple of str and object
+        Names and values.
+
+    Returns
+    -------
+    dict of str to object
+        Values by name.
+
+    Raises
+    ------
+    InputError
+        If a name occurs twice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"{option} must give {name} once, got {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
 
 
 def refuse_special(out: Path | None) -> None:

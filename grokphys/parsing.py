@@ -145,14 +145,15 @@ class _Shown(io.StringIO):
     """A text stream that keeps a help text until it is folded.
 
     It claims the encoding of the stream `destination` and whether that is a terminal, so that the parser
-    chooses characters and colors which the terminal can show.
+    chooses characters and colors which the terminal can show. A closed output is None.
     """
 
     encoding: str = ""
 
     def __init__(self, destination: Any) -> None:
         super().__init__()
-        self.encoding, self._terminal = destination.encoding, destination.isatty()
+        self.encoding = getattr(destination, "encoding", None) or "ascii"
+        self._terminal = destination is not None and destination.isatty()
 
     def isatty(self) -> bool:
         return self._terminal
@@ -244,7 +245,7 @@ class Commands(MutableMapping[str, Command]):
             module, _, function = found.partition(":")
             spec = find_spec(module)
             with contextlib.suppress(OSError, SyntaxError):
-                tree = ast.parse(Path(spec.origin or "" if spec else "").read_text())
+                tree = ast.parse(Path(spec.origin or "" if spec else "").read_text("utf-8"))
                 for one in tree.body:
                     if isinstance(one, ast.FunctionDef) and one.name == function:
                         return ast.get_docstring(one)

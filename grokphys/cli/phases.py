@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from grokphys.models import build, defaults, model_name, named_group
-from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise
+from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise, once
 from grokphys.output import make_directory, refuse_existing, save_figure
 from physics.errors import InputError
 
@@ -130,7 +130,7 @@ def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """Return the model and the arguments of `nets.train` that the words NAME=VALUE describe."""
     from grokphys.phases import SETTINGS
 
-    given = dict(_named(word) for word in words)
+    given = once("options", map(_named, words))
     options = {name: value for name, value in given.items() if name in (*SETTINGS, *OTHERS)}
     return build(model, {name: value for name, value in given.items() if name not in options}), options
 
@@ -150,5 +150,5 @@ def _value(text: str) -> Any:
     """Return a number or a truth value if the word is one, and otherwise the word."""
     try:
         return json.loads(text.lower())
-    except json.JSONDecodeError:
+    except ValueError:  # no JSON, or a number of more digits than Python reads
         return text

@@ -10,6 +10,9 @@ from grokphys.output import refuse_table, write_table
 from grokphys.progress import progress
 from physics.checks import number, whole_number
 
+MOST_BINS = 10**6
+"""Largest number of bins, whose limits fit into memory."""
+
 
 def survival(
     files: Positional[Files],
@@ -41,8 +44,8 @@ def survival(
         groups: Unit of the intervals and of the cross-validation, which never trains and tests a prediction
             on the same unit: run (runs with the same initial signals are one unit), or file (all runs of a
             file are one).
-        bins: Number of bins, at least 1, for the survival rates by signal and by gradient. All bins hold
-            about equally many circles.
+        bins: Number of bins, from 1 to 1000000, for the survival rates by signal and by gradient. All bins
+            hold about equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.
         overwrite: Replace files that exist.
@@ -50,7 +53,7 @@ def survival(
     from grokphys.report import survival as survival_report
 
     whole_number("at", at, 1)
-    whole_number("bins", bins, 1)
+    whole_number("bins", bins, 1, MOST_BINS)
     number("factor", factor, above=0.0)
     if signal_threshold is not None:
         number("signal_threshold", signal_threshold, above=0.0)

@@ -12,6 +12,7 @@ from grokphys.options import (
     StoredFile,
     Switch,
     given_otherwise,
+    once,
     refuse_special,
     summarise,
 )
@@ -214,7 +215,7 @@ def train(
         embedding_scale=_one_or_each(embedding_scale),
         record=record,
         observables=observables,
-        thresholds=dict(map(named_value, threshold)),
+        thresholds=once("threshold", map(named_value, threshold)),
         track=track,
         stop="thresholds" if stop_at_thresholds else None,
         dtype=dtype,

@@ -18,11 +18,14 @@ from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
 from grokphys.report.side_by_side import comparison_sections, write_comparison
 from nets.provenance import training_sets
+from physics.checks import number
 from physics.errors import InputError
 from physics.theory.quality import predicted_accuracy
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_version
 
+LARGEST_DELTA = 1e150
+"""Largest tolerance, whose square is finite."""
 NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 
 
@@ -38,7 +41,8 @@ def write_file_comparison(
     align : str
         How times are matched, as in `analysis.compare`.
     delta : float
-        Tolerance of the representation quality, greater than 0; see `physics.representation_quality`.
+        Tolerance of the representation quality, greater than 0 and at most 1e150; see
+        `physics.representation_quality`.
     out : Path
         Name of the report, which ends in ``.html``. The numbers are written next to it as JSON.
     overwrite : bool
@@ -63,6 +67,7 @@ def write_file_comparison(
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
     _refuse_alignment(align, (first, second))
+    number("delta", delta, maximum=LARGEST_DELTA, above=0.0)
     failed: list[Path] = []
     ensembles = [_read(pattern, failed) for pattern in (first, second)]
     if not all(ensembles):
@@ -121,7 +126,8 @@ def predicted_and_measured(
     trained : list of Trajectory
         Networks. If there are several trajectories, their runs are put one after the other.
     delta : float
-        Tolerance of the representation quality, greater than 0; see `physics.representation_quality`.
+        Tolerance of the representation quality, greater than 0 and at most 1e150; see
+        `physics.representation_quality`.
 
     Returns
     -------

@@ -365,6 +365,7 @@ def test_options_of_a_fit_are_refused_before_anything_is_written(
     [
         ("--at -1", "at must be at least 1, got -1"),
         ("--bins 0", "bins must be at least 1, got 0"),
+        ("--bins 10000000000", "bins must be at most 1000000, got 10000000000"),
         ("--factor nan", "factor must be a finite number greater than 0, got nan"),
         ("--signal-threshold -1", "--signal-threshold must be a finite number greater than 0, got -1"),
     ],
@@ -483,6 +484,42 @@ def test_what_the_machine_refuses_ends_in_a_sentence(raised, status, said, capsy
     assert err.startswith(f"grokphys: error: {said}")
     assert len(err.splitlines()) == 1
     assert len(err) < 300
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["train", "--threshold", "train_accuracy=0.5", "quality=0.9", "train_accuracy=0.99"],
+            "--threshold must give train_accuracy once, got 0.5 and 0.99",
+        ),
+        (
+            ["phases", "--options", "hidden=4", "hidden=8"],
+            "--options must give hidden once, got (4,) and (8,)",
+        ),
+        (["phases", "--options", "dim=" + 5000 * "1"], "dim must be a whole number of at least 1, got '111"),
+    ],
+)
+def test_settings_are_given_once_and_can_be_read(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"grokphys: error: {said}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_needs_no_output_to_write_to(tmp_path, monkeypatch):
+    physics.simulate(physics.ParticleSystem(5), steps=2, out=tmp_path / "t.h5")
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["info", str(tmp_path / "t.h5")]) == 0
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+
+
+def test_helps_are_read_in_any_locale(python):
+    plain = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    code = "import sys; from grokphys.cli.main import command; sys.exit(command())"
+    done = python(code, "--help", env={**os.environ, **plain})
+    assert "grokphys" in done.stdout
 
 
 @pytest.mark.parametrize(
