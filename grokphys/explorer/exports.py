@@ -41,7 +41,7 @@ class Exports:
 
     def __init__(self, session: "Session") -> None:
         self._session = session
-        self._cancel = threading.Event()
+        self._canceled = 0  # how often films were canceled
 
     def orders(self) -> dict[str, Callable[[], Any]]:
         """Return functions without arguments for the commands "save", "png", "gif", "mp4" and "cancel"."""
@@ -50,7 +50,7 @@ class Exports:
             "png": lambda: self._make("png", "image/png", partial(export.png, self._view.still())),
             "gif": lambda: self._film("gif", "image/gif", export.gif),
             "mp4": lambda: self._film("mp4", "video/mp4", export.mp4),
-            "cancel": self._cancel.set,
+            "cancel": self._cancel,
         }
 
     @property
@@ -61,13 +61,17 @@ class Exports:
         kept: Trajectory = self._view.trajectory()
         return kept
 
+    def _cancel(self) -> None:
+        """End all films in the making, of which the page shows the last."""
+        self._canceled += 1
+
     def _film(self, ending: str, kind: str, make: Callable[..., bytes]) -> None:
         """Make a film of the media type `kind` in a worker; tell its progress, and let the page cancel it."""
-        cancel = self._cancel = threading.Event()  # an earlier film may not have noticed its event yet
+        begun = self._canceled
         session, name, told = self._session, f"{self._view.slug}.{ending}", 0.0
 
         def check() -> None:
-            if cancel.is_set() or session.closed or ENDED.is_set():
+            if self._canceled > begun or session.closed or ENDED.is_set():
                 raise Canceled(f"{name} was canceled.")
 
         def progress(done: int, whole: int) -> None:

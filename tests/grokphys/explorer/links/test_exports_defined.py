@@ -58,7 +58,7 @@ def test_what_is_exported_has_the_name_of_its_view_and_comes_when_it_is_made(pag
         assert page.bridge.download[1:3] == [f"particles.{name}", kind]
 
 
-def test_progress_is_told_now_and_then_and_each_film_is_canceled_by_itself(page, monkeypatch):
+def test_progress_is_told_now_and_then_and_a_cancel_ends_all_films_in_the_making(page, monkeypatch):
     clock, made, said = [5.0], [], []
     monkeypatch.setattr(exports, "monotonic", lambda: clock[0])
     monkeypatch.setattr(type(page.view), "film", lambda self: Film(9, lambda figure: lambda frame: None))
@@ -79,13 +79,15 @@ def test_progress_is_told_now_and_then_and_each_film_is_canceled_by_itself(page,
     made[0]()
     assert said == [("progress", f"Making particles.gif: {done} of 9 frames") for done in (1, 3)]
     page._command("cancel", None)
-    made[0]()  # the cancel button belongs to the film that was begun last
-    with pytest.raises(exports.Canceled, match=r"^particles\.gif was canceled\.$"):
-        made[1]()
+    for film in made:
+        with pytest.raises(exports.Canceled, match=r"^particles\.gif was canceled\.$"):
+            film()
+    page._exports._film("gif", "image/gif", make)
+    made[2]()  # it was begun after the cancel
     page.say = say
     page.close()
     with pytest.raises(exports.Canceled):
-        made[0]()
+        made[2]()
 
 
 def test_a_film_is_ended_before_it_begins_and_before_each_picture():
