@@ -81,8 +81,12 @@ class Application(BokehTornado):
         )
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
-        """Return the handler of a request: Bokeh's, or `Refused` if the request is not allowed."""
+        """Return the handler of a request: Bokeh's, or `Refused` if the request is not allowed.
+
+        The address of the request loses its query, because an error of a handler is logged with the address.
+        """
         sentence = self._door.refusal(request)
+        request.uri = request.path
         if sentence is not None:
             return self._refuse(request, 403, sentence)
         if not self._is_of_ours(request):

@@ -6,10 +6,13 @@ import gc
 import importlib.util
 import ipaddress
 import logging
+import os
 import secrets
+import shutil
 import signal
 import socket
 import tempfile
+import time
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +32,8 @@ LARGEST_BODY = 2**16
 """Largest size in bytes of a request that is not an upload."""
 PREFIX = "grokphys-explore-"
 """Beginning of the names of private folders."""
+NEW_SECONDS = 60
+"""Seconds within which a folder may be one that a server has made and not locked yet."""
 HERE = ("127.0.0.1", "localhost")
 """Names by which only this machine reaches itself."""
 OptionalFiles = Annotated[
@@ -76,12 +81,12 @@ def explore(
         print(f"grokphys: {WARNING.format(port=port, names=' or '.join(outside))}", flush=True)
     _hush()
     link = f"http://{names[0]}:{port}/?token={token}"
-    with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
+    with contextlib.suppress(KeyboardInterrupt), _ended(), _private() as own:
         print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
         if browser:  # the browser starts while the server is created, and waits for its answer
-            _open(Path(own), link)
+            _open(own, link)
         gc.disable()  # saves a tenth of the time of the imports, which leave no garbage
-        server = make_server(paths, listening, names, token, Path(own))
+        server = make_server(paths, listening, names, token, own)
         gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all imported objects
         gc.enable()
         server.start()
@@ -155,6 +160,45 @@ def _open(folder: Path, link: str) -> None:
 
 
 @contextlib.contextmanager
+def _private() -> Iterator[Path]:
+    """Make a private folder for a ``with`` block, and remove those that killed servers have left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, AttributeError):  # it is gone by now, or Windows has no users
+            found = left.lstat()
+            if found.st_uid != os.getuid() or found.st_mtime > time.time() - NEW_SECONDS:
+                continue
+            with _held(left) as free:
+                if free:
+                    shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as own, _held(Path(own)):
+        yield Path(own)
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a folder within a ``with`` block, and say whether no other process holds it.
+
+    The system releases the lock when the process ends in any way. Windows has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield False
+        return
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        free = False
+    else:
+        free = True
+    try:
+        yield free
+    finally:
+        os.close(place)
+
+
+@contextlib.contextmanager
 def _ended() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C within a ``with`` block, so that private files are removed.
 
@@ -172,14 +216,22 @@ def _ended() -> Iterator[None]:
 
 
 def _hush() -> None:
-    """Suppress log messages about tabs that are closed while a frame is sent."""
+    """Suppress log messages about tabs that are closed while a frame is sent, and about hopeless requests.
+
+    Tornado ends a connection whose header Host holds a port of thousands of digits, and logs a traceback.
+    """
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def matters(record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         return type(error).__name__ not in ("WebSocketClosedError", "StreamClosedError")
 
+    def sensible(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not (isinstance(error, ValueError) and str(error).startswith("Exceeds the limit"))
+
     logging.getLogger("asyncio").addFilter(matters)
+    logging.getLogger("tornado.application").addFilter(sensible)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -17,6 +17,8 @@ from physics.trajectory import Trajectory
 
 LARGEST_UPLOAD = 2**28
 """Largest size of one file in bytes."""
+UNCLAIMED_SECONDS = 60
+"""Seconds for which an uploaded file is kept if no page claims it."""
 LARGEST_FOLDER = 2**30
 """Largest size of all uploaded files together in bytes."""
 
@@ -118,6 +120,11 @@ class Uploads:
             )
         return self._names.pop(key)
 
+    def expire(self, key: str) -> None:
+        """Remove the uploaded file with a key, unless a page has claimed it."""
+        if key in self._names:
+            self.drop(self._names.pop(key)[0])
+
     def drop(self, path: Path) -> None:
         """Remove an uploaded file, so that its size no longer counts; it may be gone already."""
         path.unlink(missing_ok=True)
@@ -180,7 +187,10 @@ class UploadHandler(RequestHandler):
             self._failed = error
 
     async def post(self) -> None:
-        """Check the complete file, and answer with its key or the reason why it is refused."""
+        """Check the complete file, and answer with its key or the reason why it is refused.
+
+        A file that no page claims within `UNCLAIMED_SECONDS` is removed.
+        """
         assert self._path is not None
         try:
             self._close()
@@ -193,6 +203,7 @@ class UploadHandler(RequestHandler):
             self._refuse(507 if isinstance(error, OSError) else 422, sentence(error))
         else:
             self._path = None
+            IOLoop.current().call_later(UNCLAIMED_SECONDS, self._uploads.expire, key)
             self.finish(key)
 
     def on_finish(self) -> None:

@@ -240,6 +240,14 @@ def test_uploads_lie_in_a_private_folder_and_only_trajectories_stay(server, fold
     assert (private(folder) / f"{key}.h5").read_bytes() == given.read_bytes()
 
 
+def test_a_port_of_thousands_of_digits_ends_the_connection_without_a_traceback(tmp_path):
+    server = Server(TMPDIR=tmp_path)
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{5000 * '9'}\r\n\r\n".encode())
+        assert connection.recv(100) == b""
+    assert "Traceback" not in server.stop()
+
+
 @pytest.mark.parametrize("path", ["upload?token={token}&name=x.h5", "upload?name=x.h5", "?token={token}"])
 def test_a_huge_upload_is_refused_before_it_comes(server, folder, path):
     before = set(private(folder).iterdir())

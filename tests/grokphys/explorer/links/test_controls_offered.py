@@ -1,7 +1,10 @@
 """What the controls of each view offer and begin with, which links leave out, and what presets set."""
 
+import asyncio
 import logging
+import os
 import signal
+import tempfile
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +14,11 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner
 from hostile import alone
 from sessions import opened
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
 import physics
-from grokphys.explorer import server, uploads
+from grokphys.explorer import application, server, uploads
+from grokphys.explorer.door import Door
 from grokphys.explorer.runs.starts import KINDS
 from grokphys.explorer.views import view as views
 from grokphys.explorer.views.tabs import VIEWS
@@ -213,12 +218,75 @@ def test_an_upload_that_is_a_trajectory_stays_under_its_key(tmp_path):
     assert (uploads.LARGEST_UPLOAD, uploads.LARGEST_FOLDER) == (256 * 2**20, 2**30)
 
 
+def test_an_upload_that_no_page_claims_is_removed(tmp_path, monkeypatch):
+    physics.simulate(physics.ParticleSystem(5), steps=2, out=tmp_path / "given.h5")
+    content = (tmp_path / "given.h5").read_bytes()
+    (tmp_path / "private").mkdir()
+    monkeypatch.setattr(uploads, "UNCLAIMED_SECONDS", 0)
+    for claimed in (False, True):
+        made, answers, _ = handler(tmp_path / "private", **{"Content-Length": str(len(content))})
+        made.prepare()
+        made.data_received(content)
+
+        async def posted(made=made, answers=answers, claimed=claimed):
+            await made.post()
+            if claimed:
+                made._uploads.claim(answers[0][1])
+            for _ in range(10):  # turns of the loop
+                await asyncio.sleep(0)
+
+        alone(posted())
+        made.on_finish()
+        assert len(list((tmp_path / "private").iterdir())) == claimed
+        assert len(made._uploads._sizes) == claimed
+        with pytest.raises(physics.InputError, match="upload must be the key of a file"):
+            made._uploads.claim(answers[0][1])
+
+
 # -- the server --------------------------------------------------------------------------------------------
+
+
+def test_a_new_server_removes_what_killed_ones_have_left_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, new, other = (tmp_path / name for name in ("grokphys-explore-a", "grokphys-explore-b", "other"))
+    for path in (left, new, other):
+        path.mkdir()
+        (path / "x.h5").touch()
+    with server._private() as running:
+        (running / "y.h5").touch()
+        for path in (left, other, running):
+            os.utime(path, (0, 0))
+        with server._private() as second:
+            assert second.is_dir()
+            assert not left.exists()
+            assert all(path.is_dir() for path in (running, new, other))
+        assert (running / "y.h5").exists()
+        assert not second.exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"grokphys-explore-b", "other"}
+
+
+def test_no_address_in_the_log_holds_the_token(tmp_path):
+    app = application.Application(lambda _: None, Door("secret", ["localhost"]), uploads.Uploads(tmp_path))
+    headers = HTTPHeaders({"Host": "localhost"})
+    for path, allowed in (
+        ("/?token=secret", True),
+        ("/nowhere?token=secret", True),
+        ("/?token=other", False),
+    ):
+        request = HTTPServerRequest(
+            start_line=RequestStartLine("GET", path, "HTTP/1.1"),
+            headers=headers,
+            connection=SimpleNamespace(context=SimpleNamespace()),
+        )
+        app.find_handler(request)
+        assert (app._door.refusal(request) is None) == allowed
+        assert "token" not in f"{request!r} {request.uri}"
 
 
 def test_only_messages_about_closed_tabs_are_suppressed():
     log, known = logging.getLogger("asyncio"), logging.getLogger("bokeh.server.views.ws")
-    before, level = list(log.filters), known.level
+    application = logging.getLogger("tornado.application")
+    before, level, others = list(log.filters), known.level, list(application.filters)
     try:
         server._hush()
         (matters,) = (one for one in log.filters if one not in before)
@@ -227,8 +295,12 @@ def test_only_messages_about_closed_tabs_are_suppressed():
             assert matters(SimpleNamespace(exc_info=(type(error), error, None))) == said
         assert matters(SimpleNamespace(exc_info=None))
         assert known.level == logging.ERROR
+        (sensible,) = (one for one in application.filters if one not in others)
+        for error, said in ((ValueError("Exceeds the limit (4300 digits)"), False), (ValueError("x"), True)):
+            assert sensible(SimpleNamespace(exc_info=(ValueError, error, None))) == said
+        assert sensible(SimpleNamespace(exc_info=None))
     finally:
-        log.filters[:] = before
+        log.filters[:], application.filters[:] = before, others
         known.setLevel(level)
 
 
