@@ -42,8 +42,8 @@ PRIVATE = {
 }
 BRITISH = re.compile(
     r"\bcolour\w*|\bneighbour\w*|\bbehaviou\w+|\bfavour\w*|\bgrey\b|\bper cent\b|\blearnt\b|\bcentre\w*"
-    r"|\b(optim|general|memor|summar|recogn|organ|minim|maxim|crystall|vector|initial|normal|real|visual|character)"
-    r"is(e|es|ed|er|ing|ation)\b",
+    r"|\b(optimis|generalis|memoris|summaris|recognis|organis|minimis|maximis|crystallis|vectoris|initialis"
+    r"|normalis|realis|visualis|characteris)(e|es|ed|er|ing|ation)\b",
     re.IGNORECASE,
 )
 ANY = re.compile("|".join(f"(?:{phrase})" for phrase in PRIVATE), re.IGNORECASE)
