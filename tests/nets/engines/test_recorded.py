@@ -142,8 +142,8 @@ def test_a_resumed_run_asks_a_rule_only_for_steps_since_its_checkpoint(tmp_path,
         asked.append(step)
         return step >= np.array([4, 100])
 
-    def interrupted(path, write):
-        replace(path, write)
+    def interrupted(path, write, **options):
+        replace(path, write, **options)
         with np.load(path) as values:
             if values["step"] == 4:
                 raise KeyboardInterrupt

@@ -385,26 +385,3 @@ def test_signals_that_are_never_positive_have_a_linear_axis():
     ax = Figure().subplots()
     parts.curves(ax, np.zeros(1), [("a", np.ones(1))], "time")
     assert ax.get_xlim() == (0, 1)
-
-
-def test_a_palette_keeps_the_colors_of_areas_and_none_that_are_nearly_the_same():
-    def palette_of(*sheets):
-        found = export._palette([Image.fromarray(sheet) for sheet in sheets]).getpalette()
-        return np.reshape(found, (-1, 3))
-
-    colors = np.array([(12 * (k % 20), 12 * (k // 20), 40) for k in range(export.AREAS)], np.uint8)
-    lines = np.array([(12 * (k % 20), 12 * (k // 20), 200) for k in range(60)], np.uint8)
-    blocks = np.kron(colors.reshape(16, 11, 3), np.ones((2, 2, 1), np.uint8))  # each has one point inside
-    for stripes in (np.tile(lines, (32, 1, 1)), np.tile(lines[:32, None], (1, 60, 1))):
-        sheet = np.concatenate([blocks, stripes], axis=1)  # lines have more points, but none inside
-        found = palette_of(sheet)
-        assert len(found) <= 256
-        assert {tuple(color) for color in colors} <= {tuple(color) for color in found}
-        apart = np.abs(found[:, None].astype(int) - found).max(axis=2)
-        assert apart[~np.eye(len(found), dtype=bool)].min() >= export.NEAR
-    frequent = np.zeros((6, 30, 3), np.uint8)
-    frequent[:, 10:20], frequent[:, 20:23], frequent[:, 23:] = 7, 100, 107
-    frequent[0, 29] = 255
-    found = {tuple(color) for color in palette_of(frequent, frequent[::-1])}
-    assert {(0, 0, 0), (107, 107, 107)} <= found, "of two that are nearly the same, the more frequent one"
-    assert not {(7, 7, 7), (100, 100, 100)} & found

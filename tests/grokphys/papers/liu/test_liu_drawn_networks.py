@@ -113,7 +113,7 @@ def test_a_recipe_whose_pictures_stand_apart_has_those_of_one_that_draws_them(mo
     setting = RECIPES["liu-6b"].settings["quick"]
     (name,) = setting.models
     rows = {"column": column, "row": row, "phase": np.full(9, C), "diagram": np.full(9, name)}
-    monkeypatch.setattr(planes, "train_plane", lambda run, plane: rows)
+    monkeypatch.setattr(planes, "train_plane", lambda run, plane, **options: rows)
     run = Run(setting, "quick")
     drawn = planes.diagram(run, "here").figures["here"].get_axes()
     own = diagrams.capacity(run).figures["liu-6d"].get_axes()
