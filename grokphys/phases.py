@@ -374,11 +374,12 @@ def phase_diagram_of_networks(
     for name, side in (("x", x), ("y", y)):
         if not isinstance(side, Axis) and not (isinstance(side, tuple | list) and len(side) == 3):
             raise InputError(f"{name} must be (name, low, high) or an Axis, got {side!r}")
-    if not np.iterable(cells) or len(tuple(cells)) != 2:
+    counts = tuple(cells) if np.iterable(cells) else ()
+    if len(counts) != 2:
         raise InputError(f"cells must be a pair of whole numbers, got {cells!r}")
     across, upwards = (
         side if isinstance(side, Axis) else axis(model, *side, cells=count)
-        for side, count in zip((x, y), cells, strict=True)
+        for side, count in zip((x, y), counts, strict=True)
     )
     training = Training(
         model,

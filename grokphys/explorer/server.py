@@ -178,7 +178,8 @@ def _private() -> Iterator[Path]:
 def _held(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder within a ``with`` block, and say whether no other process holds it.
 
-    The system releases the lock when the process ends in any way. Windows has no such locks.
+    The system releases the lock when the process ends in any way. Unlike that of `claim`, it needs no file,
+    which would lie among the uploads. Windows has no such locks.
     """
     try:
         import fcntl

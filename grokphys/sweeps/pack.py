@@ -209,9 +209,8 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
     members = [(cell, k, row + k) for cell, row in group for k in range(len(cell.numbers))]
     numbers, starts = [cell.numbers[k] for cell, k, _ in members], [0]
     for k in range(1, len(members)):
-        apart = (
-            kind == "simulate" and numbers[k] != numbers[k - 1] + 1
-        )  # `simulate` counts from its first run
+        # `simulate` takes the number of its first run, and counts from there.
+        apart = kind == "simulate" and numbers[k] != numbers[k - 1] + 1
         if apart or k - starts[-1] == size:
             starts.append(k)
     for start, end in itertools.pairwise([*starts, len(members)]):

@@ -90,8 +90,9 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     dict of str to object
         Values by name.
     """
-    names = [name for name, _ in pairs]
-    for k, name in enumerate(names):
-        if name in names[:k]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
             raise ValueError(f"{short_text(name)} is declared twice in one table")
-    return dict(pairs)
+        found[name] = value
+    return found

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -67,7 +67,7 @@ class Layout:
         fractions where the first frame had whole numbers.
         """
         if observables.keys() != self.observables.keys():
-            first, got = (", ".join(map(repr, names)) or "none" for names in (self.observables, observables))
+            first, got = listed(self.observables), listed(observables)
             raise InputError(f"observables must be those of the first frame, {first}, got {got}")
         values = []
         for name, (dtype, shape) in self.observables.items():
@@ -164,6 +164,11 @@ def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, N
     }
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names in a sentence, each in quotes, or "none"."""
+    return ", ".join(map(repr, names)) or "none"
+
+
 def checked_observables(
     observables: Mapping[str, Any] | None, runs: int, frames: int, clocks: Mapping[str, Clock]
 ) -> dict[str, NDArray[Any]]:
@@ -174,8 +179,7 @@ def checked_observables(
     """
     arrays = named_arrays("observables", observables)
     for name in clocks.keys() - arrays.keys():
-        has = ", ".join(map(repr, arrays)) or "none"
-        raise InputError(f"clocks must belong to observables ({has}), got one of {name!r}")
+        raise InputError(f"clocks must belong to observables ({listed(arrays)}), got one of {name!r}")
     for name, values in arrays.items():
         observable_type(name, values.dtype)
         expected = (runs, len(clocks[name][0]) if name in clocks else frames)

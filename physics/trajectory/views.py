@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
+from physics.trajectory.header import listed
 from physics.values import arrays_equal
 
 
@@ -145,9 +146,9 @@ def to_dataframe(self: Any, *observables: str) -> Any:
     columns: dict[str, NDArray[Any]] = {}
     for name in observables:
         if name not in self.observables:
-            has = ", ".join(map(repr, self.observables)) or "none"
             raise InputError(
-                f"observables of a table must be recorded in the trajectory ({has}), got {name!r}"
+                "observables of a table must be recorded in the trajectory "
+                f"({listed(self.observables)}), got {name!r}"
             )
         if not np.array_equal(self.clock(name)[0], steps):
             raise InputError(

@@ -84,15 +84,11 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
         whole = _of(ALL)(tables)["learnt"]
         rows = _of(*starts)(tables)
-        order = np.heaviside(sign * _order(rows["learnt"], np.tile(whole, len(starts))), 0.5)
-        return share(order, level, groups=rows["network"])
+        learnt, usual = rows["learnt"], np.tile(whole, len(starts))
+        later = (sign * learnt > sign * usual) + (learnt == usual) / 2
+        return share(later, level, groups=rows["network"])
 
     return measure
-
-
-def _order(first: Any, second: Any) -> Any:
-    """Return 1, 0 or -1 where `first` is greater than, equal to or less than `second`, also if infinite."""
-    return np.greater(first, second).astype(int) - np.less(first, second)
 
 
 def _lowest(tables: Tables, level: float) -> Interval:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from analysis.phases.classification import DELAY
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
@@ -27,7 +28,6 @@ APPENDIX = "Appendix J"
 THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
 """Accuracies at which a network has fitted and has generalized. For images the paper asks for 60 % on the
 validation set, instead of 90 % (Appendix J)."""
-DELAY = 1000
 SCALE = 8.0
 """Factor of the initial weights: the paper says "a constant > 1", and the authors' later code has 8."""
 BATCH = 200
