@@ -161,22 +161,32 @@ class TokenTransformer(Model):
         Tensor, shape (runs, examples, tokens)
             Logits.
         """
-        from torch import relu
+        from torch import cat, relu
 
         runs, examples, _ = inputs.shape
+        drops = dropout is not None and self.dropout > 0
 
         def drop(states: "Tensor") -> "Tensor":
-            return dropout(states, self.dropout) if dropout and self.dropout else states
+            return dropout(states, self.dropout) if drops else states
 
-        states = embedded(parameters[EMBEDDING], inputs.flatten(1))
+        # Under the mask, the states of a first token depend on this token alone, as do all queries, keys and
+        # values of the first block. Computing them once for each token instead of once for each example does
+        # less than half of the work. Dropout makes them differ, and few examples would gain nothing.
+        shared = self.causal and not drops and examples > self.tokens
+        first, second = inputs.unbind(-1)
+        states = parameters[EMBEDDING] if shared else embedded(parameters[EMBEDDING], inputs.flatten(1))
         for block in self._blocks:
             name = f"{block}.attention"
             joint = dense(parameters, f"{name}.in", _normed(parameters, name, states))
-            mixed = self._mix(joint, drop)
+            if shared and block == self._blocks[0]:  # from here also rows of each example's second token
+                joint, states = (cat([rows, embedded(rows, second)], 1) for rows in (joint, states))
+            mixed = self._mix_second(joint, first) if shared else self._mix(joint, drop)
             states = states + drop(dense(parameters, f"{name}.out", mixed))
             name = f"{block}.feed_forward"
             hidden = relu(dense(parameters, f"{name}.in", _normed(parameters, name, states)))
             states = states + drop(dense(parameters, f"{name}.out", drop(hidden)))
+        if shared:
+            states = cat([embedded(states[:, : self.tokens], first), states[:, self.tokens :]], -1)
         return dense(parameters, "output", states.reshape(runs, examples, 2 * self.dim))
 
     @property
@@ -200,6 +210,24 @@ class TokenTransformer(Model):
             scores = scores.masked_fill(later, -torch.inf)
         mixed = drop(scores.softmax(-1)) @ values
         return mixed.transpose(2, 3).reshape(runs, rows, self.dim)
+
+    def _mix_second(self, joint: "Tensor", first: "Tensor") -> "Tensor":
+        """Average the values by causal attention, with the first token of each example computed once.
+
+        `joint` (runs, tokens + examples, 3 dim) holds queries, keys and values of every token as a first one,
+        and then those of the second token of each example, whose first token is in `first` (runs, examples).
+        Returns (runs, tokens + examples, dim). A first token sees only itself, so that its average is its
+        value. A second one sees both, and a softmax of two scores is the sigmoid of their difference.
+        """
+        from torch import cat, lerp
+
+        alone, seconds = joint[:, : self.tokens], joint[:, self.tokens :]
+        heads = (self.heads, self.dim // self.heads)
+        queries, own_keys, own_values = seconds.unflatten(-1, (3, *heads)).unbind(2)
+        keys, values = embedded(alone[..., self.dim :], first).unflatten(-1, (2, *heads)).unbind(2)
+        scores = (queries * (keys - own_keys)).sum(-1, keepdim=True) / heads[1] ** 0.5
+        mixed = lerp(own_values, values, scores.sigmoid())
+        return cat([alone[..., 2 * self.dim :], mixed.flatten(2)], 1)
 
 
 def _normed(parameters: dict[str, "Tensor"], name: str, states: "Tensor") -> "Tensor":

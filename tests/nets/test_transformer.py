@@ -170,7 +170,7 @@ def test_dropout_stands_where_pytorchs_encoder_layer_has_it():
     parameters = {name: torch.tensor(value)[None] for name, value in drawn.items()}
     inputs = torch.tensor(model.task.inputs)[None]
     given = model.outputs(parameters, inputs, dropout)
-    torch.testing.assert_close(given, model.outputs(parameters, inputs), rtol=0, atol=0)
+    torch.testing.assert_close(given, model.outputs(parameters, inputs), rtol=0, atol=1e-12)
     block = [((1, 25, 2, 2, 2), 0.25), ((1, 50, 8), 0.25), ((1, 50, 6), 0.25), ((1, 50, 8), 0.25)]
     assert calls == 2 * block
 
@@ -184,6 +184,24 @@ def test_the_mask_keeps_the_second_token_from_the_first():
         parameters["output.weight"][:, 8:] = 0
         logits = model.outputs(parameters, torch.tensor([[[2, 0], [2, 4]]]))
         assert torch.equal(logits[0, 0], logits[0, 1]) is causal
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_few_examples_have_the_outputs_and_gradients_that_they_have_among_many(depth):
+    """Among many examples, a first token is computed once for all of them; among few, with each of them."""
+    model = TokenTransformer(7, 12, depth=depth, heads=3, width=10)
+    drawn = [model.initial(*streams(4, run)[:2]) for run in range(2)]
+    parameters = {
+        name: torch.tensor(np.stack([one[name] for one in drawn])).requires_grad_() for name in drawn[0]
+    }
+    pairs = torch.tensor(np.random.default_rng(0).integers(0, 7, (2, 28, 2)))
+    weights = torch.linspace(-1, 1, 2 * 28 * 7, dtype=torch.float64).reshape(2, 28, 7)
+    many = model.outputs(parameters, pairs)
+    few = torch.cat([model.outputs(parameters, part) for part in pairs.split(7, 1)], 1)
+    torch.testing.assert_close(few, many, rtol=0, atol=1e-12)
+    gradients = [torch.autograd.grad((weights * of).sum(), list(parameters.values())) for of in (few, many)]
+    for name, ours, theirs in zip(parameters, *gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-11, msg=name)
 
 
 def test_the_initialisation_is_that_of_pytorchs_modules():
