@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval, mean, proportion
+from physics.checks import short_text
+from physics.errors import InputError
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.theory.groups import FiniteGroup
 from physics.theory.operations import Operation
@@ -125,6 +127,8 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     group = made.get("group")
     if group is not None:
         named = isinstance(group, Mapping)
+        if named and not {"table", "name"} <= set(group):
+            raise InputError(f"group must be recorded with a table and a name, got {short_text(group)}")
         table, name = (group["table"], group["name"]) if named else (group, "group")
         return Operation(tokens, group=FiniteGroup(np.asarray(table), name))
     modulus = made.get("modulus")

@@ -248,7 +248,7 @@ class EnsembleOf:
         """
         if self.given is not None:
             return self.given
-        found = [recorded_operation(one.parameters, self.tokens) for one in self.parts]
+        found = self._recorded
         several = {class_names(one) for one in found if one is not None}
         if len(several) > 1:
             raise InputError(
@@ -260,9 +260,18 @@ class EnsembleOf:
     @property
     def says_operation(self) -> bool:
         """Whether the operation was given, or is recorded by every part."""
-        return self.given is not None or all(
-            recorded_operation(one.parameters, self.tokens) is not None for one in self.parts
-        )
+        return self.given is not None or all(one is not None for one in self._recorded)
+
+    @cached_property
+    def _recorded(self) -> list[Operation | None]:
+        """Operation that each part records, or None; an `InputError` names the part with an invalid one."""
+        found = []
+        for one in self.parts:
+            try:
+                found.append(recorded_operation(one.parameters, self.tokens))
+            except InputError as error:
+                raise InputError(f"{getattr(one, 'path', self.name)}: {error}") from None
+        return found
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:

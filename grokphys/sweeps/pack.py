@@ -12,6 +12,7 @@ import numpy as np
 
 import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
+from grokphys.options import once
 from grokphys.papers.fingerprint import fingerprint
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values
 from grokphys.sweeps.values import canonical
@@ -202,7 +203,8 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
     """Divide cells that may share an ensemble, each with its first row in the sweep, into packs."""
     kind, common = sweep.kind, _common(sweep.kind, group[0][0])
     try:
-        size = sweep.pack or _affordable(kind, common)
+        affordable = _affordable(kind, common)  # also where the size is given, because it checks the cell
+        size = sweep.pack or affordable
     except InputError as error:
         where = ", ".join(f"{name} = {value}" for name, value in group[0][0].coordinates.items())
         raise InputError(f"{error} (in the cell {where})" if where else str(error)) from None
@@ -254,6 +256,7 @@ def _simulate_cost(common: Values) -> tuple[float, float]:
 
 
 def _train_cost(common: Values) -> tuple[float, float]:
+    _thresholds(common)
     model = _model(common)
     one = model.initial(np.random.default_rng(0), np.random.default_rng(0))
     numbers = sum(value.size for value in one.values())
@@ -274,6 +277,11 @@ def _model(common: Values) -> Any:
     return build(common["model"], {name: common[name] for name in MODEL_OPTIONS if common[name] is not None})
 
 
+def _thresholds(common: Values) -> dict[str, float]:
+    """Return the threshold of each observable, and refuse one that is given twice."""
+    return once("threshold", map(named_value, common["threshold"]))
+
+
 def _simulate(pack: Pack, **storing: Any) -> Trajectory:
     names = ("steps", "step_size", "record_every", "observables", "seed")
     options = {name: pack.common[name] for name in names}
@@ -292,7 +300,7 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
 
     options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
     options |= pack.columns | storing
-    thresholds = dict(map(named_value, options.pop("threshold")))
+    thresholds = _thresholds({"threshold": options.pop("threshold")})
     stop = "thresholds" if options.pop("stop_at_thresholds") else None
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

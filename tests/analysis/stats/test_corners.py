@@ -11,6 +11,7 @@ import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.prediction import fitness, survival_rates
 from analysis.circles.structures import class_options, recorded_operation
+from analysis.compare.ensembles import EnsembleOf
 from analysis.phases.cells import Cell, Run
 from analysis.phases.classification import classify_phases
 from analysis.phases.diagram import PhaseDiagram
@@ -110,6 +111,26 @@ def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modul
     assert recorded_operation({"group": [[0, 1], [1, 0]], "model": {"type": "mine"}}, 2).tokens == 2
     assert recorded_operation({"modulus": 3, "system": {"type": "mine", "modulus": 5}}, 7).modulus == 5
     assert recorded_operation({}, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"modulus": 0}, "modulus must be at least 2, got 0"),
+        ({"system": {"group": {"order": 2}}},
+         "group must be recorded with a table and a name, got {'order': 2}"),
+    ],
+)  # fmt: skip
+def test_an_operation_that_is_none_is_refused_and_its_file_is_named(parameters, sentence, tmp_path):
+    """The first part is fine, and the second one was written by someone else."""
+    positions = np.zeros((1, 2, 2, 1))
+    strange = Trajectory(positions, [0, 1], parameters=parameters)
+    strange.save(tmp_path / "strange.h5")
+    stored = Trajectory.open(tmp_path / "strange.h5")
+    for part, name in ((strange, "first"), (stored, str(tmp_path / "strange.h5"))):
+        with pytest.raises(physics.InputError) as said:
+            EnsembleOf("first", [Trajectory(positions, [0, 1]), part]).operation  # noqa: B018 - a property
+        assert str(said.value) == f"{name}: {sentence}"
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,24 @@ def test_a_configuration_that_is_none_is_named(name, text, sentence, tmp_path):
     assert read_declaration(tmp_path / "c.json").fixed == {"seed": 3}
 
 
+@pytest.mark.parametrize("size", [{}, {"pack": 1}])
+@pytest.mark.parametrize(
+    ("thresholds", "sentence"),
+    [
+        (["quality=0.5", "quality=0.9"], "threshold must give quality once, got 0.5 and 0.9"),
+        (["quality"], "threshold must be NAME=VALUE, such as train_accuracy=0.9, got 'quality'"),
+    ],
+)
+def test_thresholds_of_a_cell_are_refused_before_anything_is_written(thresholds, sentence, size, tmp_path):
+    declared = declaration(
+        {"kind": "train", "fixed": {"threshold": thresholds}, "grid": {"tokens": [5]}} | size
+    )
+    with pytest.raises(InputError) as said:
+        run_sweep(declared, tmp_path / "new")
+    assert str(said.value) == f"{sentence} (in the cell tokens = 5)"
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
