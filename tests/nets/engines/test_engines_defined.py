@@ -87,9 +87,11 @@ def test_whoever_is_computed_together_each_has_its_own_batches_and_dropout(kind)
     for machine in (whole, in_chunks, without):
         machine.advance(0, 2, chosen)
     others = [0, 2, 3, 4]
+    # The bias of keys has no gradient but rounding, which the optimizer divides by its ε = 1e-8.
+    bound = {"rtol": 0, "atol": 0.01 / 1e-8 * np.finfo(float).eps}
     for name, values in whole.parameters().items():
-        np.testing.assert_allclose(in_chunks.parameters()[name], values, rtol=0, atol=1e-13)
-        np.testing.assert_allclose(without.parameters()[name][others], values[others], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(in_chunks.parameters()[name], values, **bound)
+        np.testing.assert_allclose(without.parameters()[name][others], values[others], **bound)
         np.testing.assert_array_equal(without.parameters()[name][1], ensemble.parameters[name][1])
     np.testing.assert_allclose(in_chunks.point_sets(), whole.point_sets(), rtol=0, atol=1e-12)
     for part in ("train", "validation"):
