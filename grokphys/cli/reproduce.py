@@ -25,6 +25,7 @@ def reproduce(
     budget: Literal["quick", "paper"] = "quick",
     again: Switch = False,
     other_seeds: int = 0,
+    pieces: Annotated[Path | None, given_otherwise("DIRECTORY/.unfinished", "DIRECTORY")] = None,
     figures: Figures = "png",
     publish: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
     redraw: Annotated[Path | None, given_otherwise("nowhere", "DOCS")] = None,
@@ -47,6 +48,9 @@ def reproduce(
         other_seeds: Number K, at least 0, that selects other random seeds, to see whether a verdict depends
             on chance. K times a billion is added to every seed, and the results go to DIRECTORY/seeds-K. 0
             keeps the seeds of the recipes.
+        pieces: Directory in which recipes at the settings of the papers keep what they have computed, such as
+            single networks. An interrupted run continues from there, also in another clone, as long as the
+            setting, the code and the libraries are the same.
         publish: Directory of the documentation. Results at the settings of the papers are copied there from
             DIRECTORY, and the rules, the scoreboard, the gallery and the findings are written again. Recipes
             that are named, or all of them with --all, run first.
@@ -80,17 +84,20 @@ def reproduce(
     if publish is not None:
         refuse_unwritable(publish, parents=False)
     refuse_unwritable(directory)
-    place = directory / f"seeds-{other_seeds}" if other_seeds else directory
-    make_directory(place)
+    if pieces is not None:
+        refuse_unwritable(pieces)
+    apart = f"seeds-{other_seeds}" if other_seeds else ""
+    make_directory(directory / apart)
     chosen = names or (tuple(known) if all_ else ())
     failed = run_recipes(
         chosen,
         known,
-        place,
+        directory / apart,
         budget,
         again=again or bool(names),
         shift=other_seeds * SHIFT,
         figures=figures,
+        pieces=None if pieces is None else pieces / apart,
     )
     if publish is not None:
         for path in write_pages(known, directory, publish):

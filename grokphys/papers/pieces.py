@@ -1,19 +1,83 @@
-"""Pieces of slow computations on disk, from which an interrupted run continues."""
+"""Pieces of slow computations on disk, from which an interrupted run continues.
 
-from collections.abc import Callable, Mapping
+A piece is a file `STORE/NAME/DIGITS/PIECE.npz`, where NAME is a recipe, or a family of recipes that share the
+piece, and DIGITS change with the setting and with all code and libraries on which the arrays depend. A run
+therefore never continues from pieces of other code, and leaves them where they are.
+"""
+
+import hashlib
+import json
+import time
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.papers.fingerprint import fingerprint
+from physics.errors import FileFormatError
 from physics.seeds import hear, hear_seeds
 from physics.trajectory.locks import replace_as_a_whole
+from physics.trajectory.provenance import made_with
 
 SEEDS = "seeds that were used"
+ORIGIN = "how it was made"
+DATE = "%Y-%m-%dT%H:%M:%SZ"
+"""Format of dates, that of ISO 8601 in UTC; their order as text is that in time."""
 
 
-def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+@dataclass(frozen=True)
+class Origin:
+    """How a piece was made.
+
+    Attributes
+    ----------
+    version : str
+        Version of GrokPhys, with the commit of a checkout.
+    processor : str
+        Processor.
+    seconds : float
+        Duration of the computation.
+    date : str
+        Time at which it began, in the format of ISO 8601.
+    """
+
+    version: str
+    processor: str
+    seconds: float
+    date: str
+
+
+def piece_digits(setting: Any, make: Callable[..., Any], *modules: str) -> str:
+    """Return the digits that tell the pieces of one setting and one code from others.
+
+    Parameters
+    ----------
+    setting : object
+        Setting of the run, whose representation as text must show everything that the arrays depend on.
+    make : callable
+        Function that computes a piece. The module that defines it, or defines the function of a
+        `functools.partial`, counts with all modules of GrokPhys that it imports.
+    *modules : str
+        Names of further modules on which the pieces depend, such as that of the recipe.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
+    while isinstance(make, partial):
+        make = make.func
+    code = fingerprint(*sorted({make.__module__, *modules}))
+    return hashlib.sha256(f"{code} {setting!r}".encode()).hexdigest()[:16]
+
+
+def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, NDArray[Any]], Origin]:
     """Return the arrays in a file, which are computed and stored first if the file does not exist.
 
     Seeds that the computation used are stored with the arrays. `hear_seeds` hears them in either case, so
@@ -30,14 +94,43 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> dict[str, NDArray
     -------
     dict of str to ndarray
         The arrays by name.
+    Origin
+        How they were made.
+
+    Raises
+    ------
+    FileFormatError
+        If the file exists and cannot be read.
     """
     if not path.exists():
+        began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
         with hear_seeds() as seeds:
             made = {name: np.asarray(value) for name, value in make().items()}
+        versions, seconds = made_with("physics", "nets"), round(time.perf_counter() - began, 1)
+        origin = Origin(versions["grokphys"], versions["processor"], seconds, date)
         made[SEEDS] = np.array([str(seed) for seed in sorted(seeds)], dtype=str)  # of any size
+        made[ORIGIN] = np.array(json.dumps(asdict(origin)))
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
-    with np.load(path, allow_pickle=False) as stored:
-        found = dict(stored)
-    hear(*(int(seed) for seed in found.pop(SEEDS)))
-    return found
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            found = dict(stored)
+        origin = Origin(**json.loads(str(found.pop(ORIGIN))))
+        hear(*(int(seed) for seed in found.pop(SEEDS)))
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise FileFormatError(f"cannot read the piece {path}; remove it to compute it again") from error
+    return found, origin
+
+
+def grouped(origins: Sequence[Origin]) -> list[dict[str, Any]]:
+    """Return what a result says of its pieces: one entry for each version and processor, in order of time.
+
+    An entry has the "version", the "processor", the number of "pieces", and their "seconds" together.
+    """
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in sorted(origins, key=lambda one: one.date):
+        found.setdefault((one.version, one.processor), []).append(one.seconds)
+    return [
+        {"version": version, "processor": processor, "pieces": len(each), "seconds": round(sum(each), 1)}
+        for (version, processor), each in found.items()
+    ]

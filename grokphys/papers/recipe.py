@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.pieces import kept
+from grokphys.papers.pieces import Origin, kept, piece_digits
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -267,35 +267,33 @@ class Run:
         default nothing is stored.
     name : str, default ""
         Name of the recipe.
+    module : str, default ""
+        Name of the module of the recipe. Pieces of other code than that of this module are not used.
+    origins : list of Origin
+        How each piece was made that `keep` has returned.
     """
 
     setting: Any
     budget: Budget
     store: Path | None = None
     name: str = ""
+    module: str = ""
+    origins: list[Origin] = field(default_factory=list, compare=False)
 
     def keep(
         self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
     ) -> dict[str, NDArray[Any]]:
-        """Return the arrays that a function computes, or those that an interrupted run has stored.
+        """Return arrays by name, which the function `make` computes or an interrupted run has stored.
 
-        Parameters
-        ----------
-        name : str
-            Name that distinguishes these arrays from others of the recipe, for one version of its code.
-        make : callable
-            Function without arguments that returns the arrays by name.
-        family : str, default ""
-            Name of a family of recipes that share the arrays; by default only one recipe uses them.
-
-        Returns
-        -------
-        dict of str to ndarray
-            The arrays by name.
+        The `name` distinguishes them from others of the recipe, or from others of a `family` of recipes of
+        one setting that share them. A `FileFormatError` says that stored arrays cannot be read.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
-        return kept(self.store / (family or self.name) / f"{name}.npz", make)
+        digits = piece_digits(self.setting, make, *(() if family or not self.module else (self.module,)))
+        found, origin = kept(self.store / (family or self.name) / digits / f"{name}.npz", make)
+        self.origins.append(origin)
+        return found
 
 
 @dataclass(frozen=True)

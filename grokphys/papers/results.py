@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import BADGE, BADGE_EDGE
 from grokphys.output import FigureFormat, make_directory, save_figure, write_text
+from grokphys.papers.pieces import Origin, grouped
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
 from physics.errors import FileFormatError
 from physics.trajectory.provenance import made_with, plain
@@ -89,6 +90,7 @@ def write_result(
     shift: int,
     seconds: float,
     date: str,
+    pieces: Sequence[Origin] = (),
 ) -> list[Path]:
     """Write the tables, the figures and the description of a result to a folder with the recipe's name.
 
@@ -113,9 +115,11 @@ def write_result(
     shift : int
         Number that was added to every seed.
     seconds : float
-        Duration of the run.
+        Duration of the run, to which that of pieces from earlier runs is added.
     date : str
         Time at which the run began, in the format of ISO 8601.
+    pieces : sequence of Origin, default ()
+        How the pieces of the result were made. If any is older than the run, all are described by version.
 
     Returns
     -------
@@ -140,6 +144,7 @@ def write_result(
         dpi = WIDTH / figure.get_size_inches()[0]
         paths = [folder / f"{name}.{suffix}" for suffix in sorted({"png", figures})]
         written += [save_figure(figure, path, dpi=dpi) for path in paths]
+    earlier = sum(one.seconds for one in pieces if one.date < date)
     about = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -152,11 +157,12 @@ def write_result(
         "sources": sources,
         "made_with": made_with("physics", "nets"),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds + earlier, 1),
         "date": date,
         "tables": list(result.tables),
         "figures": list(result.figures),
         "claims": [_claim(claim) for claim in result.claims],
+        **({"pieces": grouped(pieces)} if earlier else {}),
     }
     return [*written, _write_about(folder, about)]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from grokphys.output import FigureFormat
 from grokphys.papers.fingerprint import fingerprint
 from grokphys.papers.judge import judge
+from grokphys.papers.pieces import DATE
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import read_result, rounded, rules_digest, write_result
 from grokphys.progress import progress
 from physics.errors import OutputError
 from physics.seeds import hear_seeds, other_seeds
 from physics.trajectory.locks import claim as claimed
-from physics.trajectory.provenance import code_version
 
 
 def run_recipes(
@@ -29,6 +29,7 @@ def run_recipes(
     again: bool,
     shift: int = 0,
     figures: FigureFormat = "png",
+    pieces: Path | None = None,
 ) -> list[str]:
     """Run recipes one after the other, judge results at the papers' settings, and write all results.
 
@@ -51,6 +52,9 @@ def run_recipes(
         Number that is added to every seed of the recipes.
     figures : {"png", "svg", "pdf"}, default "png"
         Format of the figures. PNG is written in any case, because the gallery shows it.
+    pieces : Path, optional
+        Directory for the pieces from which an interrupted run at the paper's setting continues; by default
+        the folder ".unfinished" in `directory`.
 
     Returns
     -------
@@ -78,7 +82,7 @@ def run_recipes(
                 if not mine:
                     print(f"{name}: another process makes it, passed over")
                     continue
-                written = run_one(recipe, directory, budget, sources, figures, shift)
+                written = run_one(recipe, directory, budget, sources, figures, shift, pieces)
         except OutputError:  # the next result could not be written either
             raise
         except Exception as error:  # the other recipes still run
@@ -117,6 +121,7 @@ def run_one(
     sources: str,
     figures: FigureFormat = "png",
     shift: int = 0,
+    pieces: Path | None = None,
 ) -> list[Path]:
     """Run a recipe, judge it at the paper's setting, and write its result.
 
@@ -134,6 +139,8 @@ def run_one(
         Format of the figures.
     shift : int, default 0
         Number that is added to every seed.
+    pieces : Path, optional
+        Directory for pieces, as in `run_recipes`.
 
     Returns
     -------
@@ -146,10 +153,10 @@ def run_one(
         If a file cannot be written. Errors of the recipe are passed on.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
-    # Parts that an interrupted run has kept are valid only for the same code.
-    store = directory / ".unfinished" / code_version() if budget == "paper" else None
+    store = (pieces or directory / ".unfinished") if budget == "paper" else None
+    run = Run(recipe.settings[budget], budget, store, recipe.name, recipe.module)
     with hear_seeds() as seeds, other_seeds(shift):
-        result = recipe.make(Run(recipe.settings[budget], budget, store, recipe.name))
+        result = recipe.make(run)
     if budget == "paper":
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
     for one in result.claims:
@@ -164,7 +171,8 @@ def run_one(
         seeds=sorted(seeds),
         shift=shift,
         seconds=time.perf_counter() - began,
-        date=started.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        date=started.strftime(DATE),
+        pieces=run.origins,
     )
 
 

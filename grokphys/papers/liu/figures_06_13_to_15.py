@@ -41,7 +41,7 @@ LABELS = {
     "batch_size": "batch size",
 }
 COST = "an hour or two: 300 networks of at most 1e5 steps, 0.2 ms for each step and network"
-COST_OF_TWO = "two to four hours: 600 networks of at most 1e5 steps"
+COST_OF_TWO = "one to two hours: 600 networks of at most 1e5 steps"
 
 
 def plane_of(
@@ -301,7 +301,7 @@ def initialisation(run: Run) -> Result:
     item="Figure 15; Appendix G",
     shows="Phases over the decoder's learning rate and the representation's weight decay.",
     **both("embedding_weight_decay", (0.0, 5.0), seed=1500, each=5),
-    cost="three to six hours: 1000 networks of at most 1e5 steps",
+    cost="two to three hours: 1000 networks of at most 1e5 steps",
     rules=tuple(
         Statement(
             f"no matter, {kind}",

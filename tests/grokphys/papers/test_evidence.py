@@ -14,7 +14,6 @@ from grokphys.papers import evidence, recipe, redraw, results
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement
 from physics import FileFormatError, InputError
-from physics.seeds import generator, hear_seeds
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=12)
@@ -202,27 +201,6 @@ def test_recipes_are_registered_once_under_names_of_their_own():
         register("b", (rules()[0], rules()[0]))(lambda run: None)
     with pytest.raises(InputError, match="one of them finite"):
         Statement("s", "q", "p", "e", max, "none", -math.inf, math.inf)
-
-
-def test_kept_arrays_belong_to_a_recipe_or_a_family(tmp_path):
-    first = Run(1, "paper", tmp_path, "one")
-    made = first.keep("x", lambda: {"a": [1, 2]})
-    assert made["a"].tolist() == [1, 2]
-    assert Run(1, "paper", tmp_path, "two").keep("x", lambda: {"a": [3]})["a"].tolist() == [3]
-    assert Run(1, "paper", tmp_path, "one").keep("y", lambda: {"a": [4]})["a"].tolist() == [4]
-    assert first.keep("x", lambda: {"a": [5]}, family="both")["a"].tolist() == [5]
-    assert Run(1, "paper", tmp_path, "two").keep("x", dict, family="both")["a"].tolist() == [5]
-    assert not list(tmp_path.rglob("*.partial"))
-    big = 2**80
-    for _ in range(2):  # computed, then read
-        with hear_seeds() as heard:
-            again = first.keep("drawn", lambda: {"a": [generator(big).random(), generator(7).random()]})
-        assert heard == {big, 7}
-        assert again["a"].tolist() == [generator(big).random(), generator(7).random()]
-        assert list(again) == ["a"]
-    np.savez(tmp_path / "one" / "z.npz", a=np.array([{}], object))
-    with pytest.raises(ValueError, match="allow_pickle=False"):
-        first.keep("z", dict)
 
 
 # -- stored results -----------------------------------------------------------------------------------------
