@@ -41,7 +41,7 @@ def reproduce(
             budget with the same code, libraries and rules.
         list_: Print the names of all recipes, what they show and how long they take, and run none.
         directory: Directory to write to. Each recipe writes to a directory of its name in it. An interrupted
-            run continues from there.
+            run continues from there, unless --pieces names another directory.
         budget: How much to compute. quick takes seconds at toy settings and gives no verdicts; paper takes
             the settings of the paper, and --list says how long that takes.
         again: Let --all run complete recipes again. Recipes that are named run again in any case.
@@ -74,6 +74,8 @@ def reproduce(
         raise InputError(f"names must be left out with --all, got {' '.join(names)}")
     if not (names or all_ or list_ or publish is not None):
         raise InputError("names must say which recipes to run, or pass --all, --list or --publish, got none")
+    if pieces is not None and budget == "quick":
+        raise InputError(f"pieces must be left out with --budget quick, which keeps none, got {pieces}")
     if list_:
         width = max(map(len, known))
         for name in names or known:

@@ -28,7 +28,7 @@ LIBRARIES = {
 
 
 @cache
-def fingerprint(*modules: str) -> str:
+def fingerprint(*modules: str, without: tuple[str, ...] = ()) -> str:
     """Return sixteen hexadecimal digits that change with the code, libraries and data that modules depend on.
 
     A stored result keeps the digits of its recipe, so that `grokphys reproduce` knows whether it is up to
@@ -41,6 +41,8 @@ def fingerprint(*modules: str) -> str:
         comments and docstrings (also of constants), of these modules and of all modules of GrokPhys that they
         import, directly or not. They also depend on the versions of the `LIBRARIES` that any of these modules
         imports, and on the example data if `physics.examples` is among the modules.
+    without : tuple of str, default ()
+        Modules and packages that do not count, nor what is imported by them alone.
 
     Returns
     -------
@@ -54,12 +56,12 @@ def fingerprint(*modules: str) -> str:
     """
     state = _state()
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).with_name("__pycache__"))
-    kept = folder / f"fingerprint-{_short(*modules)}.txt"
+    kept = folder / f"fingerprint-{_short(*modules, *(f'not {name}' for name in without))}.txt"
     with contextlib.suppress(OSError, ValueError):
         before, digits = kept.read_text(encoding="ascii").split()
         if before == state and len(digits) == len(state):
             return digits
-    digits = _computed(*modules)
+    digits = _computed(modules, without)
     with contextlib.suppress(OSError, OutputError):  # the package may be read-only
         folder.mkdir(exist_ok=True)
         write_text(kept, f"{state} {digits}")
@@ -68,12 +70,25 @@ def fingerprint(*modules: str) -> str:
 
 def _state() -> str:
     """Return a digest of all our code, the versions of Python and the libraries, and the example data."""
-    root = Path(__file__).parents[2]
-    files = [path for package in HOUSE for path in sorted((root / package).rglob("*.py"))]
-    versions = [f"{name} {_version(name)}".encode() for name in LIBRARIES.values()]
-    content = [*(f"{path.relative_to(root)}\n".encode() + path.read_bytes() for path in files), *versions]
+    versions = [f"{name} {_version(name)}" for name in LIBRARIES.values()]
+    content = [f"{name}\n{text}" for name, text in _texts().items()]
     data = [example_path(name).read_bytes() for name in EXAMPLES]
-    return _short(sys.version, *content, *data)
+    return _short(sys.version, *content, *versions, *data)
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """Return the text of all our modules by name, as it is when the process first asks for it.
+
+    What is edited later is not the code that this process has imported.
+    """
+    root = Path(__file__).parents[2]
+    paths = [path for package in HOUSE for path in sorted((root / package).rglob("*.py"))]
+    parts = [(path.relative_to(root).with_suffix("").parts, path) for path in paths]
+    return {
+        ".".join(names[:-1] if names[-1] == "__init__" else names): path.read_text(encoding="utf-8")
+        for names, path in parts
+    }
 
 
 def _short(*parts: str | bytes) -> str:
@@ -84,8 +99,8 @@ def _short(*parts: str | bytes) -> str:
     return whole.hexdigest()[:16]
 
 
-def _computed(*modules: str) -> str:
-    found, libraries = dependencies(*modules)
+def _computed(modules: tuple[str, ...], without: tuple[str, ...]) -> str:
+    found, libraries = dependencies(*modules, without=without)
     digest = hashlib.sha256()
     for name in sorted(found):
         digest.update(f"{name} {_read(name)[0]}\n".encode())
@@ -97,13 +112,15 @@ def _computed(*modules: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def dependencies(*modules: str) -> tuple[set[str], set[str]]:
+def dependencies(*modules: str, without: tuple[str, ...] = ()) -> tuple[set[str], set[str]]:
     """Return what some modules of GrokPhys depend on.
 
     Parameters
     ----------
     *modules : str
         Names of modules.
+    without : tuple of str, default ()
+        Modules and packages that are not followed.
 
     Returns
     -------
@@ -117,10 +134,12 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
+        if any(f"{name}.".startswith(f"{one}.") for one in without):
+            continue
         top = name.partition(".")[0]
         if top in LIBRARIES:
             libraries.add(top)
-        if name not in found and _source(name) is not None:
+        if name not in found and name in _texts():
             found.add(name)
             waiting += _read(name)[1]
     return found, libraries | ({"llvmlite"} if "numba" in libraries else set())  # generates Numba's code
@@ -128,9 +147,7 @@ def dependencies(*modules: str) -> tuple[set[str], set[str]]:
 
 def _read(name: str) -> tuple[str, tuple[str, ...]]:
     """Return the code of one of our modules without comments, docstrings and layout, and what it imports."""
-    path = _source(name)
-    assert path is not None
-    return _parsed(path.read_text(encoding="utf-8"))
+    return _parsed(_texts()[name])
 
 
 @cache
@@ -160,19 +177,9 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            if not all(map(_source, inside)):
+            if not all(name in _texts() for name in inside):
                 yield node.module
             yield from inside
-
-
-@cache
-def _source(name: str) -> Path | None:
-    """Return the file of one of our modules, or None if there is no such module."""
-    if name.partition(".")[0] not in HOUSE:
-        return None
-    place = Path(__file__).parents[2].joinpath(*name.split("."))
-    files = (place.with_name(f"{place.name}.py"), place / "__init__.py")
-    return next((path for path in files if path.is_file()), None)
 
 
 def _version(distribution: str) -> str:

@@ -7,10 +7,10 @@ therefore never continues from pieces of other code, and leaves them where they 
 
 import hashlib
 import json
+import math
 import time
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.output import make_directory
 from grokphys.papers.fingerprint import fingerprint
 from physics.errors import FileFormatError
 from physics.seeds import hear, hear_seeds
@@ -27,12 +28,14 @@ from physics.trajectory.provenance import made_with
 
 SEEDS = "seeds that were used"
 ORIGIN = "how it was made"
+COMPUTES_NOTHING = ("grokphys.papers.recipe", "analysis.plots")
+"""Modules and packages that recipes import, and on which no number depends."""
 DATE = "%Y-%m-%dT%H:%M:%SZ"
-"""Format of dates, that of ISO 8601 in UTC; their order as text is that in time."""
+"""Format of dates, that of ISO 8601 in UTC."""
 
 
 @dataclass(frozen=True)
-class Origin:
+class Piece:
     """How a piece was made.
 
     Attributes
@@ -44,16 +47,19 @@ class Origin:
     seconds : float
         Duration of the computation.
     date : str
-        Time at which it began, in the format of ISO 8601.
+        Time at which it began, in the format `DATE`.
+    new : bool
+        Whether this run has computed it, and not read it.
     """
 
     version: str
     processor: str
     seconds: float
     date: str
+    new: bool
 
 
-def piece_digits(setting: Any, make: Callable[..., Any], *modules: str) -> str:
+def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0) -> str:
     """Return the digits that tell the pieces of one setting and one code from others.
 
     Parameters
@@ -61,10 +67,11 @@ def piece_digits(setting: Any, make: Callable[..., Any], *modules: str) -> str:
     setting : object
         Setting of the run, whose representation as text must show everything that the arrays depend on.
     make : callable
-        Function that computes a piece. The module that defines it, or defines the function of a
-        `functools.partial`, counts with all modules of GrokPhys that it imports.
-    *modules : str
-        Names of further modules on which the pieces depend, such as that of the recipe.
+        Function that computes a piece. The module that defines it, or that defines the function of a
+        `functools.partial`, counts with all modules of GrokPhys that it imports, except for those that
+        `COMPUTES_NOTHING` names.
+    shift : int, default 0
+        Number that is added to every seed.
 
     Returns
     -------
@@ -73,11 +80,11 @@ def piece_digits(setting: Any, make: Callable[..., Any], *modules: str) -> str:
     """
     while isinstance(make, partial):
         make = make.func
-    code = fingerprint(*sorted({make.__module__, *modules}))
-    return hashlib.sha256(f"{code} {setting!r}".encode()).hexdigest()[:16]
+    code = fingerprint(make.__module__, without=COMPUTES_NOTHING)
+    return hashlib.sha256(f"{code} {setting!r} {shift}".encode()).hexdigest()[:16]
 
 
-def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, NDArray[Any]], Origin]:
+def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, NDArray[Any]], Piece]:
     """Return the arrays in a file, which are computed and stored first if the file does not exist.
 
     Seeds that the computation used are stored with the arrays. `hear_seeds` hears them in either case, so
@@ -94,41 +101,59 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
     -------
     dict of str to ndarray
         The arrays by name.
-    Origin
+    Piece
         How they were made.
 
     Raises
     ------
     FileFormatError
         If the file exists and cannot be read.
+    OutputError
+        If the file cannot be written; of its directory, this is found out before anything is computed.
     """
-    if not path.exists():
+    new = not path.exists()
+    if new:
+        make_directory(path.parent)
+        versions = made_with("physics", "nets")
         began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
         with hear_seeds() as seeds:
             made = {name: np.asarray(value) for name, value in make().items()}
-        versions, seconds = made_with("physics", "nets"), round(time.perf_counter() - began, 1)
-        origin = Origin(versions["grokphys"], versions["processor"], seconds, date)
+        origin = {
+            "version": versions["grokphys"],
+            "processor": versions["processor"],
+            "seconds": round(time.perf_counter() - began, 1),
+            "date": date,
+        }
         made[SEEDS] = np.array([str(seed) for seed in sorted(seeds)], dtype=str)  # of any size
-        made[ORIGIN] = np.array(json.dumps(asdict(origin)))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        made[ORIGIN] = np.array(json.dumps(origin))
         replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             found = dict(stored)
-        origin = Origin(**json.loads(str(found.pop(ORIGIN))))
-        hear(*(int(seed) for seed in found.pop(SEEDS)))
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise FileFormatError(f"cannot read the piece {path}; remove it to compute it again") from error
-    return found, origin
+        piece = Piece(**json.loads(str(found.pop(ORIGIN))), new=new)
+        datetime.strptime(piece.date, DATE)
+        if not (isinstance(piece.version, str) and isinstance(piece.processor, str)):
+            raise TypeError("version and processor are no text")
+        if not 0 <= piece.seconds < math.inf:
+            raise ValueError("seconds are no duration")
+        numbers = [int(seed) for seed in found.pop(SEEDS)]
+    except OSError as error:
+        raise FileFormatError(f"cannot read the piece {path}: {error.strerror or error}") from error
+    except Exception as error:  # zip, zlib, NumPy's header and JSON have errors of a dozen types
+        raise FileFormatError(
+            f"the piece {path} is damaged or of another origin; remove it to compute it again"
+        ) from error
+    hear(*numbers)
+    return found, piece
 
 
-def grouped(origins: Sequence[Origin]) -> list[dict[str, Any]]:
+def grouped(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
     """Return what a result says of its pieces: one entry for each version and processor, in order of time.
 
     An entry has the "version", the "processor", the number of "pieces", and their "seconds" together.
     """
     found: dict[tuple[str, str], list[float]] = {}
-    for one in sorted(origins, key=lambda one: one.date):
+    for one in sorted(pieces, key=lambda one: one.date):
         found.setdefault((one.version, one.processor), []).append(one.seconds)
     return [
         {"version": version, "processor": processor, "pieces": len(each), "seconds": round(sum(each), 1)}

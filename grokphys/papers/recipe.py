@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.pieces import Origin, kept, piece_digits
+from grokphys.papers.pieces import Piece, kept, piece_digits
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -267,18 +267,18 @@ class Run:
         default nothing is stored.
     name : str, default ""
         Name of the recipe.
-    module : str, default ""
-        Name of the module of the recipe. Pieces of other code than that of this module are not used.
-    origins : list of Origin
-        How each piece was made that `keep` has returned.
+    shift : int, default 0
+        Number that is added to every seed.
+    pieces : dict of Path to Piece
+        How each of the pieces was made that `keep` has returned, by its file.
     """
 
     setting: Any
     budget: Budget
     store: Path | None = None
     name: str = ""
-    module: str = ""
-    origins: list[Origin] = field(default_factory=list, compare=False)
+    shift: int = 0
+    pieces: dict[Path, Piece] = field(default_factory=dict, compare=False)
 
     def keep(
         self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
@@ -286,14 +286,18 @@ class Run:
         """Return arrays by name, which the function `make` computes or an interrupted run has stored.
 
         The `name` distinguishes them from others of the recipe, or from others of a `family` of recipes of
-        one setting that share them. A `FileFormatError` says that stored arrays cannot be read.
+        one setting that share them. Whatever they depend on must be in the setting, or in the module that
+        defines `make`. A `FileFormatError` says that stored arrays cannot be read.
         """
         if self.store is None:
             return {key: np.asarray(value) for key, value in make().items()}
-        digits = piece_digits(self.setting, make, *(() if family or not self.module else (self.module,)))
-        found, origin = kept(self.store / (family or self.name) / digits / f"{name}.npz", make)
-        self.origins.append(origin)
-        return found
+        folder = self.store / (family or self.name) / piece_digits(self.setting, make, self.shift)
+        if not self.pieces:
+            print(f"  pieces in {folder}", flush=True)
+        path = folder / f"{name}.npz"
+        arrays, piece = kept(path, make)
+        self.pieces.setdefault(path, piece)
+        return arrays
 
 
 @dataclass(frozen=True)

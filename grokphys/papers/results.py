@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import BADGE, BADGE_EDGE
 from grokphys.output import FigureFormat, make_directory, save_figure, write_text
-from grokphys.papers.pieces import Origin, grouped
+from grokphys.papers.pieces import Piece, grouped
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
 from physics.errors import FileFormatError
 from physics.trajectory.provenance import made_with, plain
@@ -90,7 +90,7 @@ def write_result(
     shift: int,
     seconds: float,
     date: str,
-    pieces: Sequence[Origin] = (),
+    pieces: Sequence[Piece] = (),
 ) -> list[Path]:
     """Write the tables, the figures and the description of a result to a folder with the recipe's name.
 
@@ -118,8 +118,8 @@ def write_result(
         Duration of the run, to which that of pieces from earlier runs is added.
     date : str
         Time at which the run began, in the format of ISO 8601.
-    pieces : sequence of Origin, default ()
-        How the pieces of the result were made. If any is older than the run, all are described by version.
+    pieces : sequence of Piece, default ()
+        Pieces of the result. If any was computed by another run, all are described by version and processor.
 
     Returns
     -------
@@ -133,18 +133,8 @@ def write_result(
     OutputError
         If a file cannot be written.
     """
-    folder = directory / recipe.name
-    make_directory(folder)
-    (folder / "result.json").unlink(missing_ok=True)
-    written = [write_text(folder / f"{name}.json", _text(table)) for name, table in result.columns().items()]
-    for name, figure in result.figures.items():
-        if budget == "quick":
-            badge = {"boxstyle": "round", "facecolor": BADGE, "edgecolor": BADGE_EDGE}
-            figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize="small", bbox=badge)
-        dpi = WIDTH / figure.get_size_inches()[0]
-        paths = [folder / f"{name}.{suffix}" for suffix in sorted({"png", figures})]
-        written += [save_figure(figure, path, dpi=dpi) for path in paths]
-    earlier = sum(one.seconds for one in pieces if one.date < date)
+    earlier = [one for one in pieces if not one.new]
+    seconds += sum(one.seconds for one in earlier)
     about = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -157,13 +147,24 @@ def write_result(
         "sources": sources,
         "made_with": made_with("physics", "nets"),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "seconds": round(seconds + earlier, 1),
+        "seconds": round(seconds, 1),
         "date": date,
         "tables": list(result.tables),
         "figures": list(result.figures),
         "claims": [_claim(claim) for claim in result.claims],
         **({"pieces": grouped(pieces)} if earlier else {}),
     }
+    columns, folder = result.columns(), directory / recipe.name
+    make_directory(folder)
+    (folder / "result.json").unlink(missing_ok=True)
+    written = [write_text(folder / f"{name}.json", _text(table)) for name, table in columns.items()]
+    for name, figure in result.figures.items():
+        if budget == "quick":
+            badge = {"boxstyle": "round", "facecolor": BADGE, "edgecolor": BADGE_EDGE}
+            figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize="small", bbox=badge)
+        dpi = WIDTH / figure.get_size_inches()[0]
+        paths = [folder / f"{name}.{suffix}" for suffix in sorted({"png", figures})]
+        written += [save_figure(figure, path, dpi=dpi) for path in paths]
     return [*written, _write_about(folder, about)]
 
 

@@ -18,6 +18,7 @@ from grokphys.progress import progress
 from physics.errors import OutputError
 from physics.seeds import hear_seeds, other_seeds
 from physics.trajectory.locks import claim as claimed
+from physics.trajectory.provenance import made_with
 
 
 def run_recipes(
@@ -154,7 +155,8 @@ def run_one(
     """
     began, started = time.perf_counter(), datetime.now(UTC)
     store = (pieces or directory / ".unfinished") if budget == "paper" else None
-    run = Run(recipe.settings[budget], budget, store, recipe.name, recipe.module)
+    run = Run(recipe.settings[budget], budget, store, recipe.name, shift)
+    made_with("physics", "nets")  # now, as the checkout may change before the result is written
     with hear_seeds() as seeds, other_seeds(shift):
         result = recipe.make(run)
     if budget == "paper":
@@ -172,7 +174,7 @@ def run_one(
         shift=shift,
         seconds=time.perf_counter() - began,
         date=started.strftime(DATE),
-        pieces=run.origins,
+        pieces=list(run.pieces.values()),
     )
 
 

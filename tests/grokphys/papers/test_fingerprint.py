@@ -26,7 +26,7 @@ def tree(tmp_path, monkeypatch):
 
 def now(*modules):
     """Fingerprint of what stands on the disk at this moment."""
-    for cached in (fingerprint, module._source):
+    for cached in (fingerprint, module._texts):
         cached.cache_clear()
     return fingerprint(*modules)
 
@@ -34,7 +34,7 @@ def now(*modules):
 @pytest.fixture(autouse=True)
 def forget():
     yield
-    for cached in (fingerprint, module._source):
+    for cached in (fingerprint, module._texts):
         cached.cache_clear()
 
 
@@ -159,7 +159,7 @@ def test_a_kept_fingerprint_is_read_until_something_changes(tree, tmp_path, monk
     monkeypatch.setattr(module, "_computed", lambda *names: computed.append(names) or compute(*names))
     first = now(THEORY)
     assert now(THEORY) == first
-    assert computed == [(THEORY,)]
+    assert computed == [((THEORY,), ())]
     append(tree / "physics/theory/closure_kernels.py", "\nx = 1\n")
     second = now(THEORY)
     assert second != first

@@ -100,7 +100,7 @@ def test_a_result_says_when_where_and_with_what_it_was_made(tmp_path, monkeypatc
     assert {path.name for path in (tmp_path / "r").glob("f.*")} == {"f.png", "f.pdf"}
     (given,) = asked
     assert (given.setting, given.budget, given.name) == (Setting(), "paper", "r")
-    assert (given.store, given.module) == (tmp_path / ".unfinished", __name__)
+    assert (given.store, given.shift) == (tmp_path / ".unfinished", 5)
     assert results.setting_of(Figure) == str(Figure), "a class is no setting with fields"
     assert results.setting_of(Setting) == str(Setting)
 
