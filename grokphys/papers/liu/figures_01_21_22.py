@@ -9,67 +9,58 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import special_ortho_group
 from sklearn.decomposition import PCA
 
 import nets
+from analysis.phases.classification import DELAY
 from analysis.plots.palette import FRAME, SERIES, class_colors
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import mean, shuffled, where
-from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL
-from grokphys.papers.liu.measures import frequency_of, share_of
+from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL, Followed
+from grokphys.papers.liu.measures import frequency_of, share_of, structure_of
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
+from physics.seeds import generator
 from physics.trajectory import Trajectory
 
-SECTION = "Section 4.2"
 APPENDIX = "Appendix K"
 COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
+TURNS = 20
+"""Number of random directions of the change with which Figure 21 is compared."""
 
 
 @dataclass(frozen=True)
-class Followed:
+class Projected(Followed):
     """Setting of Figures 1, 21 and 22: transformers whose weights are recorded at some steps.
 
     Attributes
     ----------
-    model : TokenTransformer
-        Network to train.
-    seeds : int
-        Number of networks.
-    steps : int
-        Number of steps of training.
     frames : int, default 40
         Approximate number of recorded frames after the start.
     counts : tuple of int, default (2, 4, 6, 10)
         Numbers of principal components to which embeddings are reduced.
-    learning_rate, weight_decay : float, default 1e-3 and 1.0
-        Learning rate and weight decay of the decoder.
     """
 
-    model: TokenTransformer
-    seeds: int
-    steps: int
     frames: int = 40
     counts: tuple[int, ...] = (2, 4, 6, 10)
-    learning_rate: float = 1e-3
-    weight_decay: float = 1.0
 
 
-QUICK = Followed(SMALL, 2, 200, 10)
-PAPER = Followed(TokenTransformer(), 3, 20_000)
+QUICK = Projected(SMALL, 2, 200, frames=10)
+PAPER = Projected(TokenTransformer(), 4, 20_000)
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     """Train networks, and measure each of them with its embedding reduced to principal components.
 
-    Each network has its embeddings (frames, tokens, dim), its steps (frames,), and a table of accuracies. The
-    table has a row for each frame, number of components, and kind: "final" components are those of the last
-    frame, "current" ones those of the same frame, and "actual" stands for the embedding as it is.
+    Each network has its embeddings (frames, tokens, dim), its steps (frames,), and a table with a row for
+    each frame, number of components and kind: "final" components are those of the last frame, "current" ones
+    those of the same frame, and "actual" stands for the embedding as it is.
     """
-    setting: Followed = run.setting
+    setting: Projected = run.setting
     return [
         run.keep(f"network-{k}", lambda k=k: _network(setting, k), family="liu-1")  # type: ignore[misc]
         for k in range(setting.seeds)
@@ -77,7 +68,7 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
 
 
 @cache
-def _network(setting: Followed, number: int) -> dict[str, NDArray[Any]]:
+def _network(setting: Projected, number: int) -> dict[str, NDArray[Any]]:
     model = setting.model
     trained = nets.train(
         model,
@@ -152,22 +143,35 @@ def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
     ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
     for token, (x, y) in enumerate(E):
         ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize="small")
-    ax.set_title(title)
     ax.set_aspect("equal", "datalim")
-    ax.set(xticks=[], yticks=[])
+    ax.set(xticks=[], yticks=[], title=title)
     ax.spines[:].set_visible(False)
+
+
+def _networks(rows: Any) -> list[Any]:
+    """Return the rows of each network of a table."""
+    return [where(rows, network=network) for network in np.unique(rows["network"])]
 
 
 # -- Figure 1 ----------------------------------------------------------------------------------------------
 
 
 def _emerges(tables: Tables, level: float) -> Interval:
-    rows, gaps = tables["frames"], []
-    for network in np.unique(rows["network"]):
-        own = where(rows, network=network)
-        before, after = own["validation_accuracy"] < 0.5, own["validation_accuracy"] >= 0.9
-        if before.any() and after.any():
-            gaps.append(own["circle"][after].mean() - own["circle"][before].mean())
+    """Return how much more structure there is just after a network generalizes than just before.
+
+    Before are the last frame with less than 50 % of the validation set and those up to `DELAY` steps earlier,
+    after the first one with 90 % and those up to `DELAY` steps later. Networks without either do not count.
+    """
+    gaps = []
+    for own in _networks(tables["frames"]):
+        right, step = own["validation_accuracy"], own["step"]
+        general = np.flatnonzero(right >= 0.9)
+        failing = np.flatnonzero(right[: general[0]] < 0.5) if len(general) else general
+        if len(failing):
+            last, first = step[failing[-1]], step[general[0]]
+            before = (last - DELAY <= step) & (step <= last)
+            after = (first <= step) & (step <= first + DELAY)
+            gaps.append(own["structure"][after].mean() - own["structure"][before].mean())
     return mean(gaps, level)
 
 
@@ -184,10 +188,11 @@ def _emerges(tables: Tables, level: float) -> Interval:
             "coincides",
             "generalization coincides with the emergence of structure in the embeddings",
             "Figure 1",
-            "share of the variance of the first two components that one circle holds, at 90 % of validation "
-            "and more minus at less than 50 %; by chance 0",
+            "part of the variance of the first two components that lies at one frequency each, within 1000 "
+            "steps after 90 % of validation minus within 1000 steps before the last frame below 50 %; by "
+            "chance 0",
             _emerges,
-            chance=shuffled("frames", "circle", within="network"),
+            chance=shuffled("frames", "structure", within="network"),
             least=0.2,
         ),
     ),
@@ -195,20 +200,19 @@ def _emerges(tables: Tables, level: float) -> Interval:
 def emergence(run: Run) -> Result:
     """Reproduce Figure 1 of Liu et al.: the first two principal components of the embeddings over training.
 
-    Transformers learn addition modulo p. The table "frames" has a row for each network and recorded frame.
-    The rule asks whether one circle holds more of the variance of these components once a network
-    generalizes.
+    The table "frames" has a row for each network and recorded frame. The rule asks whether single frequencies
+    hold more of their variance as soon as a network generalizes. The figure shows the first one that does.
     """
     ones = followed(run)
-    frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "circle")}
+    frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "structure")}
     for network, one in enumerate(ones):
         for step, E, accuracy in zip(one["steps"], one["positions"], actual(one), strict=True):
             points = PCA(2).fit_transform(E)
-            row = (network, int(step), float(accuracy), share_of(points, frequency_of(points)))
+            row = (network, int(step), float(accuracy), structure_of(points))
             for name, value in zip(frames, row, strict=True):
                 frames[name].append(value)
-    one, accuracy = ones[0], actual(ones[0])
-    last = len(accuracy) - 1
+    one = next((one for one in ones if (actual(one) >= 0.9).any()), ones[0])
+    accuracy, last = actual(one), len(actual(one)) - 1
     general = int(np.argmax(accuracy >= 0.9)) or last
     shown = sorted({0, general // 2, general, (general + last) // 2, last})
     frequency = frequency_of(PCA(2).fit_transform(one["positions"][-1]))
@@ -225,17 +229,34 @@ def emergence(run: Run) -> Result:
 VIEWS = ("final, on its own components", "initial, on its own components", "initial, on the final components")
 
 
+def _shares(start: NDArray[Any], end: NDArray[Any], random: np.random.Generator) -> list[float]:
+    """Return the parts of the start's variance on the final components that lie at their frequencies.
+
+    The first is that of the embedding `end` (tokens, dim). The others belong to `TURNS` embeddings that have
+    changed as much in random directions: what is left of the `start` stays, and the rest is turned.
+    """
+    left = (start * end).sum() / (start**2).sum() * start
+    turns = special_ortho_group(start.shape[1], seed=random).rvs(TURNS)
+    ends = [end, *(left + (end - left) @ turn for turn in turns)]
+    axes = [PCA(2).fit(E) for E in ends]
+    return [structure_of(one.transform(start), one.transform(E)) for one, E in zip(axes, ends, strict=True)]
+
+
 def _hints(tables: Tables, level: float) -> Interval:
-    rows = tables["views"]
-    own, projected = (where(rows, view=view)["share"] for view in VIEWS[1:])
-    return mean(projected - own, level)
+    gaps = []
+    for own in _networks(tables["hints"]):
+        if own["validation_accuracy"][0] > 0.99:
+            turned = own["turned"].astype(bool)
+            gaps.append(own["share"][~turned].mean() - own["share"][turned].mean())
+    return mean(gaps, level)
 
 
 @recipe(
     "liu-21",
     paper="Liu",
     item="Figure 21; Appendix K",
-    shows="Embeddings during training, projected on the final principal axes.",
+    shows="The final and the initial embedding on principal axes; as the final one contains the initial one, "
+    "the right panel shows some circle in any case.",
     quick=QUICK,
     paper_setting=PAPER,
     cost=COST,
@@ -243,56 +264,69 @@ def _hints(tables: Tables, level: float) -> Interval:
         Statement(
             "lottery ticket",
             "the projection of the embeddings at initialization to the principal components of the "
-            "embeddings at generalization seem to already contain much of that structure",
+            "embeddings at generalization seem to already contain much of that structure … the structured "
+            "representation necessary for generalization already existed (partially) at initialization",
             APPENDIX,
-            "share of the final circle in the start on the final components minus on its own; by chance 0",
+            "part of the start's variance on the final components that lies at their frequencies, minus the "
+            "same if the embedding had changed in random directions; by chance 0; of networks above 99 %",
             _hints,
-            chance=shuffled("views", "share", within="network"),
-            least=0.2,
+            chance=shuffled("hints", "share", within="network"),
+            least=0.05,
         ),
     ),
 )
 def tickets(run: Run) -> Result:
     """Reproduce Figure 21 of Liu et al.: the final and the initial embedding on the final components.
 
-    The initial embedding is also shown on its own components. The rule asks whether the final circle is
-    stronger in the initial embedding on the final components than on its own ones.
+    The initial embedding is also shown on its own components. The final components contain the initial
+    embedding, so that they show some structure of it whatever was learned. The table "hints" therefore
+    compares each network with `TURNS` networks of the same start whose embedding had changed as much in
+    random directions, and the rule asks for more structure than these have.
     """
-    rows: dict[str, list[Any]] = {name: [] for name in ("network", "view", "frequency", "share")}
-    drawn: list[tuple[Any, int, str]] = []
-    for network, one in enumerate(followed(run)):
-        start, end = one["positions"][0], one["positions"][-1]
-        axes = PCA(2).fit(end)
-        views = (axes.transform(end), PCA(2).fit_transform(start), axes.transform(start))
-        frequency = frequency_of(views[0])
-        for view, points in zip(VIEWS, views, strict=True):
-            share = share_of(points, frequency)
-            for name, value in zip(rows, (network, view, frequency, share), strict=True):
-                rows[name].append(value)
-            drawn.append((points, frequency, f"{view}\nfrequency {frequency}: {share:.0%} of the variance"))
+    hints: dict[str, list[Any]] = {n: [] for n in ("network", "turned", "share", "validation_accuracy")}
+    ones = followed(run)
+    for network, one in enumerate(ones):
+        start, end = one["positions"][[0, -1]].astype(np.float64)
+        hints["network"] += [network] * (1 + TURNS)
+        hints["turned"] += [False] + [True] * TURNS
+        hints["share"] += _shares(start, end, generator(SEED + 1 + network))
+        hints["validation_accuracy"] += [float(actual(one)[-1])] * (1 + TURNS)
+    start, end = ones[0]["positions"][[0, -1]]
+    axes = PCA(2).fit(end)
+    views = (axes.transform(end), PCA(2).fit_transform(start), axes.transform(start))
+    frequency = frequency_of(views[0])
     with style(10.2):
         figure = Figure(figsize=(10.2, 3.8))
-        for ax, (points, frequency, title) in zip(figure.subplots(1, 3), drawn[:3], strict=True):
-            show_circle(points, frequency, ax, title=title)
-    return Result({"views": rows}, {"liu-21": figure})
+        for ax, view, points in zip(figure.subplots(1, 3), VIEWS, views, strict=True):
+            share = f"{share_of(points, frequency):.0%} of the variance"
+            show_circle(points, frequency, ax, title=f"{view}\nfrequency {frequency}: {share}")
+    return Result({"hints": hints}, {"liu-21": figure})
 
 
 # -- Figure 22 ---------------------------------------------------------------------------------------------
 
 
 def _few_suffice(tables: Tables, level: float) -> Interval:
-    rows = where(tables["accuracy"], components="final")
-    end = rows["step"] == rows["step"].max()
-    best = [
-        rows["validation_accuracy"][end & (rows["network"] == k)].max() for k in np.unique(rows["network"])
-    ]
+    best = []
+    for own in _networks(tables["accuracy"]):
+        end = own["step"] == own["step"].max()
+        right, components = own["validation_accuracy"][end], own["components"][end]
+        if (right[components == "actual"] >= 0.99).all():
+            best.append(right[components == "final"].max())
     return mean(best, level)
 
 
 def _final_better(tables: Tables, level: float) -> Interval:
-    final, current = (where(tables["accuracy"], components=name) for name in ("final", "current"))
-    gap = final["validation_accuracy"] - current["validation_accuracy"]
-    return mean(gap, level, groups=final["network"])
+    """Return the mean lead of final over current components where they differ, as a mean over networks.
+
+    Both agree at the end and as long as nothing is learned, in a number of frames that says nothing.
+    """
+    means = []
+    for own in _networks(tables["accuracy"]):
+        final, current = (own["validation_accuracy"][own["components"] == n] for n in ("final", "current"))
+        gap = (final - current)[np.abs(final - current) >= 0.02]
+        means.append(gap.mean() if len(gap) else 0.0)
+    return mean(means, level)
 
 
 @recipe(
@@ -308,21 +342,24 @@ def _final_better(tables: Tables, level: float) -> Interval:
             "a few suffice",
             "the first few principal components contain enough information to reach 99% accuracy",
             APPENDIX,
-            "mean validation accuracy at the end with the best number of final components, ten at most",
+            "mean validation accuracy at the end with the best number of final components, ten at most, of "
+            "networks that reach 99 % with all dimensions",
             _few_suffice,
-            chance=shuffled("accuracy", "validation_accuracy"),
+            chance="none: most rows of a network that generalizes are near 1, and so are shuffled ones",
             least=0.99,
             digits=3,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "final axes",
             "embeddings reconstructed from the PCA at the end of training (solid lines) perform better than "
             "current highest variance axes",
             APPENDIX,
-            "mean validation accuracy with final components minus that with current ones; by chance 0",
+            "mean validation accuracy with final components minus that with current ones, over frames and "
+            "numbers of components where they differ by 0.02 or more; by chance 0",
             _final_better,
             chance=shuffled("accuracy", "validation_accuracy", within="network"),
-            least=0.01,
+            least=0.05,
             digits=3,
         ),
     ),
@@ -341,7 +378,7 @@ def projections(run: Run) -> Result:
         figure = Figure(figsize=(10.6, 4.0))
         for ax, part in zip(figure.subplots(1, 2, sharey=True), PARTS, strict=True):
             show_projected(where(rows, network=0), part, ax)
-            ax.set_title(part.replace("_accuracy", "") + " set")
+            ax.set_title(part.replace("_accuracy", "") + " set, first network")
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
     return Result({"accuracy": rows}, {"liu-22": figure})
 

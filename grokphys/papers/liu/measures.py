@@ -101,6 +101,19 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
     return float(2 * power[frequency] / power.sum())
 
 
+def structure_of(E: NDArray[Any], like: NDArray[Any] | None = None) -> float:
+    """Return the fraction of the variance of a projection that lies at one frequency for each axis.
+
+    `E` (p, axes) holds the projections of p tokens, and `like`, of the same shape, those that name the
+    frequencies: of each axis the one of largest power. By default E names its own. Tokens must not coincide.
+    """
+    power, chosen = (
+        np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0))[1:] ** 2
+        for points in (E, E if like is None else like)
+    )
+    return float(np.take_along_axis(power, chosen.argmax(axis=0)[None], axis=0).sum() / power.sum())
+
+
 def _jump(places: Any, missing: Any) -> Any:
     """Return the places (...) of the jumps that leave the area of what is `missing` from 1 (..., n)."""
     return places[0] + np.trapezoid(missing, places, axis=-1)

@@ -355,15 +355,17 @@ def test_generalization_that_slows_down_rapidly_is_no_straight_line():
 
 def test_rules_of_transformers_on_a_few_networks():
     frames = {
-        "network": np.repeat([0, 1], 4),
-        "validation_accuracy": np.array([0.1, 0.49, 0.9, 1.0, 0.1, 0.2, 0.6, 0.8]),
-        "circle": np.array([0.1, 0.3, 0.7, 0.9, 0.5, 0.5, 0.5, 0.5]),
+        "network": np.repeat([0, 1], 5),
+        "step": np.tile([0, 900, 1000, 2000, 2100], 2),
+        "validation_accuracy": np.array([0.1, 0.49, 0.9, 1.0, 1.0, 0.1, 0.2, 0.6, 0.8, 0.8]),
+        "structure": np.array([0.1, 0.3, 0.7, 0.9, 0.0, 0.5, 0.5, 0.5, 0.5, 0.5]),
     }
     found = components._emerges({"frames": frames}, 0.95)
     assert (found.estimate, found.count) == (pytest.approx(0.6), 1), "the second never generalises"
     rows = {
-        "components": np.repeat(["final", "current"], 8), "network": np.tile(np.repeat([0, 1], 4), 2),
-        "n": np.tile([2, 4], 8), "step": np.tile([0, 0, 9, 9], 4),
-        "validation_accuracy": np.arange(16.0) ** 2,
+        "components": np.tile(["final", "final", "actual", "actual"], 4), "network": np.repeat([0, 1], 8),
+        "n": np.tile([2, 4, 8, 8], 4), "step": np.tile(np.repeat([0, 9], 4), 2),
+        "validation_accuracy": np.array([1, 1, 1, 1, 0.5, 0.75, 0.99, 1, 1, 1, 1, 1, 0.1, 0.2, 0.98, 1]),
     }  # fmt: skip
-    assert components._few_suffice({"accuracy": rows}, 0.95).estimate == np.mean([9, 49])
+    found = components._few_suffice({"accuracy": rows}, 0.95)
+    assert (found.estimate, found.count) == (0.75, 1), "the second does not reach 99 %"

@@ -10,11 +10,9 @@ from pictures import lines, title
 import nets
 from analysis.phases.classification import PHASES, classify_phases
 from analysis.plots.palette import PHASES as PHASE_COLORS
-from analysis.plots.palette import class_colors
 from analysis.stats.intervals import proportion
 from grokphys.papers import evidence
 from grokphys.papers.liu import figure_07 as transformer
-from grokphys.papers.liu import figures_01_21_22 as components
 from grokphys.papers.liu import figures_06_13_to_15 as diagrams
 from grokphys.papers.liu import planes
 from grokphys.papers.recipe import RECIPES, Run
@@ -228,115 +226,3 @@ def test_dropout_is_trained_at_each_rate_with_a_seed_of_its_own(monkeypatch):
     assert rows["dropout"].tolist() == [0, 0, 0.3, 0.3]
     assert rows["train_steps"].tolist() == [7, inf] * 2
     assert rows["validation_steps"].tolist() == [9, inf] * 2
-
-
-@pytest.fixture
-def followed(monkeypatch):
-    """Two networks of 7 tokens in 5 dimensions over 5 frames, of which the first generalizes in the third."""
-    rng = np.random.default_rng(1)
-    ones = []
-    for right in ([0.1, 0.4, 0.95, 0.9, 1.0], [0.0, 0.1, 0.2, 0.3, 0.4]):
-        rows = [
-            (step, kind, n)
-            for step in range(0, 50, 10)
-            for kind, n in (("actual", 5), ("final", 2), ("current", 2), ("final", 4), ("current", 4))
-        ]
-        step, kind, n = (np.array(column) for column in zip(*rows, strict=True))
-        held = rng.uniform(size=25)
-        held[kind == "actual"] = right
-        one = {
-            "positions": rng.normal(size=(5, 7, 5)),
-            "steps": np.arange(0, 50, 10),
-            "step": step,
-            "components": kind,
-            "n": n,
-            "train_accuracy": rng.uniform(size=25),
-            "validation_accuracy": held,
-        }
-        ones.append(one)
-    monkeypatch.setattr(components, "followed", lambda run: ones)
-    return ones
-
-
-def projected(E):
-    """Principal components (tokens, 2), up to signs."""
-    u, s, _ = np.linalg.svd(E - E.mean(axis=0), full_matrices=False)
-    return u[:, :2] * s[:2]
-
-
-def test_figure_1_shows_components_before_at_and_after_generalization(followed):
-    made = components.emergence(Run(None, "quick"))
-    rows = made.columns()["frames"]
-    assert rows["network"].tolist() == [0] * 5 + [1] * 5
-    assert rows["step"].tolist() == list(range(0, 50, 10)) * 2
-    assert rows["validation_accuracy"].tolist() == [0.1, 0.4, 0.95, 0.9, 1.0, 0.0, 0.1, 0.2, 0.3, 0.4]
-    for k, one in enumerate(followed):
-        for n, E in enumerate(one["positions"]):
-            power = (np.abs(np.fft.fft(projected(E), axis=0)) ** 2).sum(axis=1)
-            assert rows["circle"][5 * k + n] == pytest.approx(2 * power[1:4].max() / power.sum())
-    axes = made.figures["liu-1"].get_axes()
-    assert [ax.get_title(loc="left") for ax in axes] == [
-        f"step {10 * n}\nvalidation {right}" for n, right in enumerate(("10%", "40%", "95%", "90%", "100%"))
-    ]
-    power = (np.abs(np.fft.rfft(projected(followed[0]["positions"][-1]), axis=0)) ** 2).sum(axis=1)
-    frequency = 1 + int(power[1:].argmax())
-    for n, ax in enumerate(axes):
-        np.testing.assert_allclose(
-            np.abs(cloud(ax)), np.abs(projected(followed[0]["positions"][n])), atol=1e-9
-        )
-        order = sorted(range(7), key=lambda token: frequency * token % 7)
-        np.testing.assert_allclose(ax.lines[0].get_xydata(), cloud(ax)[[*order, order[0]]])
-        np.testing.assert_allclose(ax.collections[0].get_facecolors()[order], class_colors(7))
-
-
-def test_figure_21_shows_the_start_on_its_own_and_on_the_final_components(followed):
-    made = components.tickets(Run(None, "quick"))
-    rows = made.columns()["views"]
-    assert rows["network"].tolist() == [0] * 3 + [1] * 3
-    assert rows["view"].tolist() == list(components.VIEWS) * 2
-    expected = []
-    for one in followed:
-        start, end = one["positions"][0], one["positions"][-1]
-        basis = np.linalg.svd(end - end.mean(axis=0), full_matrices=False)[2][:2]
-        views = (projected(end), projected(start), (start - end.mean(axis=0)) @ basis.T)
-        power = (np.abs(np.fft.rfft(views[0], axis=0)) ** 2).sum(axis=1)
-        frequency = 1 + int(power[1:].argmax())
-        expected += [(frequency, components.share_of(view, frequency)) for view in views]
-        if one is followed[0]:
-            for ax, view in zip(made.figures["liu-21"].get_axes(), views, strict=True):
-                np.testing.assert_allclose(np.abs(cloud(ax)), np.abs(view), atol=1e-9)
-    assert rows["frequency"].tolist() == [frequency for frequency, _ in expected]
-    np.testing.assert_allclose(rows["share"], [share for _, share in expected])
-    gap = [expected[3 * k + 2][1] - expected[3 * k + 1][1] for k in range(2)]
-    assert components._hints({"views": rows}, 0.95).estimate == pytest.approx(np.mean(gap))
-
-
-def test_figure_22_shows_accuracies_with_all_and_with_a_few_components(followed):
-    made = components.projections(Run(None, "quick"))
-    rows = made.columns()["accuracy"]
-    assert rows["network"].tolist() == [0] * 25 + [1] * 25
-    one = followed[0]
-    for ax, part in zip(made.figures["liu-22"].get_axes(), ("train", "validation"), strict=True):
-        assert title(ax) == f"{part} set"
-        for kind, n, label in (
-            ("actual", 5, "all dimensions"),
-            *((k, n, f"{n} {k} components") for k in ("final", "current") for n in (2, 4)),
-        ):
-            here = (one["components"] == kind) & (one["n"] == n)
-            assert lines(ax)[label] == (list(range(0, 50, 10)), one[f"{part}_accuracy"][here].tolist())
-    gaps = [
-        one["validation_accuracy"][one["components"] == "final"]
-        - one["validation_accuracy"][one["components"] == "current"]
-        for one in followed
-    ]
-    assert components._final_better({"accuracy": rows}, 0.95).estimate == pytest.approx(np.mean(gaps))
-
-
-def test_a_network_that_fits_and_never_fails_does_not_emerge():
-    frames = {
-        "network": np.repeat([0, 1], 3),
-        "validation_accuracy": np.array([0.2, 0.5, 0.9, 0.6, 0.8, 1.0]),
-        "circle": np.array([0.1, 0.5, 0.4, 0.2, 0.2, 0.9]),
-    }
-    found = components._emerges({"frames": frames}, 0.95)
-    assert (found.estimate, found.count) == (pytest.approx(0.3), 1), "the second was never below one half"

@@ -11,7 +11,7 @@ from grokphys.papers.liu import figures_08_20 as images
 from grokphys.papers.recipe import RECIPES, Run
 from nets import TokenTransformer
 
-TINY = components.Followed(TokenTransformer(7, 12, depth=1, width=8), 2, 60, 4, (2, 4))
+TINY = components.Projected(TokenTransformer(7, 12, depth=1, width=8), 2, 60, frames=4, counts=(2, 4))
 
 
 def circle(p=29, frequency=5):
@@ -35,7 +35,7 @@ def test_a_circle_is_of_its_frequency():
 
 def test_projected_on_all_components_an_embedding_is_itself():
     """With as many components as tokens, the accuracy is that of the embedding as it is."""
-    whole = components.Followed(TINY.model, 1, 60, 4, (2, 7))
+    whole = components.Projected(TINY.model, 1, 60, frames=4, counts=(2, 7))
     (one,) = components.followed(Run(whole, "quick"))
     actual = components.actual(one)
     assert len(actual) == len(one["steps"]) == len(one["positions"])

@@ -229,7 +229,9 @@ def test_transformers_are_followed_in_pieces_of_which_the_last_is_smaller(monkey
 
 
 def test_accuracies_with_the_embedding_as_it_is_are_those_that_training_records():
-    setting = components.Followed(nets.TokenTransformer(7, 12, depth=1, width=8), 2, 60, 4, (2, 4))
+    setting = components.Projected(
+        nets.TokenTransformer(7, 12, depth=1, width=8), 2, 60, frames=4, counts=(2, 4)
+    )
     for number in range(2):
         one = components._network(setting, number)
         trained = nets.train(
