@@ -155,7 +155,8 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
     shows="How many circles survive, by the number of tokens and by the embedding dimension.",
     quick=Counts(QUICK, (17, 23, 31), (8, 16, 32), 3, 0),
     paper_setting=Counts(PAPER, _primes(17, 97), tuple(range(16, 129, 16)), 100, 50_000_000),
-    cost="fifteen to thirty hours: all networks are trained to the end; each size is kept",
+    cost="one to two days: all networks are trained to the end, 0.2 ms (p = 17) to 8 ms (p = 97) a step; "
+    "each size is kept",
     rules=(
         Statement(
             "left",
@@ -260,7 +261,7 @@ def _more_variation(tables: Tables, level: float) -> Interval:
     shows="Numbers of surviving circles for all moduli, prime or composite.",
     quick=Counts(QUICK, (17, 18, 19, 23), (), 3, 0),
     paper_setting=Counts(PAPER, tuple(range(17, 98)), (), 20, 140_000_000),
-    cost="ten to twenty hours: 20 networks of each modulus, as in the published code; each modulus is kept",
+    cost="a day or more: 20 networks of each modulus, as in the published code; each modulus is kept",
     rules=(
         Statement(
             "trend",

@@ -93,7 +93,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
         20,
         100_010,
     ),
-    cost="three to six hours: all networks are trained to the end; each weight decay is kept",
+    cost="six to ten hours: all networks are trained to the end; each weight decay is kept",
     rules=(
         Statement(
             "no decay",
