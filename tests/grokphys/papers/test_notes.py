@@ -152,6 +152,33 @@ def test_every_network_of_the_corner_of_figure_6_memorizes():
     )
 
 
+def test_what_the_first_components_of_transformers_hold():
+    frames, accuracy, hints = table("liu-1", "frames"), table("liu-22", "accuracy"), table("liu-21", "hints")
+    first, early, late = [], [], []
+    for network in range(4):
+        own = {name: values[frames["network"] == network] for name, values in frames.items()}
+        at = int(np.argmax(own["validation_accuracy"] >= 0.9))
+        first.append(own["step"][at])
+        early.append(own["structure"][at])
+        late.append(own["structure"][-1])
+    assert (min(first), max(first), max(frames["step"])) == (1500, 4500, 20_000)
+    assert "generalize between steps 1500 and 4500" in NOTES
+    assert f"{100 * min(early):.0f} to {100 * max(early):.0f} % of the variance" in NOTES
+    assert f"at step 20 000 they hold {100 * min(late):.0f} to {100 * max(late):.0f} %" in NOTES
+    end = accuracy["step"] == 20_000
+    right = accuracy["validation_accuracy"]
+    assert (right[end & (accuracy["components"] == "actual")] >= 0.99).all()
+    ten = right[end & (accuracy["components"] == "final") & (accuracy["n"] == 10)]
+    said = f"{100 * min(ten):.0f} to {100 * max(ten):.0f} %"
+    assert f"and the first ten components {said} (`liu-22`)" in NOTES
+    assert note("liu-22", "a few suffice").startswith(f"{said} with ten")
+    turned = hints["turned"].astype(bool)
+    random = [hints["share"][turned & (hints["network"] == k)].mean() for k in range(4)]
+    own = hints["share"][~turned]
+    assert f"{100 * min(own):.0f} to {100 * max(own):.0f} % of its variance" in NOTES
+    assert f"where {100 * min(random):.0f} to {100 * max(random):.0f} % would" in NOTES
+
+
 def test_ensembles_of_which_the_mean_decides():
     rows = table("compare-theory", "networks")
     ratio = rows["distance"] / rows["to_another"]

@@ -29,8 +29,12 @@ def test_a_circle_is_of_its_frequency():
     assert components.share_of(both, 4) == pytest.approx(9 / 17)
     ax = Figure().subplots()
     components.show_circle(circle(), 5, ax)
+    assert [text.get_text() for text in ax.texts] == [str(token) for token in range(29)]
     chords = np.linalg.norm(np.diff(ax.lines[0].get_xydata(), axis=0), axis=1)
     np.testing.assert_allclose(chords, 2 * np.sin(np.pi / 29))  # a polygon that goes round once
+    ax = Figure().subplots()
+    components.show_circle(circle(53), 5, ax)
+    assert not ax.texts, "so many numbers would hide each other"
 
 
 def test_projected_on_all_components_an_embedding_is_itself():
