@@ -361,7 +361,7 @@ def _run_row(about: Mapping[str, Any]) -> Sequence[str]:
     seeds = list(map(str, about["seeds"]))
     shown = ", ".join(seeds[:4]) + (f", … ({len(seeds)})" if len(seeds) > 4 else "")
     made = about["made_with"]
-    parts = about.get("pieces", [{"version": made["grokphys"], "processor": made["processor"]}])
+    parts = [*about.get("pieces", ()), {"version": made["grokphys"], "processor": made["processor"]}]
     date = about["date"].partition("T")[0]
     return (
         f"`{about['recipe']}`",

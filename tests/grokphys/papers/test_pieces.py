@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from grokphys.cli import main
-from grokphys.papers import catalogue, fingerprint, pieces, run
+from grokphys.papers import catalogue, fingerprint, pages, pieces, run
 from grokphys.papers import recipe as recipe_module
 from grokphys.papers.fingerprint import dependencies
 from grokphys.papers.recipe import Result, Run, recipe
@@ -242,6 +242,9 @@ def test_a_result_says_how_its_pieces_were_made(tmp_path, monkeypatch):
     new, old = stored.about["pieces"]
     assert old == {"version": "1", "processor": "first", "pieces": 2, "seconds": 7200.0}
     assert (new["version"], new["processor"], new["pieces"]) == ("2", "second", 1)
+    made = {"grokphys": "3", "processor": "second"}
+    row = pages._run_row(stored.about | {"made_with": made})
+    assert row[4:] == ("2, 1, 3", "second, first"), "also what has put the pieces together"
     assert not run.run_recipes(["long"], long(False), c, "paper", again=False)
     about = read_result(c / "long").about
     assert about["seconds"] < 60
