@@ -6,9 +6,11 @@ therefore never continues from pieces of other code, and leaves them where they 
 """
 
 import hashlib
+import io
 import json
 import math
 import time
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,7 +130,15 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
         made[ORIGIN] = np.array(json.dumps(origin))
         replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        content = io.BytesIO(path.read_bytes())
+    except OSError as error:
+        raise FileFormatError(f"cannot read the piece {path}: {error.strerror or error}") from error
+    try:
+        with zipfile.ZipFile(content) as archive:  # NumPy reads no further than a damaged header says
+            if (damaged := archive.testzip()) is not None:
+                raise ValueError(f"the checksum of {damaged} is wrong")
+        content.seek(0)
+        with np.load(content, allow_pickle=False) as stored:
             found = dict(stored)
         piece = Piece(**json.loads(str(found.pop(ORIGIN))), new=new)
         datetime.strptime(piece.date, DATE)
@@ -137,8 +147,6 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
         if not 0 <= piece.seconds < math.inf:
             raise ValueError("seconds are no duration")
         numbers = [int(seed) for seed in found.pop(SEEDS)]
-    except OSError as error:
-        raise FileFormatError(f"cannot read the piece {path}: {error.strerror or error}") from error
     except Exception as error:  # zip, zlib, NumPy's header and JSON have errors of a dozen types
         raise FileFormatError(
             f"the piece {path} is damaged or of another origin; remove it to compute it again"
