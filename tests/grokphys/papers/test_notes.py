@@ -179,6 +179,13 @@ def test_what_the_first_components_of_transformers_hold():
     assert f"where {100 * min(random):.0f} to {100 * max(random):.0f} % would" in NOTES
 
 
+def test_where_image_networks_slow_down():
+    rows = table("liu-20", "networks")
+    log = {n: np.log10(rows["validation_steps"][rows["images"] == n]).mean() for n in (1500, 600, 50)}
+    assert log[600] - log[1500] > 2 * (log[50] - log[600]) > 0
+    assert "between 1500 and 600 images" in note("liu-20", "rapidly")
+
+
 def test_ensembles_of_which_the_mean_decides():
     rows = table("compare-theory", "networks")
     ratio = rows["distance"] / rows["to_another"]
