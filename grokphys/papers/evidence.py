@@ -5,7 +5,7 @@ The argument `groups`, an array (n,), names the independent unit of each row, su
 rows of one group count together. By default each row is a separate unit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -287,6 +287,17 @@ def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value
     return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
+
+
+def joined(tables: Iterable[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return one table with the rows of several tables, one after the other, in the columns of the first."""
+    parts = list(tables)
+    return {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Return rows, which have the same keys, as a table of columns."""
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def _numbered(groups: Any) -> NDArray[np.intp]:

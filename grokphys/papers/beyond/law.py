@@ -30,7 +30,7 @@ from grokphys.papers.ding.training import (
     law_of,
     show_intervals,
 )
-from grokphys.papers.evidence import difference, exchanged, mean, share, where
+from grokphys.papers.evidence import columns_of, difference, exchanged, joined, mean, share, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -139,7 +139,7 @@ def across_networks(run: Run) -> Result:
         for name, fit in LAWS.items():
             part[COLUMNS[name]], part[f"{COLUMNS[name]}_error"] = _judge(fit, pieces, final)
         parts.append(part | {"ranking": common(strongest(pieces[:, 0], final), final)})
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    rows = joined(parts)
     with style(9.8):
         figure = Figure(figsize=(9.8, 3.7))
         left, right = figure.subplots(1, 2)
@@ -274,5 +274,5 @@ def forward(run: Run) -> Result:
                 part: law.score(s).derivative for part, s in (("early", x[: half + 1]), ("later", x[half:]))
             }
             rows.append({"network": network, "law": name} | own)
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    table = columns_of(rows)
     return Result({"forward": table})

@@ -16,7 +16,7 @@ from analysis.plots.comparison import show_motion, show_nearest, show_typical_pa
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY
-from grokphys.papers.evidence import exchanged, mean, where
+from grokphys.papers.evidence import exchanged, joined, mean, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report import circles as ding
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
@@ -331,7 +331,7 @@ def ode_and_mlp(run: Run) -> Result:
         found = compare(rolled, networks, names=("ODE", "networks"), states=True, paired=True, align="none")
         parts.append({"law": np.full(setting.runs, name), "run": np.arange(setting.runs), **_pairs(found)})
         drawn += [show_typical_pair(found, [rolled], [networks]), show_motion(found)]
-    table = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    table = joined(parts)
     return Result({"networks": table}, _named("compare-ode", drawn))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import SOURCE, Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import difference, mean, paired_gap, pooled, shuffled, where
+from grokphys.papers.evidence import difference, joined, mean, paired_gap, pooled, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.architecture import EMBEDDING
 from nets.models import EmbeddingMLP
@@ -152,7 +153,7 @@ def _predicted(setting: Setting, place: Place) -> dict[str, Any]:
                     "agreement": agreement(strongest(values, final), final),
                 }
             )
-    return {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    return joined(rows)
 
 
 def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
@@ -375,20 +376,8 @@ def predictability(run: Run) -> Result:
     changes, predictions = [], []
     for place in setting.places:
         changes += [
-            run.keep(
-                f"changes-{place.tokens}-{base}",
-                lambda place=place, base=base: _again(setting, place, base),  # type: ignore[misc]
-            )
+            run.keep(f"changes-{place.tokens}-{base}", partial(_again, setting, place, base))
             for base in range(setting.bases)
         ]
-        predictions.append(
-            run.keep(
-                f"predictions-{place.tokens}",
-                lambda place=place: _predicted(setting, place),  # type: ignore[misc]
-            )
-        )
-    tables = {
-        name: {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
-        for name, parts in (("changes", changes), ("predictions", predictions))
-    }
-    return Result(tables)
+        predictions.append(run.keep(f"predictions-{place.tokens}", partial(_predicted, setting, place)))
+    return Result({"changes": joined(changes), "predictions": joined(predictions)})

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import physics
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, share, where
+from grokphys.papers.evidence import difference, joined, share, where
 from grokphys.papers.recipe import Columns, Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
@@ -203,16 +204,11 @@ def scaling(run: Run) -> Result:
     parts = []
     for family, modular in FAMILIES.items():
         for p in setting.tokens:
-            part = run.keep(
-                f"{family}-{p}",
-                lambda p=p, modular=modular: measure(  # type: ignore[misc]
-                    Operation(p, modulus=p if modular else None), setting.orders, SEED + p
-                ),
-            )
+            operation = Operation(p, modulus=p if modular else None)
+            part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, SEED + p))
             count = len(part["size"])
             parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
-    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Result({"orders": table})
+    return Result({"orders": joined(parts)})
 
 
 def _show_distributions(ax: Axes, rows: Columns) -> None:
@@ -311,15 +307,11 @@ def groups(run: Run) -> Result:
     parts, commuting = [], {}
     for group in some_groups():
         operation = Operation(group=group)
-        part = run.keep(
-            group.name,
-            lambda operation=operation: measure(operation, run.setting),  # type: ignore[misc]
-        )
+        part = run.keep(group.name, partial(measure, operation, run.setting))
         commuting[group.name] = operation.commutes
         kept = {name: part[name] for name in ("size", "fraction", "orders")}
         parts.append({"group": np.full(len(part["size"]), group.name), **kept})
-    table = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Result({"orders": table})
+    return Result({"orders": joined(parts)})
 
 
 def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import jackknife, mean, paired_gap, rank_correlation, shuffled, where
+from grokphys.papers.evidence import jackknife, joined, mean, paired_gap, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -94,15 +95,14 @@ def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
     The modulus is added to `seed`. `_trained` describes the columns.
     """
     setting: Setting = run.setting
-    parts = [
+    return joined(
         run.keep(
             f"{place.tokens}-{kind.activation}-{kind.even:g}",
-            lambda kind=kind, place=place: _trained(kind, place, setting.runs, seed),  # type: ignore[misc]
+            partial(_trained, kind, place, setting.runs, seed),
         )
         for place in setting.places
         for kind in setting.kinds
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
 
 
 def _trained(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ and before any run at p = 31 and 59.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -30,8 +31,8 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
-from grokphys.papers.ding.training import DECAY, gathered, show_intervals
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.ding.training import DECAY, show_intervals
+from grokphys.papers.evidence import joined, mean, shuffled, where
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.networks import networks
@@ -144,8 +145,10 @@ def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     setting: Setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
-        names = [f"{place.tokens}-{piece}" for piece in range(-(-runs // PIECE))]
-        part = gathered(run, names, lambda n, place=place, runs=runs: _trained(place, runs, n, seed))  # type: ignore[misc]
+        part = joined(
+            run.keep(f"{place.tokens}-{piece}", partial(_trained, place, runs, piece, seed))
+            for piece in range(-(-runs // PIECE))
+        )
         for table, columns, width in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
             ("circles", (*SCORES, "survived"), place.tokens),
@@ -155,10 +158,7 @@ def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
             own["tokens"] = np.full(shape, place.tokens)
             own["network"] = np.broadcast_to(1000 * place.tokens + np.arange(runs)[:, None], shape)
             tables[table].append({name: values.ravel() for name, values in own.items()})
-    return {
-        table: {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        for table, parts in tables.items()
-    }
+    return {table: joined(parts) for table, parts in tables.items()}
 
 
 # -- rules -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 from analysis.plots.palette import INK, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, gathered
-from grokphys.papers.evidence import difference, mean, shuffled
+from grokphys.papers.ding.training import DECAY
+from grokphys.papers.evidence import difference, joined, mean, shuffled
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -132,7 +133,7 @@ def frozen(run: Run) -> Result:
             "train_loss": trained.observables["train_loss"].ravel(),
         }
 
-    rows = gathered(run, [f"d-{d}" for d in setting.dims], train_dim)
+    rows = joined(run.keep(f"d-{d}", partial(train_dim, n)) for n, d in enumerate(setting.dims))
     return Result({"networks": rows}, {"ding-4": _show(setting, rows)})
 
 

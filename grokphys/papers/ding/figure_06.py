@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import BY_THE_RULE, Size, gathered, show_intervals, train_circles
+from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
-from grokphys.papers.evidence import correlation, difference, share, shuffled
+from grokphys.papers.evidence import correlation, difference, joined, share, shuffled
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.interventions import scale_frequency, with_signals
 from physics.seeds import generator as generator_of
@@ -199,8 +200,9 @@ def scaled(run: Run) -> Result:
     often the frequency survives if its signal is far above or far below the mean of the others.
     """
     setting: Scaled = run.setting
-    names = [f"embedding-{n}" for n in range(setting.embeddings)]
-    rows = gathered(run, names, lambda n: _scale_one(setting, n))
+    rows = joined(
+        run.keep(f"embedding-{n}", partial(_scale_one, setting, n)) for n in range(setting.embeddings)
+    )
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()
@@ -328,8 +330,9 @@ def pairs(run: Run) -> Result:
     for each network. The rules judge how often the stronger one, the weaker one and any other survives.
     """
     setting: Pairs = run.setting
-    names = [f"ratio-{n}" for n in range(len(setting.ratios))]
-    rows = gathered(run, names, lambda n: _train_pairs(setting, n))
+    rows = joined(
+        run.keep(f"ratio-{n}", partial(_train_pairs, setting, n)) for n in range(len(setting.ratios))
+    )
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()

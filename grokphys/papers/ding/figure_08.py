@@ -1,6 +1,7 @@
 """Ding et al., Figure 8: how many circles a network needs in order to add."""
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +13,8 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import INK
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered
-from grokphys.papers.evidence import share, shuffled, where
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.evidence import joined, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.interventions import keep_frequencies
 from nets.networks import networks
@@ -137,14 +138,12 @@ def collaboration(run: Run) -> Result:
     circles.
     """
     setting: Kept = run.setting
-    firsts = range(0, setting.networks, PIECE)
 
-    def train_piece(number: int) -> dict[str, Any]:
-        first = firsts[number]
+    def train_part(part: range) -> dict[str, Any]:
         trained = train(
             setting.size.model,
-            runs=min(PIECE, setting.networks - first),
-            first_run=first,
+            runs=len(part),
+            first_run=part.start,
             steps=setting.size.steps,
             seed=setting.seed,
             weight_decay=DECAY,
@@ -158,13 +157,16 @@ def collaboration(run: Run) -> Result:
             alive = [int(f) + 1 for f in np.argsort(-own) if survives(own)[f]]
             for frame, step in enumerate(trained.steps):
                 rows += [
-                    (first + k, step, *row)
+                    (part.start + k, step, *row)
                     for row in _tested(networks(trained.run(k), frame), alive, step == trained.steps[-1])
                 ]
         names = ("network", "step", "kept", "rank", "test_loss", "accuracy")
         return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
-    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    rows = joined(
+        run.keep(f"networks-from-{part.start}", partial(train_part, part))
+        for part in parts_of(setting.networks, PIECE)
+    )
     last = where(rows, step=setting.size.steps)
     curves = where(rows, rank=0)
     return Result({"sets": last, "curves": curves})

@@ -1,5 +1,6 @@
 """Ding et al., Figures 9, 15 and 16: laws fitted to the signals of single networks."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,12 @@ from grokphys.papers.ding.training import (
     QUICK,
     SOLVED,
     Fits,
-    gathered,
     law_of,
+    parts_of,
     path_of,
     show_intervals,
 )
-from grokphys.papers.evidence import mean, share, shuffled, where
+from grokphys.papers.evidence import columns_of, joined, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -54,14 +55,12 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
     frequencies (networks, steps + 1, K).
     """
     setting: Fits = run.setting
-    pieces = [(d, first) for d in setting.dims for first in range(0, setting.networks, PIECE)]
 
-    def train_piece(number: int) -> dict[str, Any]:
-        d, first = pieces[number]
+    def train_part(d: int, part: range) -> dict[str, Any]:
         trained = train(
             EmbeddingMLP(tokens=setting.tokens, dim=d),
-            runs=min(PIECE, setting.networks - first),
-            first_run=first,
+            runs=len(part),
+            first_run=part.start,
             steps=setting.steps,
             seed=setting.seed + d,
             weight_decay=DECAY,
@@ -70,13 +69,17 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
         )
         signals = trajectory_signals(trained)
         rows = [
-            {"d": d, "network": first + k, "law": name} | _score(name, x)
+            {"d": d, "network": part.start + k, "law": name} | _score(name, x)
             for k, x in enumerate(signals)
             for name in setting.laws
         ]
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]} | {"signals": signals}
+        return columns_of(rows) | {"signals": signals}
 
-    found = gathered(run, [f"d-{d}-networks-from-{first}" for d, first in pieces], train_piece)
+    found = joined(
+        run.keep(f"d-{d}-networks-from-{part.start}", partial(train_part, d, part))
+        for d in setting.dims
+        for part in parts_of(setting.networks, PIECE)
+    )
     signals = found.pop("signals")
     return found, signals
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import PAPER, QUICK, Size, gathered, show_intervals
-from grokphys.papers.evidence import jackknife, mean, rank_correlation, shuffled, where
+from grokphys.papers.ding.training import PAPER, QUICK, Size, show_intervals
+from grokphys.papers.evidence import jackknife, joined, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -164,7 +165,9 @@ def by_decay(run: Run) -> Result:
             "accuracy": trained.observables["validation_accuracy"][:, -1],
         }
 
-    rows = gathered(run, [f"decay-{decay:g}" for decay in setting.decays], train_decay)
+    rows = joined(
+        run.keep(f"decay-{decay:g}", partial(train_decay, n)) for n, decay in enumerate(setting.decays)
+    )
     with style(9.6):
         figure = Figure(figsize=(9.6, 3.6))
         left, right = figure.subplots(1, 2)

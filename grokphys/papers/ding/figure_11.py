@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,11 @@ from grokphys.papers.ding.training import (
     QUICK,
     SHARD,
     Size,
-    gathered,
+    parts_of,
     show_intervals,
     train_circles,
 )
-from grokphys.papers.evidence import correlation, mean, rank_correlation, shuffled, where
+from grokphys.papers.evidence import correlation, joined, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.engines.ensemble import draw
 from physics.seeds import generator as generator_of
@@ -174,28 +175,27 @@ def by_circularity(run: Run) -> Result:
     """
     setting: Survivors = run.setting
     model, seed = setting.size.model, setting.seed
-    firsts = range(0, setting.networks, SHARD)
 
-    def train_piece(number: int) -> dict[str, Any]:
-        first = firsts[number]
-        count = min(SHARD, setting.networks - first)
-        own: dict[str, Any] = {"runs": count, "seed": seed + number}
-        found = train_circles(
-            model, steps=setting.size.steps, audited=setting.audited if not first else 0, **own
-        )
+    def train_part(number: int, part: range) -> dict[str, Any]:
+        own: dict[str, Any] = {"runs": len(part), "seed": seed + number}
+        audited = 0 if number else setting.audited
+        found = train_circles(model, steps=setting.size.steps, audited=audited, **own)
         start = circularity(draw(model, **own).parameters["embedding"])
         K = start.shape[1]
         return {
-            "network": np.repeat(first + np.arange(count), K),
+            "network": np.repeat(part, K),
             "circularity": start.ravel(),
             "signal": found.signals[:, 0].ravel(),
             "survived": found.survived.ravel(),
             "changed": found.changed.ravel(),
             "decided": np.repeat(found.decided, K),
-            "audited": np.repeat(np.arange(count) < found.audited, K),
+            "audited": np.repeat(np.arange(len(part)) < found.audited, K),
         }
 
-    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    rows = joined(
+        run.keep(f"networks-from-{part.start}", partial(train_part, number, part))
+        for number, part in enumerate(parts_of(setting.networks, SHARD))
+    )
     survived, start = rows["survived"], rows["circularity"]
     bins = survival_rates(start[:, None], survived[:, None], groups=rows["network"])
     with style(9.6):

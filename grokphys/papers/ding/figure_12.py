@@ -1,6 +1,7 @@
 """Ding et al., Figure 12: networks that start from one or two circles."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import SERIES
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
-from grokphys.papers.evidence import mean, share, shuffled
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.evidence import joined, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.interventions import keep_frequencies
 from nets.training import train
@@ -30,6 +31,8 @@ ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
 )
 LEARNT = 1e-2
 """Test loss below which a network has learned the task."""
+PIECE = 4
+"""Largest number of networks that are trained together, so that a piece takes half an hour."""
 SHOWN = 60
 """Largest number of steps of a loss curve that the table keeps."""
 
@@ -106,7 +109,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     shows="Signals of networks that begin with one or two circles, or with two random ones.",
     quick=Ablation(QUICK, "20", 3, 0),
     paper_setting=Ablation(PAPER, "10:2000,100", 60, 120_000),
-    cost="four to eight hours",
+    cost="four to eight hours; four networks at a time are kept",
     rules=(
         Statement(
             "A: others are revived",
@@ -192,49 +195,50 @@ def ablation(run: Run) -> Result:
     is faster or slower than from all circles.
     """
     setting: Ablation = run.setting
+    trained = joined(
+        run.keep(f"networks-from-{part.start}", partial(_train_part, setting, part))
+        for part in parts_of(setting.networks, PIECE)
+    )
+    found = {name: where(trained, start=name) for name in (ALL, LARGEST, TWO, RANDOM, TWO_RANDOM)}
+    rows = joined(found.values())
+    names = ("start", "network", "circles", "kept", "others", "lowest", "learnt")
+    tables = {"networks": {name: rows[name] for name in names}, "curves": _curves(found)}
+    return Result(tables, {"ding-12": _show(found)})
+
+
+def _train_part(setting: Ablation, part: range) -> dict[str, Any]:
+    """Train some of the networks from each of the five starts; return a table of what `_ended` returns."""
     options: dict[str, Any] = {
-        "runs": setting.networks,
+        "runs": len(part),
+        "first_run": part.start,
         "steps": setting.size.steps,
         "seed": setting.seed,
         "weight_decay": DECAY,
         "record": setting.record,
         "observables": ("validation_loss",),
     }
-
-    def train_whole() -> dict[str, Any]:
-        whole = train(setting.size.model, **options)
-        order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
-        return _ended(whole, order[:, :0]) | {"order": order, "embeddings": whole.initial}
-
-    def train_from(kept: NDArray[np.int64], starts: Any) -> dict[str, Any]:
-        E = np.stack([keep_frequencies(e, k) for e, k in zip(starts, kept.tolist(), strict=True)])
-        # The seed is the same, so layers and training sets are those of the undisturbed networks.
-        return _ended(train(setting.size.model, initial={"embedding": E}, **options), kept)
-
-    whole = run.keep("all", train_whole)
-    order, generator = whole.pop("order"), generator_of(setting.seed)
-    # Random frequencies are drawn from all except the two that were strongest at the end.
-    drawn = np.array([generator.choice(ranked[2:], 2, replace=False) for ranked in order])
+    whole = train(setting.size.model, **options)
+    order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
+    # Random frequencies are drawn from all except the two that were strongest at the end, in the same way
+    # whichever networks are trained together.
+    generator = generator_of(setting.seed)
+    ranks = [2 + generator.choice(order.shape[1] - 2, 2, replace=False) for _ in range(part.stop)]
+    drawn = np.take_along_axis(order, np.array(ranks[part.start :]), axis=1)
     cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
-    embeddings = whole.pop("embeddings")
-    found = {ALL: whole}
-    for n, (name, kept) in enumerate(cases.items()):
-        found[name] = run.keep(f"case-{n}", lambda kept=kept: train_from(kept, embeddings))  # type: ignore[misc]
-    count = setting.networks
-    rows: dict[str, Any] = {
-        "start": np.repeat(list(found), count),
-        "network": np.tile(np.arange(count), len(found)),
-    }
-    for name in ("circles", "kept", "others", "lowest", "learnt"):
-        rows[name] = np.concatenate([one[name] for one in found.values()])
-    return Result({"networks": rows, "curves": _curves(found)}, {"ding-12": _show(found)})
+    found = [_ended(ALL, part, whole, order[:, :0])]
+    for name, kept in cases.items():
+        E = np.stack([keep_frequencies(e, k) for e, k in zip(whole.initial, kept.tolist(), strict=True)])
+        # The seed is the same, so layers and training sets are those of the undisturbed networks.
+        found.append(_ended(name, part, train(setting.size.model, initial={"embedding": E}, **options), kept))
+    return joined(found)
 
 
-def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the results of networks that started from the frequencies `kept` (networks, n).
+def _ended(start: str, part: range, trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
+    """Return a table of networks, which started from the frequencies `kept` (networks, n).
 
-    They are numbers of survivors (all, those kept, and others), the lowest test loss, the first recorded step
-    with a loss below `LEARNT` (infinite if there is none), and the steps and losses of all frames.
+    It has a row for each network with the name of its start and its number; numbers of survivors (all, those
+    kept, and others); the lowest test loss; the first recorded step with a loss below `LEARNT` (infinite if
+    there is none); and the steps and losses of all frames, each (networks, frames).
     """
     alive = survives(fourier_signals(np.nan_to_num(trained.final)))
     losses, steps = trained.observables["validation_loss"], trained.steps
@@ -242,12 +246,14 @@ def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
     np.put_along_axis(chosen, kept - 1, True, axis=1)
     below = losses < LEARNT
     return {
+        "start": np.full(len(part), start),
+        "network": np.array(part),
         "circles": alive.sum(axis=1),
         "kept": (alive & chosen).sum(axis=1),
         "others": (alive & ~chosen).sum(axis=1),
         "lowest": losses.min(axis=1),
         "learnt": np.where(below.any(axis=1), steps[below.argmax(axis=1)], np.inf),
-        "steps": steps,
+        "steps": np.broadcast_to(steps, losses.shape),
         "losses": losses,
     }
 
@@ -255,9 +261,9 @@ def _ended(trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
 def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
     """Return a table of the median and the range of the test loss over networks, at up to `SHOWN` steps.
 
-    `found` holds what `_ended` returns, by the name of the start. The steps become sparser with time.
+    `found` holds the tables of `_ended` by the name of the start. The steps become sparser with time.
     """
-    steps = found[ALL]["steps"]
+    steps = found[ALL]["steps"][0]
     at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
     return {
         "start": np.repeat(list(found), len(at)),
@@ -271,7 +277,7 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
 def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
     """Draw the test loss over time for each start: of the first network, and the median of all networks.
 
-    `found` holds what `_ended` returns, by the name of the start.
+    `found` holds the tables of `_ended` by the name of the start.
     """
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.8))
@@ -282,8 +288,9 @@ def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
         ):
             for n, name in enumerate(names):
                 one = found[name]
-                ax.plot(one["steps"], one["losses"][0], color=SERIES[n], linewidth=1.0, label=name)
-                ax.plot(one["steps"], np.median(one["losses"], axis=0), color=SERIES[n], linestyle=":")
+                steps, losses = one["steps"][0], one["losses"]
+                ax.plot(steps, losses[0], color=SERIES[n], linewidth=1.0, label=name)
+                ax.plot(steps, np.median(losses, axis=0), color=SERIES[n], linestyle=":")
             ax.set(xlabel="step", yscale="log", title=title)
             ax.legend(loc="best", title="start with (dotted: median of all)")
         axes[0].set(ylabel="test loss", ylim=(None, 1e4))  # room for the legends

@@ -1,6 +1,7 @@
 """Ding et al., Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import DEAD, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, gathered
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.evidence import joined, mean, shuffled, where
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -113,15 +114,12 @@ def gradients(run: Run) -> Result:
     """
     setting: Gradients = run.setting
     size = setting.size
-    firsts = range(0, setting.networks, PIECE)
 
-    def train_piece(number: int) -> dict[str, Any]:
-        first = firsts[number]
-        count = min(PIECE, setting.networks - first)
+    def train_part(part: range) -> dict[str, Any]:
         trained = train(
             size.model,
-            runs=count,
-            first_run=first,
+            runs=len(part),
+            first_run=part.start,
             steps=size.steps,
             seed=setting.seed,
             weight_decay=DECAY,
@@ -131,15 +129,18 @@ def gradients(run: Run) -> Result:
         slopes = fourier_signals(trained.observables["gradient"])
         alive, steps = survives(fourier_signals(trained.final)), trained.steps
         return {
-            "network": np.repeat(first + np.arange(count), len(steps)),
-            "step": np.tile(steps, count),
+            "network": np.repeat(part, len(steps)),
+            "step": np.tile(steps, len(part)),
             "largest": slopes.max(axis=2).ravel(),
             "mean": slopes.mean(axis=2).ravel(),
             "slopes": slopes.reshape(-1, slopes.shape[2]),
             "alive": np.repeat(alive, len(steps), axis=0),
         }
 
-    rows = gathered(run, [f"networks-from-{first}" for first in firsts], train_piece)
+    rows = joined(
+        run.keep(f"networks-from-{part.start}", partial(train_part, part))
+        for part in parts_of(setting.networks, PIECE)
+    )
     table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
     return Result({"gradients": table}, {"ding-13": _show(where(rows, network=0))})
 

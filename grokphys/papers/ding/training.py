@@ -1,8 +1,7 @@
 """Training of the networks of Ding et al. until their survivors are known, and laws of their signals."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
 from analysis.stats.intervals import Interval
-from grokphys.papers.recipe import Run
 from nets.models import EmbeddingMLP
 from nets.training import train
 
@@ -63,16 +61,9 @@ QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
 
 
-def gathered(
-    run: Run, names: Sequence[str], make: Callable[[int], Mapping[str, Any]], *, family: str = ""
-) -> dict[str, NDArray[Any]]:
-    """Compute a table in pieces, and return its columns with the rows of all pieces.
-
-    `make` returns the columns of a piece from its number, and `Run.keep` stores each piece under its name, so
-    that an interrupted run can continue. Recipes that give the same `family` share the pieces.
-    """
-    parts = [run.keep(name, partial(make, n), family=family) for n, name in enumerate(names)]
-    return {column: np.concatenate([part[column] for part in parts]) for column in parts[0]}
+def parts_of(networks: int, most: int) -> list[range]:
+    """Return ranges of at most `most` networks, one after the other, that together are all `networks`."""
+    return [range(first, min(first + most, networks)) for first in range(0, networks, most)]
 
 
 class UntilDecided:
@@ -177,13 +168,12 @@ def train_circles(
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
     signals = []
-    for first in range(0, runs, SHARD):
-        count = min(SHARD, runs - first)
-        stop = UntilDecided(max(audited - first, 0))
+    for part in parts_of(runs, SHARD):
+        stop = UntilDecided(max(audited - part.start, 0))
         if initial is not None:
-            own = initial if np.ndim(initial) == 2 else initial[first : first + count]
+            own = initial if np.ndim(initial) == 2 else initial[part.start : part.stop]
             given["initial"] = {"embedding": own}
-        train(model, runs=count, first_run=first, steps=steps, stop=stop, **given)
+        train(model, runs=len(part), first_run=part.start, steps=steps, stop=stop, **given)
         clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(clock), np.concatenate(signals), audited)

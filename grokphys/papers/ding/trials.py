@@ -1,12 +1,14 @@
 """Networks on shared initial embeddings, for Figures 6 (left) and 7 of Ding et al."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import DECAY, Size, gathered, train_circles
+from grokphys.papers.ding.training import DECAY, Size, train_circles
+from grokphys.papers.evidence import joined
 from grokphys.papers.recipe import Run
 from nets.training import train
 
@@ -46,8 +48,10 @@ def train_trials(run: Run) -> dict[str, Any]:
     would change the signal at step 4.
     """
     setting: Trials = run.setting
-    names = [f"embedding-{n}" for n in range(setting.embeddings)]
-    return gathered(run, names, lambda n: _one_embedding(setting, n), family="ding-trials")
+    return joined(
+        run.keep(f"embedding-{n}", partial(_one_embedding, setting, n), family="ding-trials")
+        for n in range(setting.embeddings)
+    )
 
 
 def _one_embedding(setting: Trials, number: int) -> dict[str, Any]:

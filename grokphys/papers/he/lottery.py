@@ -10,6 +10,7 @@ phases of θ and ξ.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import show_intervals
-from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
+from grokphys.papers.evidence import joined, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
 from nets.training import train
@@ -84,7 +85,7 @@ def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArra
     setting: Setting = run.setting
     networks, neurons = [], []
     for number, cell in enumerate(setting.cells):
-        part = run.keep("-".join(map(str, cell)), lambda cell=cell: _trained(cell, setting.runs, seed))  # type: ignore[misc]
+        part = run.keep("-".join(map(str, cell)), partial(_trained, cell, setting.runs, seed))
         own = number * setting.runs + np.arange(setting.runs)
         label = {**cell._asdict(), "series": cell.series}
         networks.append(
@@ -94,11 +95,7 @@ def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArra
         first = {name: part[name][:, :ROWS] for name in ("chosen", *READERS)}
         first["network"] = np.repeat(own[:, None], first["chosen"].shape[1], axis=1)
         neurons.append({name: values.ravel() for name, values in first.items()})
-    return _stacked(networks), _stacked(neurons)
-
-
-def _stacked(parts: Sequence[Columns]) -> dict[str, NDArray[Any]]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(networks), joined(neurons)
 
 
 def _shares(part: Columns) -> dict[str, NDArray[Any]]:

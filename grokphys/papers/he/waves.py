@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,10 +247,7 @@ def waves(run: Run) -> Result:
     """
     setting: Setting = run.setting
     parts = {
-        descent.activation: run.keep(
-            descent.activation,
-            lambda descent=descent: _trained(descent, setting, 44_000),  # type: ignore[misc]
-        )
+        descent.activation: run.keep(descent.activation, partial(_trained, descent, setting, 44_000))
         for descent in setting.descents
     }
     table = _table(parts)

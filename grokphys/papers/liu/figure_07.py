@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from analysis.phases.classification import DELAY
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import mean, rank_correlation, share, shuffled, where
+from grokphys.papers.evidence import joined, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import closer_to_memorization, contrast
 from grokphys.papers.liu.planes import ALL, CHANCE, GENERAL, Plane, diagram, inside
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
@@ -125,7 +126,7 @@ def dimension(run: Run) -> Result:
     """
     setting: Followed = run.setting
     firsts = range(0, setting.seeds, setting.piece)
-    parts = [run.keep(f"network-{k}", lambda k=k: _follow(setting, k)) for k in firsts]  # type: ignore[misc]
+    parts = [run.keep(f"network-{k}", partial(_follow, setting, k)) for k in firsts]
     curves = np.concatenate([part["dimension"] for part in parts])
     reached = np.concatenate([part["validation_steps"] for part in parts])
     steps = parts[0]["steps"]
@@ -232,7 +233,7 @@ def _comprehends(tables: Tables, level: float) -> Interval:
     shows="How soon networks generalize, by the rate of dropout.",
     quick=Dropouts(SMALL, (0.0, 0.2), 2, 100),
     paper_setting=Dropouts(TokenTransformer(), tuple(np.linspace(0, 0.5, 10).round(3).tolist()), 5, 20_000),
-    cost="0.1 s for each step and network, up to 28 hours on two cores; each rate is kept",
+    cost="0.1 s for each step and network, up to 28 hours on two cores; each network is kept",
     rules=(
         Statement(
             "below 1000 steps",
@@ -272,11 +273,11 @@ def dropout(run: Run) -> Result:
     rate of dropout rises.
     """
     setting: Dropouts = run.setting
-    parts = [
-        run.keep(f"dropout-{rate:g}", lambda k=k: _with_dropout(setting, k))  # type: ignore[misc]
-        for k, rate in enumerate(setting.rates)
-    ]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    rows = joined(
+        run.keep(f"dropout-{rate:g}-network-{k}", partial(_with_dropout, setting, number, k))
+        for number, rate in enumerate(setting.rates)
+        for k in range(setting.seeds)
+    )
     with style(6.0):
         figure = Figure(figsize=(6.0, 4.2))
         ax = figure.subplots()
@@ -292,11 +293,12 @@ def dropout(run: Run) -> Result:
     return Result({"networks": rows}, {"liu-7b": figure})
 
 
-def _with_dropout(setting: Dropouts, number: int) -> dict[str, Any]:
+def _with_dropout(setting: Dropouts, number: int, network: int) -> dict[str, Any]:
     rate = setting.rates[number]
     trained = train(
         replace(setting.model, dropout=rate),
-        runs=setting.seeds,
+        runs=1,
+        first_run=network,
         seed=750 + number,
         steps=setting.steps,
         record=setting.steps,
@@ -309,8 +311,7 @@ def _with_dropout(setting: Dropouts, number: int) -> dict[str, Any]:
         **EMBEDDING,
     )
     fitted, generalized = steps_reached(trained)
-    count = np.full(setting.seeds, rate)
-    return {"dropout": count, "train_steps": fitted, "validation_steps": generalized}
+    return {"dropout": [rate], "train_steps": fitted, "validation_steps": generalized}
 
 
 # -- right -------------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from analysis.stats.intervals import mean as mean_of
-from grokphys.papers.evidence import exact, mean, shuffled, slope, where
-from grokphys.papers.liu.figures_03_04b_05b import columns
+from grokphys.papers.evidence import columns_of, exact, mean, shuffled, slope, where
 from grokphys.papers.liu.figures_09_to_11 import COMPUTED, CURRICULUM
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
@@ -103,7 +102,7 @@ def deduction(run: Run) -> Result:
                 | {"sets": run.setting, "given": mean_of(permitted).estimate, "implied": quality.estimate}
                 | {"implied_low": quality.low, "implied_high": quality.high, "chains_only": chained.estimate}
             )
-    return Result({"chains": columns(chains), "sets": columns(given)})
+    return Result({"chains": columns_of(chains), "sets": columns_of(given)})
 
 
 def chain(operation: Operation, links: int) -> list[Row]:
@@ -298,4 +297,4 @@ def emergence(run: Run) -> Result:
                 {"start": start, "rate_ratio": ratio, "time": t, "internal_energy": u, "effective": v}
                 for t, u, v in zip(moving.times.tolist(), internal.tolist(), effective.tolist(), strict=True)
             ]
-    return Result({"limits": columns(limits), "energies": columns(flows)})
+    return Result({"limits": columns_of(limits), "energies": columns_of(flows)})

@@ -1,7 +1,7 @@
 """Liu et al., Figures 1, 21 and 22: principal components of the embeddings of transformers."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,7 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     """
     setting: Projected = run.setting
     return [
-        run.keep(f"network-{k}", lambda k=k: _network(setting, k), family="liu-1")  # type: ignore[misc]
-        for k in range(setting.seeds)
+        run.keep(f"network-{k}", partial(_network, setting, k), family="liu-1") for k in range(setting.seeds)
     ]
 
 

@@ -1,7 +1,7 @@
 """Liu et al., Figures 2 and 19: embeddings in the plane, of sums with their decoder, and of images."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -125,10 +125,7 @@ def planar(run: Run) -> Result:
     embeddings are.
     """
     setting: Planar = run.setting
-    parts = {
-        name: run.keep(name.replace(" ", "-"), lambda n=name: _train_planar(setting, n))  # type: ignore[misc]
-        for name in MODELS
-    }
+    parts = {name: run.keep(name.replace(" ", "-"), partial(_train_planar, setting, name)) for name in MODELS}
     names = ("validation_accuracy", "train_accuracy", "structure", "learning_rate")
     rows = {name: np.concatenate([part[name] for part in parts.values()]) for name in names}
     rows["operation"] = np.repeat(list(parts), setting.seeds)

@@ -6,6 +6,7 @@ The paper's setting has the rate of the published code (1e-4), and at least its 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,16 @@ from numpy.typing import NDArray
 from analysis.plots.palette import REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, difference
-from grokphys.papers.evidence import correlation, jackknife, mean, rank_correlation, share, shuffled
+from grokphys.papers.evidence import (
+    columns_of,
+    correlation,
+    jackknife,
+    joined,
+    mean,
+    rank_correlation,
+    share,
+    shuffled,
+)
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, STRICT, TOKENS, rate_table
 from grokphys.papers.liu.measures import half_rise
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
@@ -29,7 +39,6 @@ DECODER_RATE = 1e-4
 """Learning rate of the decoder in the published code (`eta_dec`)."""
 TRACK = 20
 PARTS = ("train", "validation")
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -70,23 +79,14 @@ PAPER = Fractions(ToyAddition(TOKENS), tuple(range(5, 55)), 25, 10_000)
 def train_fractions(run: Run, *, family: str = "") -> dict[str, NDArray[Any]]:
     """Train the networks of a `Fractions` setting, and return a table with a row for each of them.
 
-    Its columns are the keys of the rows that `measure` returns. Recipes of one `family` share the networks.
+    Its columns are those of `measure`. Recipes of one `family` share the networks.
     """
     setting: Fractions = run.setting
-    parts = [
-        run.keep(f"size-{n}", lambda n=n: columns(measure(setting, n)), family=family)  # type: ignore[misc]
-        for n in setting.sizes
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(run.keep(f"size-{n}", partial(measure, setting, n), family=family) for n in setting.sizes)
 
 
-def columns(rows: Sequence[Row]) -> dict[str, NDArray[Any]]:
-    """Return rows, which have the same keys, as a table of columns."""
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-
-
-def measure(setting: Fractions, size: int) -> list[Row]:
-    """Train networks on `size` samples each, and return a row of results for each of them.
+def measure(setting: Fractions, size: int) -> dict[str, NDArray[Any]]:
+    """Train networks on `size` samples each, and return a table with a row for each of them.
 
     A row has the representation quality index (RQI), the accuracy on all samples, the accuracy that the
     embedding predicts, and the RQI and accuracy of an ideal model; "_strict" marks those at δ = 0.01. It also
@@ -125,7 +125,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
         theory = replace(model.theory, pairs=operation.samples[mask])
         right, held = (float(trained.observables[f"{part}_accuracy"][k, -1]) for part in PARTS)
         reached = float(trained.observables["steps_to_quality"][k, -1])
-        row: Row = {"size": size, "fraction": size / total, "network": 1000 * size + k}
+        row: dict[str, Any] = {"size": size, "fraction": size / total, "network": 1000 * size + k}
         row |= {
             "rqi_bound": float(ideal.quality[k]),
             "train_accuracy": right,
@@ -139,7 +139,7 @@ def measure(setting: Fractions, size: int) -> list[Row]:
             row[f"rqi{end}"] = float(representation_quality(E, theory, delta))
             row[f"predicted_accuracy{end}"] = float(predicted_accuracy(E, theory, delta))
         rows.append(row)
-    return rows
+    return columns_of(rows)
 
 
 def said(setting: Fractions) -> str:

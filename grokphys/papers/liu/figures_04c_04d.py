@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.evidence import columns_of, mean, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import DECODER_RATE, TRACK
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
 from grokphys.papers.liu.measures import median
@@ -115,7 +115,7 @@ def trajectories(run: Run) -> Result:
             {"set": number, "formed_over_n_h": formed} | {f"n_h_{name}": n for name, n in n_h.items()}
         )
         shown = (E, n_h) if shown is None else shown
-    table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    table = columns_of(rows)
     E, n_h = shown
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.0))

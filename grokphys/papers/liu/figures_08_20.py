@@ -16,7 +16,7 @@ from analysis.phases.classification import DELAY
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import jackknife, rank_correlation, share, shuffled
+from grokphys.papers.evidence import jackknife, joined, rank_correlation, share, shuffled
 from grokphys.papers.liu.planes import CHANCE, HIGH, LOW, Plane, corner, diagram
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import ImageMLP
@@ -85,11 +85,10 @@ def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
     """
     setting: Setting = run.setting
     digest = str(setting.model.digest)[-12:]
-    parts = [
+    rows = joined(
         run.keep(f"images-{count}-{digest}", partial(_train, setting, count, curves))
         for count in setting.images
-    ]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
     return {
         table: {name.split(".")[1]: values for name, values in rows.items() if name.startswith(table)}
         for table in dict.fromkeys(name.split(".")[0] for name in rows)

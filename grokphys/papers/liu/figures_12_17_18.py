@@ -1,6 +1,7 @@
 """Liu et al., Figures 12, 17 and 18: networks on addition of 4 tokens, and on S_3, permutations of three."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.decomposition import PCA
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, mean, rank_correlation, share, shuffled, where
+from grokphys.papers.evidence import difference, joined, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import (
     Fractions,
     said,
@@ -105,9 +106,8 @@ def four(run: Run) -> Result:
     The table "networks" has a row for each network. The rules ask whether a slow decoder gives a higher
     representation quality (RQI), and whether all five representations occur.
     """
-    parts = [run.keep(pace.replace(" ", "-"), lambda p=pace: _train_four(run.setting, p)) for pace in PACES]  # type: ignore[misc]
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return Result({"networks": rows})
+    parts = (run.keep(pace.replace(" ", "-"), partial(_train_four, run.setting, pace)) for pace in PACES)
+    return Result({"networks": joined(parts)})
 
 
 def _train_four(setting: Four, pace: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as PHASE_COLORS
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, jackknife, share, shuffled, where
+from grokphys.papers.evidence import difference, jackknife, joined, share, shuffled, where
 from grokphys.papers.liu.measures import contrast, smallest
 from grokphys.papers.recipe import Draw, Result, Run, Statement, Tables
 from grokphys.phases import ACCURACIES, Training, axis
@@ -109,7 +109,7 @@ def train_plane(run: Run, plane: Plane, *, family: str = "", width: int = 0) -> 
                 name = f"{title}-row-{row}" + (f"-column-{first}" if width else "")
                 make = partial(_train_cells, plane, title, row, columns)
                 parts.append(run.keep(name.replace(" ", "-").replace(",", ""), make, family=family))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return joined(parts)
 
 
 def _train_cells(plane: Plane, title: str, row: int, cells: range) -> dict[str, Any]:

@@ -114,12 +114,6 @@ def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
     return {name: np.repeat(column, table["runs"]) for name, column in table.items() if name != "runs"}
 
 
-def joined(parts: Any) -> dict[str, NDArray[Any]]:
-    """Return one table with the rows of several tables, one after the other, in the columns of the first."""
-    listed = list(parts)
-    return {name: np.concatenate([np.asarray(part[name]) for part in listed]) for name in listed[0]}
-
-
 # -- measures ----------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from matplotlib.figure import Figure
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
-from grokphys.papers.evidence import difference, shuffled, where
-from grokphys.papers.musat.ensembles import EPOCHS, Measure, joined, networks
+from grokphys.papers.evidence import difference, joined, shuffled, where
+from grokphys.papers.musat.ensembles import EPOCHS, Measure, networks
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 
 SOURCE = "Appendix B"
@@ -102,10 +103,7 @@ def norms(run: Run) -> Result:
     magnitudes at weight decay 1 with those at 0.
     """
     setting: Setting = run.setting
-    parts = [
-        run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]
-        for decay in setting.decays
-    ]
+    parts = [run.keep(f"decay-{decay:g}", partial(_trained, decay, setting)) for decay in setting.decays]
     last, course = [], []
     for decay, part in zip(setting.decays, parts, strict=True):
         last.append(

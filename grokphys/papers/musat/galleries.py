@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, mean, share, shuffled, where
+from grokphys.papers.evidence import difference, joined, mean, share, shuffled, where
 from grokphys.papers.musat.ensembles import (
     EPOCHS,
     FITTED,
@@ -20,7 +20,6 @@ from grokphys.papers.musat.ensembles import (
     STEPS,
     Measure,
     gallery,
-    joined,
     networks,
     particles,
     random_positions,

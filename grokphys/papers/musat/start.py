@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from scipy import special, stats
 from analysis.plots.palette import REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
-from grokphys.papers.evidence import jackknife, where
-from grokphys.papers.musat.ensembles import EPOCHS, joined, networks, table_of
+from grokphys.papers.evidence import columns_of, jackknife, joined, where
+from grokphys.papers.musat.ensembles import EPOCHS, networks, table_of
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, PaperRow
 from nets.architecture import Initialisation
@@ -327,10 +328,7 @@ def starts(run: Run) -> Result:
     """
     setting: Setting = run.setting
     table = joined(
-        run.keep(
-            f"{start}-{decay:g}",
-            lambda start=start, decay=decay: _trained(setting, start, decay),  # type: ignore[misc]
-        )
+        run.keep(f"{start}-{decay:g}", partial(_trained, setting, start, decay))
         for start in setting.starts
         for decay in TABLE_1
     )
@@ -340,8 +338,7 @@ def starts(run: Run) -> Result:
         left, right = figure.subplots(1, 2)
         show_circles(table, setting.starts, left)
         show_totals(totals, right)
-    columns = {name: np.array([row[name] for row in totals]) for name in totals[0]}
-    return Result({"networks": table, "totals": columns}, {"musat-start": figure})
+    return Result({"networks": table, "totals": columns_of(totals)}, {"musat-start": figure})
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -12,14 +13,13 @@ from scipy import stats
 from analysis.plots.distributions import show_estimates
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import correlation, difference, mean, shuffled, where
+from grokphys.papers.evidence import correlation, difference, joined, mean, shuffled, where
 from grokphys.papers.musat.ensembles import (
     EPOCHS,
     PAIRS,
     circles,
     gap,
     imperfections,
-    joined,
     networks,
     percent_of,
     table_of,
@@ -250,10 +250,7 @@ def table_1(run: Run) -> Result:
     frequent and imperfections fewer with weight decay.
     """
     setting: Setting = run.setting
-    table = joined(
-        run.keep(f"decay-{decay:g}", lambda decay=decay: _trained(decay, setting))  # type: ignore[misc]
-        for decay in TABLE_1
-    )
+    table = joined(run.keep(f"decay-{decay:g}", partial(_trained, decay, setting)) for decay in TABLE_1)
     return Result({"networks": table})
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from analysis.plots.distributions import show_estimates
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference
+from grokphys.papers.evidence import difference, joined
 from grokphys.papers.musat.ensembles import (
     FITTED,
     PAIRS,
@@ -20,7 +21,6 @@ from grokphys.papers.musat.ensembles import (
     counted,
     gap,
     imperfections,
-    joined,
     networks,
     particles,
     percent_of,
@@ -163,10 +163,7 @@ def table_2(run: Run) -> Result:
     frequent with f_a, and whether particles at f_a = 1 agree with networks at weight decay 1.
     """
     setting: Setting = run.setting
-    moved = [
-        run.keep(f"f_a-{f_a:g}", lambda f_a=f_a: _moved(f_a, setting.runs, 0.02, 2600))  # type: ignore[misc]
-        for f_a in TABLE_2
-    ]
+    moved = [run.keep(f"f_a-{f_a:g}", partial(_moved, f_a, setting.runs, 0.02, 2600)) for f_a in TABLE_2]
     trained = run.keep(
         "networks",
         lambda: counted(
@@ -310,10 +307,7 @@ def phase_map(run: Run) -> Result:
     """
     setting: Map = run.setting
     table = joined(
-        run.keep(
-            f"{f_a:g}-{step:g}",
-            lambda f_a=f_a, step=step: _moved(f_a, setting.runs, step, 5000),  # type: ignore[misc]
-        )
+        run.keep(f"{f_a:g}-{step:g}", partial(_moved, f_a, setting.runs, step, 5000))
         for step in setting.step_sizes
         for f_a in setting.alignments
     )

@@ -109,6 +109,14 @@ def test_chance_permutes_a_column_among_chosen_rows_of_two_tables():
     assert tables["t"]["x"].tolist() == [1, 2, 3], "the tables themselves stay"
 
 
+def test_tables_are_joined_in_their_order_and_in_the_columns_of_the_first():
+    tables = ({"x": np.arange(n), "name": [word] * n} for n, word in ((2, "a"), (0, "none"), (3, "longer")))
+    found = evidence.joined(tables)
+    assert list(found) == ["x", "name"]
+    assert found["x"].tolist() == [0, 1, 0, 1, 2]
+    assert found["name"].tolist() == ["a", "a", "longer", "longer", "longer"]
+
+
 def test_rows_are_chosen_by_all_values():
     table = {"a": [1, 1, 2, 2], "b": ["x", "y", "x", "y"], "c": [0.1, 0.2, 0.3, 0.4]}
     assert {k: v.tolist() for k, v in evidence.where(table, a=2, b="x").items()} == {

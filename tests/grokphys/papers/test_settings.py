@@ -67,7 +67,7 @@ TRAINED = {
     "ding-4": DING
     | {"model": EmbeddingMLP(59, 16), "freeze_embedding": True, "steps": 10_000}
     | {"record": [500, 1000, 2000, 5000, 10_000]},
-    "ding-5": DING | {"model": EmbeddingMLP(17, 128), "runs": 100},
+    "ding-5": DING | {"model": EmbeddingMLP(17, 128), "runs": 10},
     "ding-6": DING | {"runs": 50, "shared": ("embedding",)},
     "ding-6b": DING | {"runs": 56},
     "ding-6c": DING | {"runs": 20},
@@ -77,9 +77,9 @@ TRAINED = {
     "ding-9a": FITTED | {"model": EmbeddingMLP(59, 16)},
     "ding-10": DING | {"runs": 20, "weight_decay": 0.0},
     "ding-11b": DING | {"runs": 100},
-    "ding-12": DING | {"runs": 60, "record": "10:2000,100"},
+    "ding-12": DING | {"runs": 4, "record": "10:2000,100"},
     "ding-13": DING | {"observables": ("gradient",), "record": "5:1000,200"},
-    "ding-14": DING | {"model": EmbeddingMLP(17, 128), "runs": 20},
+    "ding-14": DING | {"model": EmbeddingMLP(17, 128), "runs": 10},
     "ding-15": FITTED,
     "ding-16": FITTED,
     "ding-law": DING | {"runs": 50, "record": "10:1000,30000"},
@@ -102,7 +102,7 @@ TRAINED = {
     "liu-6d": PLANE | {"model": GroupDecoder(), "train_fraction": 24 / 36},
     "liu-7": TRANSFORMER | {"runs": 1, "record": 20, "thresholds": NINE_TENTHS},
     "liu-7b": TRANSFORMER
-    | {"runs": 5, "weight_decay": 0.0, "stop": "thresholds", "thresholds": NINE_TENTHS, "track": 20},
+    | {"runs": 1, "weight_decay": 0.0, "stop": "thresholds", "thresholds": NINE_TENTHS, "track": 20},
     "liu-7c": TRANSFORMER | {"runs": 1, "steps": 100_000, "track": 50, "thresholds": NINE_TENTHS},
     "liu-8": IMAGES | {"stop": None, "track": 200, "record": "log:12"},
     "liu-8b": IMAGES | {"stop": "thresholds"},

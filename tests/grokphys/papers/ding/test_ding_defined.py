@@ -9,8 +9,8 @@ import analysis
 import nets
 from analysis.circles.fourier import fourier_signals
 from analysis.stats.intervals import mean, proportion
-from grokphys.papers.ding import figure_02, figure_10, figure_12, figure_13
-from grokphys.papers.ding.training import Size
+from grokphys.papers.ding import figure_02, figure_05, figure_10, figure_12, figure_13
+from grokphys.papers.ding.training import Size, parts_of
 from grokphys.papers.recipe import Run
 
 TINY = Size(11, 12, 30)
@@ -160,3 +160,36 @@ def test_rules_of_figure_12_hold_networks_against_the_same_ones_with_all_circles
     assert later.estimate == pytest.approx(3 / 6)
     assert figure_12._lowest(tables, 0.95).estimate == pytest.approx(-7)
     assert figure_12._ends_with(tables, 0.95).estimate == 4
+
+
+def counted(run):
+    return figure_05.count_circles(run(figure_05.Counts(TINY, (7, 11), (4,), 5, 5)))
+
+
+def ablated(run):
+    return figure_12.ablation(run(figure_12.Ablation(TINY, "10", 5, 5))).tables["networks"]
+
+
+@pytest.mark.parametrize(("module", "make"), [(figure_05, counted), (figure_12, ablated)])
+def test_networks_are_the_same_whichever_are_trained_in_one_piece(module, make, monkeypatch):
+    monkeypatch.setattr(figure_05, "published_count", lambda E: np.abs(E).sum(axis=(1, 2)))  # tells more
+    tables = []
+    for most in (2, 5):
+        monkeypatch.setattr(module, "PIECE", most)
+        tables.append(make(lambda setting: Run(setting, "quick")))
+    one, other = tables
+    assert list(one) == list(other)
+    for name in one:
+        if one[name].dtype.kind == "f":
+            np.testing.assert_allclose(one[name], other[name], rtol=1e-5)
+        else:
+            assert one[name].tolist() == other[name].tolist(), name
+
+
+def test_parts_of_an_ensemble_are_all_of_it_once():
+    for networks in range(1, 9):
+        for most in range(1, 10):
+            parts = parts_of(networks, most)
+            assert [k for part in parts for k in part] == list(range(networks))
+            assert max(map(len, parts)) <= most
+            assert len(parts) == -(-networks // most), "no more than are needed"

@@ -16,6 +16,7 @@ from grokphys.papers.ding import (
     figure_05,
 )
 from grokphys.papers.ding.training import Size
+from grokphys.papers.evidence import joined
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES, Run
 
@@ -210,10 +211,6 @@ def counted(p, d, circles):
             "prime": np.full(n, p in (7, 11, 13))}  # fmt: skip
 
 
-def joined(parts):
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
 def test_figure_5_shows_moduli_at_the_usual_dimension_and_dimensions_at_the_usual_modulus(monkeypatch):
     parts = [counted(7, 12, [1, 2, 2]), counted(11, 12, [3, 3, 5]), counted(13, 12, [4, 4, 6]),
              counted(11, 4, [1, 1, 2]), counted(11, 8, [2, 3, 3])]  # fmt: skip
@@ -286,21 +283,27 @@ def test_circles_are_counted_as_in_the_published_code():
 def test_counts_are_of_each_modulus_and_dimension_once_with_seeds_of_their_own(monkeypatch):
     asked = []
 
-    def train(model, *, runs, steps, seed, weight_decay, record, observables):
-        asked.append((model.tokens, model.dim, runs, steps, seed))
+    def train(model, *, runs, first_run, steps, seed, weight_decay, record, observables):
+        asked.append((model.tokens, model.dim, first_run, runs, steps, seed))
         assert (weight_decay, record, observables) == (0.5, [steps], ())
         E = np.zeros((runs, model.tokens, model.dim))
         angle = 2 * np.pi * np.arange(model.tokens) / model.tokens
-        E[1, :, :2] = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        if first_run == 0:
+            E[1, :, :2] = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         return SimpleNamespace(final=E)
 
     monkeypatch.setattr(figure_05, "train", train)
+    monkeypatch.setattr(figure_05, "PIECE", 2)
     rows = figure_05.count_circles(Run(figure_05.Counts(TINY, (7, 11), (4, 12), 3, 5), "quick"))
     pairs = [(7, 12), (11, 12), (11, 4)]
-    assert asked == [(p, d, 3, 30, 5 + 1000 * p + d) for p, d in pairs]
+    parts = [(0, 2), (2, 1)]
+    assert asked == [(p, d, *part, 30, 5 + 1000 * p + d) for p, d in pairs for part in parts]
+    assert rows["network"].tolist() == [0, 1, 2] * 3
     assert rows["circles"].tolist() == [0, 1, 0] * 3
     assert rows["p"].tolist() == np.repeat([7, 11, 11], 3).tolist()
     assert rows["d"].tolist() == np.repeat([12, 12, 4], 3).tolist()
     asked.clear()
     figure_05.count_circles(Run(figure_05.Counts(TINY, (7,), (12,), 3, 5), "quick"))
-    assert [one[:2] for one in asked] == [(7, 12), (11, 12)], "the modulus of the dimensions is needed too"
+    assert [one[:2] for one in asked[::2]] == [(7, 12), (11, 12)], (
+        "the modulus of the dimensions is needed too"
+    )

@@ -360,7 +360,8 @@ def test_figure_11_shows_survival_over_circularity(monkeypatch):
 def test_figure_12_shows_the_first_network_and_the_median_of_all_for_each_start():
     rng = np.random.default_rng(10)
     names = (figure_12.ALL, figure_12.LARGEST, figure_12.TWO, figure_12.RANDOM, figure_12.TWO_RANDOM)
-    found = {name: {"steps": np.array([0, 10, 20]), "losses": rng.uniform(0.1, 3, (3, 3))} for name in names}
+    steps = np.tile([0, 10, 20], (3, 1))
+    found = {name: {"steps": steps, "losses": rng.uniform(0.1, 3, (3, 3))} for name in names}
     left, right = figure_12._show(found).get_axes()
     for ax, own in ((left, names[:3]), (right, (names[0], *names[3:]))):
         assert list(lines(ax)) == list(own)

@@ -6,6 +6,7 @@ from pictures import bars, intervals, lines, title
 
 import nets
 from analysis.stats.intervals import mean
+from grokphys.papers.evidence import joined
 from grokphys.papers.he import grokking, lottery, neurons, waves
 from grokphys.papers.recipe import Run
 from physics.neurons.lottery import FourierLottery
@@ -37,7 +38,7 @@ def lottery_table(runs=4):
         label = {**cell._asdict(), "series": cell.series}
         part = {name: np.full(runs, value) for name, value in label.items()}
         parts.append(part | {name: rng.uniform(0.2, 0.8, runs) for name in (*lottery.READERS, "single")})
-    return lottery._stacked(parts)
+    return joined(parts)
 
 
 def test_the_lottery_is_drawn_cell_by_cell_and_over_the_scale():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from recipe_checks import held_by_chance, made_quickly
 
-from grokphys.papers.evidence import where
+from grokphys.papers.evidence import joined, where
 from grokphys.papers.he import grokking, lottery, neurons, waves  # importing them registers their recipes
 from grokphys.papers.judge import judge
 from grokphys.papers.recipe import RECIPES, Run
@@ -40,7 +40,7 @@ def a_lottery(*, follow, pure=0.6, runs=5, seed=0):
         )
         first = {name: part[name].ravel() for name in ("chosen", *lottery.READERS)}
         table.append(first | {"network": np.repeat(own, 64)})
-    return {"networks": lottery._stacked(networks), "neurons": lottery._stacked(table)}
+    return {"networks": joined(networks), "neurons": joined(table)}
 
 
 def verdicts(name, tables):

@@ -179,13 +179,10 @@ def test_figure_7_shows_all_curves_their_median_and_where_they_generalize(monkey
 def test_figure_7_shows_both_steps_over_dropout_and_those_that_never_come(monkeypatch):
     made = {0.0: ([10.0, 20.0], [inf, 900.0]), 0.3: ([inf, 30.0], [400.0, 500.0])}
 
-    def with_dropout(setting, k):
-        fitted, held = made[setting.rates[k]]
-        return {
-            "dropout": np.full(2, setting.rates[k]),
-            "train_steps": np.array(fitted),
-            "validation_steps": np.array(held),
-        }
+    def with_dropout(setting, number, k):
+        rate = setting.rates[number]
+        fitted, held = made[rate]
+        return {"dropout": [rate], "train_steps": [fitted[k]], "validation_steps": [held[k]]}
 
     monkeypatch.setattr(transformer, "_with_dropout", with_dropout)
     setting = transformer.Dropouts(nets.TokenTransformer(), (0.0, 0.3), 2, 1000)
@@ -212,9 +209,10 @@ def test_dropout_is_trained_at_each_rate_with_a_seed_of_its_own(monkeypatch):
     asked = []
 
     def train(model, **options):
-        asked.append((model.dropout, options["seed"], options["weight_decay"], options["stop"]))
+        asked.append((model.dropout, options["seed"], options["first_run"], options["runs"]))
+        assert (options["weight_decay"], options["stop"]) == (0.0, "thresholds")
         steps = {
-            f"steps_to_{name}": np.array([[5.0, value], [5.0, np.nan]])
+            f"steps_to_{name}": np.array([[5.0, np.nan if options["first_run"] else value]])
             for name, value in (("train_accuracy", 7.0), ("validation_accuracy", 9.0))
         }
         return SimpleNamespace(observables=steps)
@@ -222,7 +220,7 @@ def test_dropout_is_trained_at_each_rate_with_a_seed_of_its_own(monkeypatch):
     monkeypatch.setattr(transformer, "train", train)
     setting = transformer.Dropouts(nets.TokenTransformer(), (0.0, 0.3), 2, 1000)
     rows = transformer.dropout(Run(setting, "quick")).columns()["networks"]
-    assert asked == [(0.0, 750, 0.0, "thresholds"), (0.3, 751, 0.0, "thresholds")]
+    assert asked == [(0.0, 750, 0, 1), (0.0, 750, 1, 1), (0.3, 751, 0, 1), (0.3, 751, 1, 1)]
     assert rows["dropout"].tolist() == [0, 0, 0.3, 0.3]
     assert rows["train_steps"].tolist() == [7, inf] * 2
     assert rows["validation_steps"].tolist() == [9, inf] * 2

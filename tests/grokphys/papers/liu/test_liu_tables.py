@@ -26,7 +26,7 @@ inf = np.inf
 )
 def test_a_row_of_a_training_fraction_holds_what_its_columns_say(model, delta):
     setting = toy.Fractions(model, (8,), 4, 60, 1e-2, delta, 500)
-    found = toy.columns(toy.measure(setting, 8))
+    found = toy.measure(setting, 8)
     operation = model.theory.operation
     total = len(operation.samples)
     trained = nets.train(

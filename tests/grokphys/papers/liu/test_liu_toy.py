@@ -26,10 +26,11 @@ def test_the_figures_of_one_setting_are_of_the_same_networks():
 
 @pytest.mark.parametrize("model", [ToyAddition(5, hidden=(8,)), GroupDecoder(hidden=(8,))])
 def test_measured_sets_and_accuracies_belong_together(model):
-    for row in toy.measure(toy.Fractions(model, (6,), 3, 20, 1e-3), 6):
-        right = 6 * row["train_accuracy"] + (len(model.task) - 6) * row["validation_accuracy"]
-        assert row["accuracy"] == pytest.approx(right / len(model.task))
-        assert row["predicted_accuracy"] >= 6 / len(model.task) - 1e-12
+    rows = toy.measure(toy.Fractions(model, (6,), 3, 20, 1e-3), 6)
+    right = 6 * rows["train_accuracy"] + (len(model.task) - 6) * rows["validation_accuracy"]
+    assert rows["accuracy"] == pytest.approx(right / len(model.task))
+    assert (rows["predicted_accuracy"] >= 6 / len(model.task) - 1e-12).all()
+    assert rows["network"].tolist() == [6000, 6001, 6002]
 
 
 # -- The smallest cases -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from scipy import stats
 
 import physics
 from analysis.stats.intervals import mean, proportion
+from grokphys.papers.evidence import joined
 from grokphys.papers.musat import classifiers, ensembles, figure_06, galleries, start, table_1, table_2
 from grokphys.papers.recipe import Run
 from grokphys.report.musat import TABLE_1, TABLE_2
@@ -27,7 +28,7 @@ def networks_table(runs=12):
                 "imperfections": np.where(circle, 0, rng.integers(5, 80, runs)),
             }
         )
-    return ensembles.joined(parts)
+    return joined(parts)
 
 
 def horizontal(ax):
@@ -116,7 +117,7 @@ def particles(constants, counts):
 
 def test_table_2_is_drawn_constant_by_constant_beside_ours():
     counts = {f_a: (3 + k, 4, 2 + 3 * k) for k, f_a in enumerate(TABLE_2)}
-    rows = ensembles.joined(particles({"f_a": f_a}, own) for f_a, own in counts.items())
+    rows = joined(particles({"f_a": f_a}, own) for f_a, own in counts.items())
     figure = table_2._draw_table(SimpleNamespace(runs=20), {"particles": rows})["musat-table2"]
     left, right = figure.get_axes()
     shares = [proportion(c, c + a + b).map(lambda x: 100 * x) for c, a, b in counts.values()]
@@ -137,7 +138,7 @@ def test_the_map_shows_alignment_across_and_step_size_upward():
     counts = iter([(1, 2, 3), (2, 2, 2), (5, 0, 1), (0, 6, 0), (3, 1, 2), (4, 1, 1)])
     keys = [(step, f_a) for step in setting.step_sizes for f_a in setting.alignments]
     own = {key: next(counts) for key in keys}
-    rows = ensembles.joined(particles({"f_a": f_a, "step_size": step}, own[step, f_a]) for step, f_a in keys)
+    rows = joined(particles({"f_a": f_a, "step_size": step}, own[step, f_a]) for step, f_a in keys)
     axes = table_2._draw_map(setting, {"particles": rows})["musat-map"].get_axes()
     share = np.reshape([100 * c / 6 for c, _, _ in own.values()], (2, 3))
     rest = np.reshape([(10 * a + 30 * b) / (a + b) for _, a, b in own.values()], (2, 3))

@@ -8,6 +8,7 @@ from recipe_checks import held_by_chance, made_quickly
 
 import nets
 import physics
+from grokphys.papers.evidence import joined
 from grokphys.papers.judge import judge
 from grokphys.papers.musat import (  # noqa: F401  (they register their recipes)
     classifiers,
@@ -17,7 +18,7 @@ from grokphys.papers.musat import (  # noqa: F401  (they register their recipes)
     table_1,
     table_2,
 )
-from grokphys.papers.musat.ensembles import circles, counted, imperfections, joined, run_by_run, structures_of
+from grokphys.papers.musat.ensembles import circles, counted, imperfections, run_by_run, structures_of
 from grokphys.papers.recipe import RECIPES, Number, Run
 from grokphys.papers.results import rounded
 
