@@ -228,6 +228,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
             "confusion",
             HIGH,
             HIGH,
+            note="all networks in this corner reach 60 % in validation within 1000 steps",
         ),
         corner(
             "memorization",

@@ -186,6 +186,14 @@ def test_where_image_networks_slow_down():
     assert "between 1500 and 600 images" in note("liu-20", "rapidly")
 
 
+def test_no_image_network_is_confused():
+    rows = table("liu-8b", "networks")
+    corner = (rows["row"] >= 7) & (rows["column"] >= 7)
+    assert corner.sum() == 9
+    assert rows["validation_steps"][corner].max() < 1000
+    assert "60 % in validation within 1000 steps" in note("liu-8b", "confusion")
+
+
 def test_ensembles_of_which_the_mean_decides():
     rows = table("compare-theory", "networks")
     ratio = rows["distance"] / rows["to_another"]
