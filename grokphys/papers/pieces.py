@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from grokphys.output import make_directory
 from grokphys.papers.fingerprint import fingerprint
+from nets.engines.threads import cuda_is_available
 from physics.errors import FileFormatError
 from physics.seeds import hear, hear_seeds
 from physics.trajectory.locks import replace_as_a_whole
@@ -45,7 +46,7 @@ class Piece:
     version : str
         Version of GrokPhys, with the commit of a checkout.
     processor : str
-        Processor.
+        Processor, and GPU if there is one.
     seconds : float
         Duration of the computation.
     date : str
@@ -59,6 +60,19 @@ class Piece:
     seconds: float
     date: str
     new: bool
+
+
+def made_here() -> dict[str, str]:
+    """Return what `made_with` does for simulations and trainings, with the name of the GPU if there is one.
+
+    The GPU, on which trainings run by default, follows the name of the processor.
+    """
+    made = made_with("physics", "nets")
+    if cuda_is_available():
+        import torch
+
+        made = made | {"processor": f"{made['processor']}, {torch.cuda.get_device_name()}"}
+    return made
 
 
 def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0) -> str:
@@ -116,7 +130,7 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
     new = not path.exists()
     if new:
         make_directory(path.parent)
-        versions = made_with("physics", "nets")
+        versions = made_here()
         began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
         with hear_seeds() as seeds:
             made = {name: np.asarray(value) for name, value in make().items()}

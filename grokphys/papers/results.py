@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import BADGE, BADGE_EDGE
 from grokphys.output import FigureFormat, make_directory, save_figure, write_text
-from grokphys.papers.pieces import Piece, grouped
+from grokphys.papers.pieces import Piece, grouped, made_here
 from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
 from physics.errors import FileFormatError
-from physics.trajectory.provenance import made_with, plain
+from physics.trajectory.provenance import plain
 
 SCHEMA, SCHEMA_VERSION = "grokphys-result", 1
 DIGITS = 8
@@ -145,7 +145,7 @@ def write_result(
         "seed_shift": shift,
         "rules": rules_digest(recipe.rules),
         "sources": sources,
-        "made_with": made_with("physics", "nets"),
+        "made_with": made_here(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "seconds": round(seconds, 1),
         "date": date,

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 from grokphys.cli import main
@@ -191,6 +192,17 @@ def test_a_piece_names_the_code_that_began_it(tmp_path, monkeypatch):
         return {"a": [1]}
 
     assert pieces.kept(tmp_path / "x.npz", make)[1].version == "before"
+
+
+def test_a_piece_and_a_result_name_the_gpu_if_there_is_one(tmp_path, monkeypatch):
+    processor = pieces.made_with("physics", "nets")["processor"]
+    for gpu, named in ((False, processor), (True, f"{processor}, Some GPU")):
+        monkeypatch.setattr(pieces, "cuda_is_available", lambda gpu=gpu: gpu)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
+        assert pieces.kept(tmp_path / f"{gpu}.npz", lambda: {"a": [1]})[1].processor == named
+        assert not run.run_recipes(["long"], long(False), tmp_path, "paper", again=True)
+        assert read_result(tmp_path / "long").about["made_with"]["processor"] == named
+    assert pieces.made_with("physics", "nets")["processor"] == processor, "other files name it elsewhere"
 
 
 @pytest.mark.parametrize("budget", ["paper", "quick"])
