@@ -6,7 +6,7 @@ import numpy as np
 from pictures import SMALLEST, letters
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.judge import decide
+from grokphys.papers.judge import decide, measured
 from grokphys.papers.recipe import RECIPES, Number, Result, Run
 from grokphys.papers.results import rounded
 
@@ -41,7 +41,7 @@ def held_by_chance(name: str, tables, *, draws: int = 100) -> dict[str, float]:
         if isinstance(rule, Number) or isinstance(rule.chance, str):
             continue
         verdicts = [
-            decide(rule, rule.measure(rule.chance(tables, generator), 0.95)).verdict for _ in range(draws)
+            decide(rule, measured(rule, rule.chance(tables, generator), 0.95)).verdict for _ in range(draws)
         ]
         found[rule.name] = verdicts.count("holds") / draws
     return found

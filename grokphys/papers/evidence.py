@@ -6,7 +6,7 @@ rows of one group count together. By default each row is a separate unit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -213,8 +213,28 @@ def paired_gap(
     return jackknife(gap, (first, second, *columns), level, groups=groups)
 
 
-def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.random.Generator], Any]:
-    """Return a model of chance for rules: a function of tables and a generator that permutes one column.
+@dataclass(frozen=True)
+class Chance:
+    """A model of chance for rules: a function of tables and a generator that returns data without the effect.
+
+    Attributes
+    ----------
+    words : str
+        What it does to the tables, for the page of rules.
+    make : callable
+        The function.
+    """
+
+    words: str
+    make: Callable[[Any, np.random.Generator], Any]
+
+    def __call__(self, tables: Any, generator: np.random.Generator) -> Any:
+        """Return tables in which the statement is not true."""
+        return self.make(tables, generator)
+
+
+def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, Any] | None = None) -> Chance:
+    """Return a model of chance for rules that permutes one column.
 
     Parameters
     ----------
@@ -223,22 +243,29 @@ def shuffled(table: str, column: str, *, within: str = "") -> Callable[[Any, np.
     within : str, default ""
         Name of a column; values are permuted only among rows in which it is equal. By default they are
         permuted among all rows.
+    among : mapping, optional
+        Values of columns by which rows are chosen, as in `where`. Other rows keep theirs.
     """
+    chosen = dict(among or {})
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
         rows = tables[table]
         values = np.array(rows[column])
         own = _numbered(rows[within]) if within else np.zeros(len(values), int)
+        mixed = _chosen(rows, chosen)
         for k in range(int(own.max()) + 1 if len(own) else 0):
-            here = np.flatnonzero(own == k)
+            here = np.flatnonzero(mixed & (own == k))
             values[here] = values[generator.permutation(here)]
         return {**tables, table: {**rows, column: values}}
 
-    return chance
+    rows = "rows" if within or chosen else "all rows"
+    of = [f"the same `{within}`"] * bool(within) + [f"`{name}` = {value:g}" for name, value in chosen.items()]
+    words = f"`{column}` shuffled among {rows} of `{table}`" + (" with " + " and ".join(of) if of else "")
+    return Chance(words, chance)
 
 
-def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.Generator], Any]:
-    """Return a model of chance for rules: a function of tables and a generator that exchanges two columns.
+def exchanged(table: str, first: str, second: str) -> Chance:
+    """Return a model of chance for rules that exchanges two columns.
 
     The columns `first` and `second` of a table are exchanged in each row with the probability 1/2.
     """
@@ -250,26 +277,18 @@ def exchanged(table: str, first: str, second: str) -> Callable[[Any, np.random.G
         own = {first: np.where(swap, b, a), second: np.where(swap, a, b)}
         return {**tables, table: {**rows, **own}}
 
-    return chance
+    return Chance(f"`{first}` and `{second}` exchanged in half of the rows of `{table}`, at random", chance)
 
 
-def pooled(
-    column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]
-) -> Callable[[Any, np.random.Generator], Any]:
-    """Return a model of chance for rules: a function that permutes a column among rows of two tables.
+def pooled(column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]) -> Chance:
+    """Return a model of chance for rules that permutes a column among rows of two tables.
 
     `first` and `second` are each the name of a table, and the values by which its rows are chosen, as in
     `where`. The values of `column` in the rows of both are permuted together.
     """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
-        places = [
-            (
-                name,
-                np.flatnonzero(np.all([np.asarray(tables[name][key]) == chosen[key] for key in chosen], 0)),
-            )
-            for name, chosen in (first, second)
-        ]
+        places = [(name, np.flatnonzero(_chosen(tables[name], chosen))) for name, chosen in (first, second)]
         values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in places])
         mixed = np.split(generator.permutation(values), [len(places[0][1])])
         found = dict(tables)
@@ -278,15 +297,20 @@ def pooled(
             found[name][column][rows] = own
         return found
 
-    return chance
+    return Chance(f"`{column}` shuffled among the two groups that are compared", chance)
 
 
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     """Return the rows of a table in which every named column has the given value, as a dict of columns."""
+    chosen = _chosen(table, values)
+    return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
+
+
+def _chosen(table: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value
-    return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
+    return chosen
 
 
 def joined(tables: Iterable[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:

@@ -10,6 +10,8 @@ is wrong is therefore at most α = 5 %.
 level of the other decisions unchanged, and requires agreement at 95 % within a margin.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -20,6 +22,8 @@ from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Tabl
 ALPHA = 0.05
 SLACK = 1e-9
 """Tolerance for numbers that are equal as decimals, but not in floating point."""
+EQUAL = 1e-6
+"""Width of an interval, relative to the estimate, up to which the units have the same value."""
 
 
 def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
@@ -39,14 +43,14 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
         decided or left open, or 95 % if it is a number that is covered, or a statement that is withdrawn.
     """
     claims = {
-        k: Claim(rule, rule.measure(tables, CONFIDENCE), "withdrawn")
+        k: Claim(rule, measured(rule, tables, CONFIDENCE), "withdrawn")
         for k, rule in enumerate(rules)
         if isinstance(rule, Statement) and rule.withdrawn
     }
     open_ = [k for k in range(len(rules)) if k not in claims]
     while open_:
         level = 1 - ALPHA / len(open_)
-        claims |= {k: decide(rules[k], rules[k].measure(tables, level), level) for k in open_}
+        claims |= {k: decide(rules[k], measured(rules[k], tables, level), level) for k in open_}
         left = [k for k in open_ if claims[k].verdict == "inconclusive"]
         if left == open_:
             break
@@ -54,9 +58,41 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     for k in open_:
         rule = rules[k]
         if isinstance(rule, Number):
-            found = rule.measure(tables, CONFIDENCE)
+            found = measured(rule, tables, CONFIDENCE)
             claims[k] = Claim(rule, found, "covered") if covered(rule, found) else claims[k]
     return tuple(claims[k] for k in range(len(rules)))
+
+
+def measured(rule: Rule, tables: Tables, level: float) -> Interval:
+    """Return what a rule measures, with an interval that has a width also if all units have the same value.
+
+    If all n units have the same value, others may only be rare. At the confidence `level`, they can be a
+    share of up to 1 - ((1 - level) / 2)^(1/n) of all units (Clopper and Pearson's bound). The interval then
+    extends as far as this share could move a mean, if each of these units had the smallest or the largest
+    possible value. A side on which the rule bounds no value is left as it is; no published claim may rest on
+    such an interval, and a test sees to it.
+
+    Parameters
+    ----------
+    rule : Number or Statement
+        The rule, with its possible values.
+    tables : mapping of str to mapping of str to ndarray
+        Tables of the result of the recipe.
+    level : float
+        Confidence level.
+
+    Returns
+    -------
+    Interval
+        The number or effect. A count of one marks a number that is exact.
+    """
+    found = rule.measure(tables, level)
+    if found.count < 2 or not found.high - found.low <= EQUAL * abs(found.estimate):
+        return found
+    share = 1 - ((1 - level) / 2) ** (1 / found.count)
+    sides = (side if np.isfinite(side) else found.estimate for side in rule.possible)
+    low, high = (found.estimate + share * (side - found.estimate) for side in sides)
+    return replace(found, low=low, high=high)
 
 
 def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:

@@ -42,15 +42,25 @@ was corrected after the run, or its words were made clear, a note in italics say
 * **A statement** *holds* if the whole interval of its effect lies in the range of the rule, and *does not
   hold* if it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The
   range of a statement of equality has two sides.
-* **Intervals** resample what was drawn independently: embeddings, networks or training sets. All claims of an
-  item are decided together by Holm's procedure, so that the probability of any wrong *holds*, *does not hold*
-  or *not covered* among them is at most 5 %. *Covered* is weaker: nothing contradicts the number.
-* **A correction of the method.** An audit found, after the first runs, that *covered* had counted as a
+* **Intervals** count what was drawn independently: embeddings, networks or training sets. Shares have
+  Wilson's interval, which is wider where several rows belong to one unit, and their differences Newcombe's.
+  Means have Student's interval, and most other numbers that of the jackknife, which leaves out one unit after
+  the other. Where all n units have the same value, others can still be a share of up to 1 - (α/2)^(1/n) of
+  all units, at the confidence level 1 - α. The interval then reaches as far as these could move a mean.
+* **Many claims.** All claims of an item are decided together by Holm's procedure, so that the probability of
+  any wrong *holds*, *does not hold* or *not covered* among them is at most 5 %: of m claims each is tried at
+  the level α = 5 % / m, those that remain open at 5 % / their number, and so on until none is decided.
+  *Covered* is weaker: nothing contradicts the number.
+* **Corrections of the method.** An audit found, after the first runs, that *covered* had counted as a
   decision in Holm's procedure, which made later ones easier, and that the interval of the paper had not been
-  widened with ours. All results were judged again from their tables; the history of the repository has the
-  earlier verdicts.
-* **Chance** describes data for which a statement is not true. A test shuffles stored results in this way:
-  the statement may hold for at most one shuffle in twenty.
+  widened with ours. Another found that intervals of equal values had no width, and so always decided. Each
+  time all results were judged again from their tables; the history of the repository has the earlier
+  verdicts.
+* **Chance** describes data for which a statement is not true: columns of the tables in
+  [results](results/README.md) that are shuffled or replaced. In a test, a statement may hold in 5 % of such
+  data, with a tolerance for the number of times that they are drawn.
+* **A ninth of the plane** are the cells of a phase diagram whose middles lie in an outer third of both axes:
+  nine of 10 × 10 cells.
 * **Fitted** marks a row whose setting was chosen to reproduce this number.
 * **Withdrawn** marks a statement whose rule, as we found out after the run, is met without the effect that
   the statement is about. It is not judged, and the row says why.
@@ -80,12 +90,11 @@ The column *here* gives our estimate, with its confidence interval in brackets. 
 which the claim was decided or left open, which is at least 95 %, because all claims of an item are decided
 together. It ends at what is possible, such as an accuracy of 100 %. *Undefined* stands for a number that the
 runs do not determine, as there are too few of them or some never reach a stage, and *at least* for an
-interval without an upper end. *Exact* marks a count or a proof, which has no error, and *all the same* an
-estimate that stays what it is whichever unit of the sample is left out. The column *sample* counts what was
-drawn independently, such as networks. *Fitted* marks a claim whose setting the paper leaves open, so that we
-chose it to reproduce this number. The *rule* of a statement is the range in which its whole interval must
-lie for the statement to hold. Words in italics after it say what was corrected or made clear after the run.
-Words in quotation marks are those of a paper."""
+interval without an upper end. *Exact* marks a count or a proof, which has no error. The column *sample*
+counts what was drawn independently, such as networks. *Fitted* marks a claim whose setting the paper leaves
+open, so that we chose it to reproduce this number. The *rule* of a statement is the range in which its whole
+interval must lie for the statement to hold. Words in italics after it say what was corrected or made clear
+after the run. Words in quotation marks are those of a paper."""
 AGAIN = (
     "## Again with other seeds",
     "",
@@ -286,7 +295,7 @@ def _rule_row(rule: Rule) -> Sequence[str]:
         printed = f"{rule.printed} ({rule.printed.source})"
         told = (printed, f"this number{note}", f"margin {rule.margin:g}", "")
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
+        chance = rule.chance if isinstance(rule.chance, str) else getattr(rule.chance, "words", "made up")
         words = rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
         told = (f"{words} ({rule.source})", rule.effect + note, _range(rule.least, rule.most), chance)
     return (name, *told, rule.independent)
@@ -341,8 +350,8 @@ def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     possible = ranges.get(claim["name"], (-math.inf, math.inf))
     value, low, high, _ = astuple(Interval(value, low, high, claim["count"]).within(*possible))
     digits = claim["digits"]
-    if value == low == high:
-        return f"{value:.{digits}f}, {'exact' if claim['count'] == 1 else 'all the same'}"
+    if value == low == high and claim["count"] == 1:
+        return f"{value:.{digits}f}, exact"
     half = (high - low) / 2
     if 0 < half < math.inf:
         digits = min(digits, max(0, 1 - math.floor(math.log10(half))))

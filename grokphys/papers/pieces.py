@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 
 from grokphys.output import make_directory
 from grokphys.papers.fingerprint import fingerprint
-from nets.engines.threads import cuda_is_available
 from physics.errors import FileFormatError
 from physics.seeds import hear, hear_seeds
 from physics.trajectory.locks import replace_as_a_whole
@@ -67,11 +67,12 @@ def made_here() -> dict[str, str]:
 
     The GPU, on which trainings run by default, follows the name of the processor.
     """
+    # Imported by name, because recipes that train nothing do not depend on PyTorch.
+    threads = import_module("nets.engines.threads")
     made = made_with("physics", "nets")
-    if cuda_is_available():
-        import torch
-
-        made = made | {"processor": f"{made['processor']}, {torch.cuda.get_device_name()}"}
+    if threads.cuda_is_available():
+        gpu = import_module("torch").cuda.get_device_name()
+        made = made | {"processor": f"{made['processor']}, {gpu}"}
     return made
 
 

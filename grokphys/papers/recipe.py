@@ -121,7 +121,7 @@ class Number:
     note : str, default ""
         What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
     possible : tuple of float, default (-np.inf, np.inf)
-        Smallest and largest possible value, at which an interval ends where it is shown.
+        Smallest and largest possible value, at which a shown interval ends; see also `measured`.
     """
 
     name: str
@@ -170,7 +170,7 @@ class Statement:
     note : str, default ""
         What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
     possible : tuple of float, default (-np.inf, np.inf)
-        Smallest and largest possible value, at which an interval ends where it is shown.
+        Smallest and largest possible value, at which a shown interval ends; see also `measured`.
     withdrawn : str, default ""
         Why the rule is no test, if that was found out after the run; it is then not judged.
 

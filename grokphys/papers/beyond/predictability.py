@@ -254,6 +254,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             chance=MIXED,
             least=0.9,
             independent="embedding",
+            possible=(0.0, 1.0),
         )
         for size in (1e-6, 1e-4, 1e-2)
     )

@@ -167,6 +167,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
             chance=EXACT,
             most=0.8,
             independent="order",
+            note="r_c is the median fraction over random orders",
         ),
         Statement(
             "r_c falls as ln p / p",

@@ -14,8 +14,9 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers import evidence
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import jackknife, joined, mean, paired_gap, rank_correlation, shuffled, where
+from grokphys.papers.evidence import Chance, jackknife, joined, mean, paired_gap, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -170,14 +171,14 @@ def _gap(
 def _falls(tokens: int) -> Callable[[Tables, float], Interval]:
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["networks"], tokens=tokens, activation="tanh")
-        return rank_correlation(rows["even"], rows["effective"], level, groups=rows["network"])
+        return evidence.rank_correlation(rows["even"], rows["effective"], level, groups=rows["network"])
 
     return measure
 
 
 ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
 PART = "effective number of circles as a part of all"
-ANY = shuffled("networks", "effective", within="tokens")
+ANY = shuffled("networks", "effective", within="tokens", among={"even": 0.0})
 EFFECTIVE = "(Σs²)²/Σs⁴ of the final signals s: all if they are equal, as they nearly are at the start"
 PAIRED = "corrected after the run: networks with the same initial weights are resampled together"
 
@@ -324,6 +325,7 @@ def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
     return measure
 
 
+@partial(Chance, "each pair of survivors has the ratio 2 as often as any other ratio")
 def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which pairs of survivors have the ratio 2 as often as any other ratio, by chance."""
     rows = tables["networks"]

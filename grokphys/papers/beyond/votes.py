@@ -13,7 +13,7 @@ embedding is shared and moves. The rules were written after a pilot at p = 23 (2
 and before any run at p = 31 and 59.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from textwrap import fill
@@ -32,7 +32,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import joined, mean, shuffled, where
+from grokphys.papers.evidence import Chance, joined, mean, shuffled, where
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.networks import networks
@@ -246,6 +246,7 @@ def _better(score: str, tokens: int) -> Measure:
     )
 
 
+@partial(Chance, "`single` of each neuron replaced by what it was at the start")
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which neurons have a single frequency if they had it at the start, as by chance."""
     rows = tables["neurons"]
@@ -261,7 +262,7 @@ OVERLAP = (
     "are predicted as the other networks keep on average"
 )
 COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
-DRAWN: Callable[[Any, Any], Any] = shuffled("neurons", "time", within="network")
+DRAWN = shuffled("neurons", "time", within="network")
 
 
 def _rules(tokens: int) -> tuple[Statement, ...]:

@@ -29,7 +29,7 @@ from grokphys.papers.ding.training import (
     path_of,
     show_intervals,
 )
-from grokphys.papers.evidence import columns_of, joined, mean, share, shuffled, where
+from grokphys.papers.evidence import Chance, columns_of, joined, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -126,6 +126,7 @@ def _unstable(tables: Tables, level: float) -> Interval:
     return share(~(where(tables["fits"], law=QUADRATIC)["error"] <= 1), level)
 
 
+@partial(Chance, "each error replaced by that of signals that never change, in any order")
 def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which each error is that of signals that never change, as a model of chance.
 

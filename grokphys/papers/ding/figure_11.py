@@ -71,6 +71,7 @@ def _rounder(name: str, column: str) -> Statement:
         chance=shuffled("embeddings", column),
         least=0.5,
         independent="embedding",
+        possible=(-1.0, 1.0),
     )
 
 

@@ -8,7 +8,7 @@ the largest initial magnitude |θ|, and the one with the smallest misalignment |
 phases of θ and ξ.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import show_intervals
-from grokphys.papers.evidence import joined, mean, rank_correlation, shuffled, where
+from grokphys.papers.evidence import Chance, joined, mean, rank_correlation, shuffled, where
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
 from nets.training import train
@@ -226,7 +226,7 @@ ALL_COUNT = (
 )
 
 
-def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
+def by_chance(reader: str) -> Chance:
     """Return a model of chance: the neurons of a network exchange the frequencies that `reader` predicts.
 
     The share of neurons whose final frequency is predicted is then computed again for each network, from the
@@ -243,7 +243,7 @@ def by_chance(reader: str) -> Callable[[Tables, np.random.Generator], Tables]:
         found = np.bincount(own, hits) / np.maximum(np.bincount(own, alive), 1)
         return {**mixed, "networks": {**networks, reader: found[np.asarray(networks["network"], int)]}}
 
-    return chance
+    return Chance(f"{exchange.words}, and shares counted again", chance)
 
 
 BY_CHANCE = {reader: by_chance(reader) for reader in READERS}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from analysis.circles.neurons import diversification
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.evidence import Chance, mean, shuffled, where
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
 from nets.training import train
@@ -220,6 +221,7 @@ def _accuracy(*names: str) -> Measure:
     return measure
 
 
+@partial(Chance, "`share` of each neuron replaced by what it was at the start")
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables with each neuron's share of power before training, as a model of chance."""
     rows = tables["neurons"]
@@ -345,6 +347,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             _accuracy(*EVEN),
             chance=shuffled("activations", "accuracy", within="network"),
             least=99.0,
+            possible=(0.0, 100.0),
         ),
         *(
             Number(

@@ -316,7 +316,7 @@ def _bends(tables: Tables, level: float) -> Interval:
             _bends,
             chance=shuffled("networks", "validation_steps"),
             least=0.3,
-            note="most of the rise lies between 1500 and 600 images",
+            note="most of the rise of the logarithm lies between 1500 and 600 images",
         ),
     ),
 )

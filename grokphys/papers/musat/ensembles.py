@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, mean, share, where
+from grokphys.papers.evidence import Chance, difference, mean, share, where
 from grokphys.papers.recipe import Columns, Printed, Tables
 from grokphys.report.musat import PAPER_RUNS
 from nets.models import ConstantAttention
@@ -158,21 +158,21 @@ def _chosen(tables: Tables, table: str, constants: Mapping[str, float]) -> Colum
     return run_by_run(rows) if "runs" in rows else rows
 
 
-def shuffled_runs(table: str, column: str) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance for rules: a function of tables and a generator that permutes one column.
+def shuffled_runs(table: str, column: str) -> Chance:
+    """Return a model of chance for rules that permutes one column.
 
-    The column is permuted among all runs of a table that `counted` has condensed.
+    It is permuted among all runs of a table that `counted` has condensed.
     """
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         rows = run_by_run(tables[table])
         return {**tables, table: {**rows, column: generator.permutation(rows[column])}}
 
-    return chance
+    return Chance(f"`{column}` shuffled among all runs of `{table}`", chance)
 
 
-def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Generator], Tables]:
-    """Return a model of chance for rules: a function of tables and a generator that replaces structures.
+def random_positions(table: str, dim: int = 2) -> Chance:
+    """Return a model of chance for rules that replaces structures.
 
     The runs of a table get the structures of 17 tokens at normally distributed positions in `dim` dimensions.
     """
@@ -182,7 +182,7 @@ def random_positions(table: str, dim: int = 2) -> Callable[[Tables, np.random.Ge
         E = generator.standard_normal((len(rows["circle"]), 17, dim))
         return {**tables, table: {**rows, **structures_of(E)}}
 
-    return chance
+    return Chance("17 tokens at normally distributed positions", chance)
 
 
 def percent_of(circles: int, source: str) -> Printed:

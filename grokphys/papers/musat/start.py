@@ -14,7 +14,7 @@ from scipy import special, stats
 from analysis.plots.palette import REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
-from grokphys.papers.evidence import columns_of, jackknife, joined, where
+from grokphys.papers.evidence import Chance, columns_of, jackknife, joined, where
 from grokphys.papers.musat.ensembles import EPOCHS, networks, table_of
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, PaperRow
@@ -277,6 +277,7 @@ def _each(tables: Tables, level: float) -> Interval:
     return _by_block(tables, level, measure)
 
 
+@partial(Chance, "networks of equal weight decay shuffled among initializations")
 def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which networks of equal weight decay have exchanged initializations, as by chance."""
     rows = tables["networks"]

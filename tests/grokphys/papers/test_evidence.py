@@ -95,6 +95,34 @@ def test_chance_shuffles_one_column_and_keeps_the_others():
     assert pairs["g"] is table["g"]
 
 
+def test_chance_may_leave_rows_out():
+    table = {"x": np.arange(12.0), "g": GROUPS, "even": np.array([0, 0, 1] * 4)}
+    mix = evidence.shuffled("t", "x", within="g", among={"even": 0})
+    found = mix({"t": table}, np.random.default_rng(1))["t"]["x"]
+    chosen = table["even"] == 0
+    assert found[~chosen].tolist() == table["x"][~chosen].tolist()
+    assert found.tolist() != table["x"].tolist()
+    for group in np.unique(GROUPS):
+        here = chosen & (np.asarray(GROUPS) == group)
+        assert sorted(found[here]) == table["x"][here].tolist()
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"),
+    [
+        (evidence.shuffled("t", "x"), "`x` shuffled among all rows of `t`"),
+        (evidence.shuffled("t", "x", within="g"), "`x` shuffled among rows of `t` with the same `g`"),
+        (
+            evidence.shuffled("t", "x", within="g", among={"even": 0.0}),
+            "`x` shuffled among rows of `t` with the same `g` and `even` = 0",
+        ),
+        (evidence.exchanged("t", "x", "y"), "`x` and `y` exchanged in half of the rows of `t`, at random"),
+    ],
+)
+def test_chance_says_what_it_does(chance, words):
+    assert chance.words == words
+
+
 def test_chance_permutes_a_column_among_chosen_rows_of_two_tables():
     tables = {
         "t": {"kind": np.array(["a", "b", "a"]), "x": np.array([1.0, 2.0, 3.0])},

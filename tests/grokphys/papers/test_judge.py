@@ -8,7 +8,7 @@ from scipy import stats
 
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
-from grokphys.papers.judge import ALPHA, decide, judge
+from grokphys.papers.judge import ALPHA, decide, judge, measured
 from grokphys.papers.recipe import Number, Printed, Statement
 from physics import InputError
 
@@ -33,6 +33,46 @@ def test_a_number_is_covered_only_by_an_interval_that_could_have_missed_it():
     assert number(0.52, 0.6, interval=(0.4, 0.6)) == "covered"  # the paper's sample is finite too
     assert number(0.7, 1.3, interval=(0.45, 0.55)) == "not covered"  # however wide
     assert number(np.nan, np.nan) == "inconclusive"
+
+
+def equal(value, count, **bounds):
+    """A statement on the mean of values that are all equal."""
+
+    def measure(tables, level):
+        return evidence.mean(np.full(count, value), level)
+
+    return Statement("s", "q", "here", "e", measure, "none", **bounds)
+
+
+@pytest.mark.parametrize(("level", "count"), [(0.95, 5), (0.95, 40), (0.998, 40)])
+def test_equal_values_leave_open_what_is_rare(level, count):
+    """A part of the population that n draws miss with the probability (1 - level) / 2 may be of any kind."""
+    found = measured(equal(0.8, count, least=0.5, possible=(0.0, 1.0)), {}, level)
+    missed = (found.estimate - found.low) / 0.8
+    assert (1 - missed) ** count == pytest.approx((1 - level) / 2)
+    assert (found.high - found.estimate) / 0.2 == pytest.approx(missed)
+    assert found.count == count
+
+
+def test_equal_values_decide_only_if_there_are_many():
+    one, few, many = (equal(1.0, count, least=0.9, possible=(0.0, 1.0)) for count in (1, 5, 40))
+    alone = [judge((rule,), {})[0].verdict for rule in (one, few, many)]
+    assert alone == ["inconclusive", "inconclusive", "holds"]
+    claims = judge((many, replace(many, name="t"), replace(many, name="u"), replace(many, name="v")), {})
+    assert {claim.verdict for claim in claims} == {"inconclusive"}, "of many claims each needs more"
+    above = measured(equal(1.0, 5, least=0.9, possible=(0.0, np.inf)), {}, 0.95)
+    assert above.low < 0.9 < above.high == 1, "a side without a bound stays"
+
+
+def test_what_is_exact_stays_exact_and_what_differs_keeps_its_interval():
+    exact = replace(equal(0.0, 2, most=0.1), measure=lambda tables, level: evidence.exact(0.0))
+    assert measured(exact, {}, 0.95) == evidence.exact(0.0)
+    small = Interval(3e-11, 2.9e-11, 3.1e-11, 200)
+    rule = replace(equal(0.0, 2, most=1e-3), measure=lambda tables, level: small)
+    assert measured(rule, {}, 0.95) == small, "small numbers are not equal ones"
+    rounded = Interval(1.0, 1 - 1e-12, 1 + 1e-12, 5)
+    rule = replace(equal(0.0, 2, least=0.5, possible=(0.0, 1.0)), measure=lambda tables, level: rounded)
+    assert measured(rule, {}, 0.95).low < 0.5, "equal but for rounding"
 
 
 @pytest.mark.parametrize(("text", "half"), [("0.50", 0.005), ("88.7", 0.05), ("12", 0.5)])

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from grokphys.papers import pages
+from grokphys.papers.catalogue import recipes
+from grokphys.papers.evidence import Chance
 from grokphys.papers.recipe import Number, Printed, Recipe, Statement
 
 INF, NAN = math.inf, math.nan
@@ -48,7 +50,7 @@ def claim(estimate, low, high, *, count=9, digits=2, **others):
         ((50.4, 49.4, 51.4), 2, (-INF, INF), "50.4 [49.4,\u00a051.4]"),
         ((50.4, 49.4, 51.4), 0, (-INF, INF), "50 [49,\u00a051]"),
         ((0.97, 0.9, 1.04), 2, (0.0, 1.0), "0.97 [0.90,\u00a01.00]"),
-        ((0.0, 0.0, 0.0), 1, (-INF, INF), "0.0, all the same"),
+        ((0.0, 0.0, 0.0), 1, (-INF, INF), "0.0 [0.0,\u00a00.0]"),
         ((0.001, -0.004, 0.0049), 2, (-INF, INF), "less than 0.01 in size"),
         ((0.001, -0.006, 0.004), 2, (-INF, INF), "0.00 [-0.01,\u00a00.00]"),
         ((2.0, 1.0, "inf"), 1, (-INF, INF), "2.0, at least 1.0"),
@@ -88,8 +90,15 @@ def test_a_row_of_a_rule_says_whose_words_it_judges():
     )  # fmt: skip
     gone = pages._rule_row(statement(withdrawn="Noise passes.", note="Clearer."))
     assert gone[2] == "a slope (*withdrawn: Noise passes.; Clearer.*)"
-    own = Statement("s", "q", "this project", "e", max, max, most=2.0)
-    assert pages._rule_row(own) == ("s", "q (this project)", "e", "at most 2", "shuffled", "network")
+    own = Statement("s", "q", "this project", "e", max, Chance("in any order", max), most=2.0)
+    assert pages._rule_row(own) == ("s", "q (this project)", "e", "at most 2", "in any order", "network")
+
+
+def test_rules_say_what_chance_does_to_the_tables():
+    for one in recipes().values():
+        for rule in one.rules:
+            words = "" if isinstance(rule, Number) else rule.chance
+            assert isinstance(words, str | Chance), f"{one.name}, {rule.name}"
 
 
 def test_a_row_of_a_result_repeats_neither_words_nor_notes():

@@ -16,6 +16,7 @@ from grokphys.papers import recipe as recipe_module
 from grokphys.papers.fingerprint import dependencies
 from grokphys.papers.recipe import Result, Run, recipe
 from grokphys.papers.results import read_result
+from nets.engines import threads
 from physics import FileFormatError, OutputError
 from physics.seeds import generator, hear_seeds
 
@@ -197,7 +198,7 @@ def test_a_piece_names_the_code_that_began_it(tmp_path, monkeypatch):
 def test_a_piece_and_a_result_name_the_gpu_if_there_is_one(tmp_path, monkeypatch):
     processor = pieces.made_with("physics", "nets")["processor"]
     for gpu, named in ((False, processor), (True, f"{processor}, Some GPU")):
-        monkeypatch.setattr(pieces, "cuda_is_available", lambda gpu=gpu: gpu)
+        monkeypatch.setattr(threads, "cuda_is_available", lambda gpu=gpu: gpu)
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
         assert pieces.kept(tmp_path / f"{gpu}.npz", lambda: {"a": [1]})[1].processor == named
         assert not run.run_recipes(["long"], long(False), tmp_path, "paper", again=True)

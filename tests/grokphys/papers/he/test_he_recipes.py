@@ -120,7 +120,10 @@ def test_the_neurons_of_a_network_that_is_made_as_they_say():
         weights_out.append([random[1].T, cosines(p, frequencies, 2 * phases).T])
     tables = neurons.tables_of(np.array(weights_in), np.array(weights_out))
     found = verdicts("he-neurons", tables)
-    assert {word for name, word in found.items() if not name.startswith("accuracy with")} == {"holds"}
+    bounded = {rule.name for rule in RECIPES["he-neurons"].rules if np.isfinite(rule.possible).all()}
+    for name, word in found.items():
+        too_few = name in bounded  # five networks that are all alike
+        assert name.startswith("accuracy with") or word == ("inconclusive" if too_few else "holds"), name
     by_chance = held_by_chance("he-neurons", tables, draws=20)
     assert all(rate == 0 for rate in by_chance.values()), by_chance
     rows = where(tables["neurons"], network=0)

@@ -178,7 +178,8 @@ def test_figure_10_shows_values_beside_their_bounds(monkeypatch):
 def sizes():
     return {"fraction": np.array([0.1, 0.3, 0.4, 0.5, 0.9]), "sets": np.full(5, 20),
             "unique": np.array([0, 4, 9, 13, 20]), "positive": np.array([0, 1, 8, 12, 20]),
-            "mean": np.array([0.0, 0.1, 0.2, 0.5, 0.4]), "quartile_1": np.arange(5) * 0.05,
+            "mean": np.array([0.0, 0.1, 0.2, 0.5, 0.4]), "error": np.full(5, 1e-3),
+            "quartile_1": np.arange(5) * 0.05,
             "quartile_2": np.arange(5) * 0.06, "quartile_3": np.arange(5) * 0.2}  # fmt: skip
 
 
@@ -207,7 +208,12 @@ def test_figure_5a_shows_the_mean_between_quartiles():
         assert (here.min(), here.max()) == (low, high)
     tables = {"sizes": rows}
     assert theory._zero_below(tables, 0.95) == proportion(39, 40)
-    assert theory._rate_rises(tables, 0.95).estimate == -1  # from 0.5 to 0.9
+    sure = theory._rate_rises(tables, 0.95)
+    assert (sure.estimate, sure.low, sure.high, sure.count) == (-1, -1, -1, 20)  # from 0.5 to 0.9
+    vague = {"sizes": rows | {"error": rows["error"] + np.ptp(rows["mean"])}}
+    found = theory._rate_rises(vague, 0.95)
+    assert found.estimate == -1
+    assert found.low == -1 < 0 < found.high, "means that are uncertain may be in any order"
     assert theory._threshold(tables, 0.95).estimate == pytest.approx(0.4 + 0.1 * (10 - 8) / (12 - 8))
 
 
@@ -222,6 +228,7 @@ def test_rates_and_shares_are_those_of_the_sets_of_each_size(monkeypatch):
         [0, 1, 2],
         [0, 2, 3],
     ]
+    np.testing.assert_allclose(rows["error"], [0, 2**0.5, 2**0.5])
     assert [rows[f"quartile_{k}"].tolist() for k in (1, 2, 3)] == [[0, 1, 2], [0, 2, 3], [0, 3, 4]]
 
 
