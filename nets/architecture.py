@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice
+from physics.checks import choice, number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,9 +62,11 @@ class Architecture:
         Loss, averaged over the examples. The squared error is also averaged over the outputs, as in PyTorch's
         `MSELoss`.
     embedding_penalty : float, default 0.0
-        Factor of the mean magnitude of the embedding's components, which is added to the training loss.
+        Factor, at least 0, of the mean magnitude of the embedding's components, which is added to the
+        training loss. Under "neurons" it is 0.
     even : float, default 0.0
-        Weight λ of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
+        Weight λ, at least 0, of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
+        Under "neurons" it is 0.
 
     Examples
     --------
@@ -114,8 +116,9 @@ class Architecture:
         Raises
         ------
         InputError
-            If `combine`, `activation` or `loss` is unknown, if the sizes, the loss or the parameters do not
-            agree with the architecture, or if "product" meets a dimension that is not a square number.
+            If `combine`, `activation` or `loss` is unknown, if `embedding_penalty` or `even` is out of its
+            range, if the sizes, the loss or the parameters do not agree with the architecture, or if
+            "product" meets a dimension that is not a square number.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
@@ -129,6 +132,11 @@ class Architecture:
                 f"architecture of {kind} must have the sizes ({first}, {rest} and the loss {loss!r}, got "
                 f"{self.sizes} and {self.loss!r}"
             )
+        for name in ("embedding_penalty", "even"):
+            if number(f"architecture.{name} of {kind}", value := getattr(self, name), 0.0) and neurons:
+                raise InputError(
+                    f"architecture.{name} of {kind} must be 0 where combine is 'neurons', got {value}"
+                )
         if self.combine == "product" and math.isqrt(dim) ** 2 != dim:
             raise InputError(f"dim of {kind} must be a square where embeddings are matrices, got {dim}")
         wanted: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: embedding}

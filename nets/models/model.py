@@ -111,7 +111,7 @@ class Model(ABC):
     """Layers that the fused engine can compute; None if only PyTorch can."""
 
     embedding_penalty: float = 0.0
-    """Factor of the mean magnitude of the embedding's components, which is added to the training loss."""
+    """Factor, at least 0, of the mean magnitude of the embedding's components, added to the training loss."""
 
     dropout: float = 0.0
     """Rate of dropout during training, at least 0 and less than 1."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.models.model import Model
 from nets.tasks import Task
-from physics.checks import choice, finite_array, short_text, whole_number
+from physics.checks import choice, finite_array, number, short_text, whole_number
 from physics.errors import InputError
 from physics.trajectory.recording import require_memory
 
@@ -42,6 +42,11 @@ def require_sound(model: Any, runs: int) -> None:
         raise InputError(
             f"encoder of {kind} must name the first of its parameters, {', '.join(head)}, got "
             f"{', '.join(model.encoder)}"
+        )
+    penalty = number(f"embedding_penalty of {kind}", model.embedding_penalty, 0.0)
+    if penalty and EMBEDDING not in one:
+        raise InputError(
+            f"embedding_penalty of {kind} must be 0 without a parameter named {EMBEDDING!r}, got {penalty:g}"
         )
     if not isinstance(model.task, Task):
         raise InputError(f"task of {kind} must be a nets.Task, got {type(model.task).__name__}")

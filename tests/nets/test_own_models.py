@@ -112,6 +112,53 @@ def with_architecture(**fields):
     return changed(Layers, architecture=replace(Layers().architecture, **fields))
 
 
+def penalized(penalty):
+    return replace(Layers().architecture, embedding_penalty=penalty)
+
+
+@dataclass(frozen=True)
+class Neurons(Layers):
+    @cached_property
+    def architecture(self):
+        return nets.Architecture("neurons", (self.dim, self.tokens), "relu", "cross_entropy")
+
+    def initial(self, embedding, layers):
+        drawn = super().initial(embedding, layers)
+        return {name: drawn[name] for name in ("embedding", "output.weight")}
+
+
+@dataclass(frozen=True)
+class Table(Product):
+    encoder = ("table",)
+
+    def initial(self, embedding, layers):
+        return {"table": embedding.standard_normal((self.tokens, self.tokens, self.tokens))}
+
+    def point_sets(self, parameters, train):
+        return parameters["table"].mean(1)[..., : self.dim]
+
+    def outputs(self, parameters, inputs, dropout=None):
+        members = torch.arange(len(inputs))[:, None]
+        return parameters["table"][members, inputs[..., 0], inputs[..., 1]]
+
+
+@pytest.mark.parametrize("model", [Neurons(), Table()])
+def test_models_that_the_refusals_below_are_made_of_can_be_trained(model):
+    trained = nets.train(model, runs=2, steps=5, device="cpu")
+    assert np.abs(trained.final - trained.initial).max() > 0.01
+
+
+@pytest.mark.parametrize("activation", ["asinh", "relu"])
+@pytest.mark.parametrize("combine", ["sum", "product", "concatenate"])
+def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activation):
+    sizes = (8 if combine == "concatenate" else 4, 9, 7)
+    architecture = nets.Architecture(combine, sizes, activation, "cross_entropy", 0.3, 0.7)
+    model = changed(Layers, architecture=architecture, embedding_penalty=0.3)
+    options = {"runs": 2, "steps": 30, "record": 30, "dtype": "float64", "device": "cpu"}
+    fused, torched = (nets.train(model, engine=engine, **options) for engine in ("fused", "torch"))
+    np.testing.assert_allclose(fused.final, torched.final, rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
@@ -178,6 +225,38 @@ def with_architecture(**fields):
         (
             with_architecture(embedding_penalty=0.5),
             "embedding_penalty of Mine must agree with its architecture",
+        ),
+        (
+            with_architecture(even=-2.0),
+            "architecture.even of Mine must be a finite number of at least 0, got -2",
+        ),
+        (
+            with_architecture(even=np.nan),
+            "architecture.even of Mine must be a finite number of at least 0, got nan",
+        ),
+        (
+            changed(Layers, architecture=penalized(-0.1), embedding_penalty=-0.1),
+            "embedding_penalty of Mine must be a finite number of at least 0, got -0.1",
+        ),
+        (
+            changed(Product, embedding_penalty=np.inf),
+            "embedding_penalty of Mine must be a finite number of at least 0, got inf",
+        ),
+        (
+            changed(Neurons, architecture=replace(Neurons().architecture, even=0.5)),
+            "architecture.even of Mine must be 0 where combine is 'neurons', got 0.5",
+        ),
+        (
+            changed(
+                Neurons,
+                architecture=replace(Neurons().architecture, embedding_penalty=0.5),
+                embedding_penalty=0.5,
+            ),
+            "architecture.embedding_penalty of Mine must be 0 where combine is 'neurons', got 0.5",
+        ),
+        (
+            changed(Table, embedding_penalty=0.5),
+            "embedding_penalty of Mine must be 0 without a parameter named 'embedding', got 0.5",
         ),
     ],
     ids=lambda value: value[:60] if isinstance(value, str) else "",
