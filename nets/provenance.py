@@ -2,7 +2,10 @@
 
 import dataclasses
 import hashlib
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -36,7 +39,7 @@ def described(
     model, stop = ensemble.model, given["stop"]
     computed: dict[str, Any] = {
         "program": "nets.train",
-        "model": {"type": type(model).__name__, **fields(model)},
+        "model": {"type": type(model).__name__, **_class_of(type(model)), **fields(model)},
         "seed": describe_seed(given["seed"]),
         "run_numbers": None if given["run_numbers"] is None else [int(one) for one in given["run_numbers"]],
         "freeze_embedding": bool(given["freeze_embedding"]),
@@ -63,7 +66,8 @@ def model_of(described: Mapping[str, Any]) -> Model:
     Parameters
     ----------
     described : mapping of str to object
-        Name of the class under "type", and its fields by name. A group is a mapping of "table" and "name".
+        Name of the class under "type", what tells a class of one's own from others of that name under
+        "class", and the fields by name. A group is a mapping of "table" and "name".
 
     Returns
     -------
@@ -73,28 +77,97 @@ def model_of(described: Mapping[str, Any]) -> Model:
     Raises
     ------
     InputError
-        If no imported class has this name, or a field has a value that the class refuses.
+        If no imported class has this name, if several have it and none is known to be the one that was
+        trained, or if a field has a value that the class refuses.
     FileFormatError
         If the model reads images from files that are missing, damaged or have changed.
     TypeError
         If the class lacks one of the fields.
     """
     values = dict(described)
-    name = values.pop("type")
-    types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
-    if name not in types:
-        raise InputError(
-            f"model of the trajectory must be one of {', '.join(types)}, or be imported first, got {name}"
-        )
+    kind = _kind(values.pop("type"), values.pop("class", None))
     if isinstance(values.get("group"), Mapping):
         values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
-    return types[name](**values)
+    return kind(**values)
+
+
+def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
+    """Return the class of models called `name` that `_class_of` described as `made`.
+
+    It is None in files of the package's models, and in files of others that are older than this description.
+    """
+    kinds = _kinds(Model)  # type: ignore[type-abstract]
+    found = [kind for kind in kinds if kind.__name__ == name and not (made and _is_ours(kind))]
+    if not found:
+        names = ", ".join(dict.fromkeys(kind.__name__ for kind in kinds))
+        raise InputError(
+            f"model of the trajectory must be one of {names}, or be imported first, got "
+            f"{made['name'] if made else name}"
+        )
+    if made is None:
+        fits = {kind: int(_is_ours(kind)) for kind in found}
+    else:
+        fits = {kind: 2 * (_code(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found}
+    best = max(fits.values())
+    # A cell of a notebook that runs again defines the same class again.
+    fitting = {(_name(kind), _code(kind)): kind for kind, fit in fits.items() if fit == best}
+    if len(fitting) > 1:
+        raise InputError(
+            f"model of the trajectory must be of one class, got {name}, which several classes are called: "
+            f"{', '.join(called for called, _ in fitting)}; define or import only the one that was trained"
+        )
+    ((called, code), kind) = fitting.popitem()
+    if made and best < 2 and made["code"].split(":")[0] == code.split(":")[0]:
+        warnings.warn(
+            f"{called} has changed since it was trained, so that its outputs may be others",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return kind
 
 
 def _kinds(base: type[Model]) -> list[type[Model]]:
     """Return all dataclasses that derive from a class of models, directly or not."""
     below = [kind for child in base.__subclasses__() for kind in (child, *_kinds(child))]
     return [kind for kind in below if dataclasses.is_dataclass(kind)]
+
+
+def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
+    """Return what tells a class of one's own from others of its name, under "class", which is no field."""
+    return {} if _is_ours(kind) else {"class": {"name": _name(kind), "code": _code(kind)}}
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("nets.")
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _code(kind: type[Model]) -> str:
+    """Return a fingerprint of what a class defines, and of the classes of one's own that it derives from.
+
+    Comments and places do not matter to it. It begins with the version of Python that compiled the code.
+    """
+    own = [base for base in kind.__mro__ if issubclass(base, Model) and not _is_ours(base)]
+    members = [item for base in own for item in vars(base).items()]
+    lines = [
+        f"{name} {_text(value)}" for name, value in members if callable(value) or not name.startswith("__")
+    ]
+    return f"{sys.implementation.cache_tag}:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()}"
+
+
+def _text(value: Any) -> str:
+    """Return a text that is equal for equal functions and values of a class, and in each process."""
+    for wrapper in ("func", "fget", "__func__", "__code__"):
+        value = getattr(value, wrapper, value)
+    if isinstance(value, CodeType):
+        return f"{value.co_code.hex()} {value.co_names} {[_text(one) for one in value.co_consts]}"
+    if isinstance(value, frozenset):
+        return str(sorted(map(repr, value)))
+    text = repr(value)
+    return "" if " at 0x" in text else text
 
 
 def seed_of(described: Any) -> int | np.random.SeedSequence:
@@ -133,7 +206,7 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     Raises
     ------
     InputError
-        If the trajectory was not made by `nets.train`, or no imported class has the name of its model.
+        If the trajectory was not made by `nets.train`, or not exactly one imported class fits its model.
     FileFormatError
         If the parameters do not describe a training, or the model reads images from files that are missing,
         damaged or have changed.
