@@ -79,30 +79,66 @@ def _require_inputs(model: Any, kind: str) -> None:
 
 
 def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.float64]]) -> None:
-    """Refuse a model whose outputs, targets or point sets have wrong shapes for two examples."""
+    """Refuse a model whose targets, outputs or points are unfit for two different members on three examples.
+
+    The examples include the smallest and the largest token. There are not two, so that an array of one number
+    for each member does not pass for one of each example.
+    """
     import torch
 
-    parameters = {name: torch.as_tensor(value)[None] for name, value in drawn.items()}
     task, width = model.task, model.task.classes
     if model.loss == "mean_squared_error":
         targets = finite_array(f"targets of {kind}", model.targets(np.random.default_rng(0)))
         if targets.ndim != 2 or len(targets) != width:
             raise InputError(f"targets of {kind} must have the shape ({width}, outputs), got {targets.shape}")
         width = targets.shape[1]
-    inputs, labels = torch.as_tensor(task.inputs[:2])[None], torch.as_tensor(task.labels[:2])[None]
+    generator = np.random.default_rng(1)
+    # Noise tells members apart whose initial values do not depend on the generators, such as biases of 0.
+    second = {
+        name: value + 0.01 * generator.standard_normal(value.shape)
+        for name, value in model.initial(generator, generator).items()
+    }
+    parameters = {name: torch.as_tensor(np.stack([drawn[name], second[name]])) for name in drawn}
+    numbers = task.inputs.reshape(len(task.inputs), -1)
+    rows = np.array([0, numbers.min(axis=1).argmin(), numbers.max(axis=1).argmax()])
+    inputs, labels = torch.as_tensor(task.inputs[rows]), torch.as_tensor(task.labels[rows])
     inputs = inputs if task.inputs.dtype.kind == "i" else inputs.double()
-    with torch.no_grad():
-        outputs = model.outputs(parameters, inputs)
-        points = model.point_sets(parameters, (inputs, labels))
-        found = [("outputs", outputs, (1, inputs.shape[1], width))]
-        found.append(("point_sets", points, (1, model.tokens, model.dim)))
-        for name, value, wanted in found:
-            if not isinstance(value, torch.Tensor) or value.shape != wanted:
-                got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
-                raise InputError(f"{name} of {kind} must return a tensor of shape {wanted} here, got {got}")
-        same = model.architecture is None or torch.allclose(
-            outputs.double(), model.architecture.outputs(parameters, inputs), rtol=1e-6, atol=1e-9
-        )
-    if not same or (model.architecture and model.architecture.embedding_penalty != model.embedding_penalty):
+
+    both = torch.stack([inputs] * 2)
+
+    def computed(name: str, shape: tuple[int, ...], *members: int) -> torch.Tensor:
+        some = {name: value[list(members)] for name, value in parameters.items()}
+        try:
+            with torch.no_grad():
+                value: Any = (  # a user's may be anything
+                    model.outputs(some, both[: len(members)])
+                    if name == "outputs"
+                    else model.point_sets(some, (both[: len(members)], labels.expand(len(members), 3)))
+                )
+        except Exception as error:
+            raise InputError(
+                f"{name} of {kind} must compute two members on three examples, got {type(error).__name__}: "
+                f"{' '.join(str(error).split())}"
+            ) from error
+        wanted = (len(members), *shape)
+        if not isinstance(value, torch.Tensor) or value.shape != wanted:
+            got = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            raise InputError(f"{name} of {kind} must return a tensor of shape {wanted} here, got {got}")
+        return value
+
+    for name, shape in (("point_sets", (model.tokens, model.dim)), ("outputs", (3, width))):
+        found = computed(name, shape, 0, 1)
+        alone = torch.cat([computed(name, shape, 0), computed(name, shape, 1)])
+        rounding = 1e-5 * float(alone.nan_to_num().abs().max())
+        if not torch.allclose(found, alone, rtol=0, atol=rounding, equal_nan=True):
+            raise InputError(
+                f"{name} of {kind} must be for each member what they are for it alone, got others for two "
+                "members at once"
+            )
+    if model.architecture is None:
+        return
+    stated = model.architecture.outputs(parameters, both)
+    same = torch.allclose(found.double(), stated, rtol=1e-6, atol=1e-9)
+    if not same or model.architecture.embedding_penalty != model.embedding_penalty:
         what = "embedding_penalty" if same else "outputs"
         raise InputError(f"{what} of {kind} must agree with its architecture, which both engines compute")

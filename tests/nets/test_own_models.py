@@ -105,6 +105,31 @@ def test_an_architecture_of_ones_own_is_computed_by_both_engines():
     assert np.abs(fused.final - fused.initial).max() > 0.01
 
 
+def looked_up(parameters, inputs):
+    return nets.embedded(parameters["embedding"], inputs).prod(2)
+
+
+def divided_by_the_norm_of_all(self, parameters, inputs, dropout=None):
+    states = looked_up(parameters, inputs)
+    return states / states.norm() @ parameters["readout"]
+
+
+def with_a_mean_readout(self, parameters, inputs, dropout=None):
+    return looked_up(parameters, inputs) @ parameters["readout"].mean(0)
+
+
+def with_a_bias_without_an_axis(self, parameters, inputs, dropout=None):
+    return looked_up(parameters, inputs) @ parameters["readout"] + parameters["readout"].sum(1)
+
+
+def centred_over_all(self, parameters, train):
+    return parameters["embedding"] - parameters["embedding"].mean((0, 1))
+
+
+def identity(self, embedding, layers):
+    return {"embedding": np.eye(self.tokens, self.dim), "readout": np.eye(self.dim, self.tokens)}
+
+
 def changed(base, **members):
     return dataclass(frozen=True)(type("Mine", (base,), members))()
 
@@ -183,11 +208,11 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
         (changed(Product, task=([0], [1])), "task of Mine must be a nets.Task, got tuple"),
         (
             changed(Product, outputs=lambda self, parameters, inputs, dropout=None: inputs),
-            "outputs of Mine must return a tensor of shape (1, 2, 7) here, got (1, 2, 2)",
+            "outputs of Mine must return a tensor of shape (2, 3, 7) here, got (2, 3, 2)",
         ),
         (
             changed(Product, point_sets=lambda self, parameters, train: 3),
-            "point_sets of Mine must return a tensor of shape (1, 7, 4) here, got int",
+            "point_sets of Mine must return a tensor of shape (2, 7, 4) here, got int",
         ),
         (
             changed(Product, loss="mean_squared_error", targets=lambda self, generator: np.ones((3, 7))),
@@ -220,12 +245,30 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
         ),
         (
-            changed(Layers, outputs=lambda self, parameters, inputs, dropout=None: torch.zeros(1, 2, 7)),
+            changed(
+                Layers, outputs=lambda self, parameters, inputs, dropout=None: torch.zeros(len(inputs), 3, 7)
+            ),
             "outputs of Mine must agree with its architecture, which both engines compute",
         ),
         (
             with_architecture(embedding_penalty=0.5),
             "embedding_penalty of Mine must agree with its architecture",
+        ),
+        (
+            changed(Product, outputs=divided_by_the_norm_of_all),
+            "outputs of Mine must be for each member what they are for it alone, got others for two members",
+        ),
+        (
+            changed(Product, outputs=with_a_mean_readout, initial=identity),
+            "outputs of Mine must be for each member what they are for it alone, got others for two members",
+        ),
+        (
+            changed(Product, outputs=with_a_bias_without_an_axis),
+            "outputs of Mine must compute two members on three examples, got RuntimeError: The size of",
+        ),
+        (
+            changed(Product, point_sets=centred_over_all),
+            "point_sets of Mine must be for each member what they are for it alone, got others for two",
         ),
         (
             with_architecture(even=-2.0),
