@@ -114,7 +114,7 @@ class Model(ABC):
     """Factor, at least 0, of the mean magnitude of the embedding's components, added to the training loss."""
 
     dropout: float = 0.0
-    """Rate of dropout during training, at least 0 and less than 1."""
+    """Rate of dropout during training, at least 0 and less than 1; 0 if `outputs` drops nothing."""
 
     @property
     def activation_numbers(self) -> int:

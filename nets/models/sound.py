@@ -48,6 +48,11 @@ def require_sound(model: Any, runs: int) -> None:
         raise InputError(
             f"embedding_penalty of {kind} must be 0 without a parameter named {EMBEDDING!r}, got {penalty:g}"
         )
+    dropout = number(f"dropout of {kind}", model.dropout, 0.0, below=1.0)
+    if dropout and model.architecture is not None:
+        raise InputError(
+            f"dropout of {kind} must be 0 for a model with an architecture, which has none, got {dropout:g}"
+        )
     if not isinstance(model.task, Task):
         raise InputError(f"task of {kind} must be a nets.Task, got {type(model.task).__name__}")
     if model.architecture is not None:
@@ -106,12 +111,12 @@ def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.flo
 
     both = torch.stack([inputs] * 2)
 
-    def computed(name: str, shape: tuple[int, ...], *members: int) -> torch.Tensor:
+    def computed(name: str, shape: tuple[int, ...], *members: int, dropout: Any = None) -> torch.Tensor:
         some = {name: value[list(members)] for name, value in parameters.items()}
         try:
             with torch.no_grad():
                 value: Any = (  # a user's may be anything
-                    model.outputs(some, both[: len(members)])
+                    model.outputs(some, both[: len(members)], dropout)
                     if name == "outputs"
                     else model.point_sets(some, (both[: len(members)], labels.expand(len(members), 3)))
                 )
@@ -135,6 +140,19 @@ def _require_outputs(model: Model, kind: str, drawn: Mapping[str, NDArray[np.flo
                 f"{name} of {kind} must be for each member what they are for it alone, got others for two "
                 "members at once"
             )
+    rates: list[float] = []
+
+    def drop(states: torch.Tensor, rate: float) -> torch.Tensor:
+        rates.append(rate)
+        return states
+
+    computed("outputs", shape, 0, 1, dropout=drop)
+    if any(rates) != bool(model.dropout):
+        allowed, what = ("greater than 0", "states") if any(rates) else ("0", "nothing")
+        raise InputError(
+            f"dropout of {kind} must be {allowed} for a model whose outputs drop {what}, got "
+            f"{model.dropout:g}"
+        )
     if model.architecture is None:
         return
     stated = model.architecture.outputs(parameters, both)

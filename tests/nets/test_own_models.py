@@ -126,6 +126,11 @@ def centred_over_all(self, parameters, train):
     return parameters["embedding"] - parameters["embedding"].mean((0, 1))
 
 
+def with_dropout(self, parameters, inputs, dropout=None):
+    states = looked_up(parameters, inputs)
+    return (states if dropout is None else dropout(states, 0.5)) @ parameters["readout"]
+
+
 def identity(self, embedding, layers):
     return {"embedding": np.eye(self.tokens, self.dim), "readout": np.eye(self.dim, self.tokens)}
 
@@ -168,7 +173,9 @@ class Table(Product):
         return parameters["table"][members, inputs[..., 0], inputs[..., 1]]
 
 
-@pytest.mark.parametrize("model", [Neurons(), Table()])
+@pytest.mark.parametrize(
+    "model", [Neurons(), Table(), changed(Product, outputs=with_dropout, dropout=0.5)], ids=repr
+)
 def test_models_that_the_refusals_below_are_made_of_can_be_trained(model):
     trained = nets.train(model, runs=2, steps=5, device="cpu")
     assert np.abs(trained.final - trained.initial).max() > 0.01
@@ -269,6 +276,25 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
         (
             changed(Product, point_sets=centred_over_all),
             "point_sets of Mine must be for each member what they are for it alone, got others for two",
+        ),
+        *(
+            (
+                changed(Product, outputs=with_dropout, dropout=rate),
+                f"dropout of Mine must be a finite number of at least 0 and less than 1, got {rate:g}",
+            )
+            for rate in (-1.0, 1.0, 1.5)
+        ),
+        (
+            changed(Layers, dropout=0.5),
+            "dropout of Mine must be 0 for a model with an architecture, which has none, got 0.5",
+        ),
+        (
+            changed(Product, dropout=0.5),
+            "dropout of Mine must be 0 for a model whose outputs drop nothing, got 0.5",
+        ),
+        (
+            changed(Product, outputs=with_dropout),
+            "dropout of Mine must be greater than 0 for a model whose outputs drop states, got 0",
         ),
         (
             with_architecture(even=-2.0),
