@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number
+from physics.checks import choice, number, sequence, whole_number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -89,14 +89,9 @@ class Architecture:
         return (*(f"hidden{number}" for number in range(1, len(self.sizes) - 1)), "output")
 
     def check(
-        self,
-        kind: str,
-        parameters: Mapping[str, tuple[int, ...]],
-        embedding: tuple[int, int],
-        features: int,
-        loss: str,
-    ) -> None:
-        """Refuse an architecture that does not fit the parameters of its model.
+        self, kind: str, embedding: tuple[int, int], features: int, loss: str
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the parameters, and refuse an architecture that does not fit its model.
 
         Engines trust shapes, so a model of your own is checked once, before it is trained.
 
@@ -104,8 +99,6 @@ class Architecture:
         ----------
         kind : str
             Name of the model, with which messages begin.
-        parameters : mapping of str to tuple of int
-            Shape of each parameter of one member, in the order in which the model returns them.
         embedding : pair of int
             Numbers of tokens and of dimensions of the embedding.
         features : int
@@ -113,18 +106,25 @@ class Architecture:
         loss : str
             Loss that the model states.
 
+        Returns
+        -------
+        dict of str to tuple of int
+            Shape of each parameter of one member, in the order in which the model must return them.
+
         Raises
         ------
         InputError
             If `combine`, `activation` or `loss` is unknown, if `embedding_penalty` or `even` is out of its
-            range, if the sizes, the loss or the parameters do not agree with the architecture, or if
-            "product" meets a dimension that is not a square number.
+            range, if the sizes are not whole numbers of at least 1, if they or the loss do not agree with the
+            model, or if "product" meets a dimension that is not a square number.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
         for name, allowed in (("combine", Combine), ("activation", activations), ("loss", Loss)):
             choice(f"architecture.{name} of {kind}", getattr(self, name), get_args(allowed))
-        (_, dim), layers = embedding, list(pairwise(self.sizes))
+        name = f"architecture.sizes of {kind}"
+        layers = list(pairwise(whole_number(name, size, 1) for size in sequence(name, self.sizes)))
+        _, dim = embedding
         first = {"concatenate": 2 * dim, "data": features}.get(self.combine, dim)
         if (len(layers) != 1 if neurons else len(layers) < 2) or self.sizes[0] != first or self.loss != loss:
             rest = "outputs)" if neurons else "hidden widths, outputs) with at least one hidden width"
@@ -143,11 +143,7 @@ class Architecture:
         for name, (inputs, width) in zip(self.layers, layers, strict=True):
             wanted |= {f"{name}.weight": (inputs, width)}
             wanted |= {} if neurons else {f"{name}.bias": (1, width)}
-        if list(parameters.items()) != list(wanted.items()):
-            raise InputError(
-                f"initial of {kind} must return, for its architecture, {wanted} in this order, got "
-                f"{dict(parameters)}"
-            )
+        return wanted
 
     def draw(
         self, initialisation: Initialisation, generator: np.random.Generator
@@ -157,8 +153,8 @@ class Architecture:
         Parameters
         ----------
         initialisation : {"pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"}
-            Distribution of the weights; any other string raises a `KeyError`. "pytorch" is uniform on
-            ±1/√inputs, for biases too; the others have biases of zero.
+            Distribution of the weights. "pytorch" is uniform on ±1/√inputs, for biases too; the others have
+            biases of zero.
         generator : numpy.random.Generator
             Source of the random numbers.
 
@@ -166,7 +162,13 @@ class Architecture:
         -------
         dict of ndarray of float64
             "NAME.weight" (inputs, outputs) and "NAME.bias" (1, outputs) for each layer.
+
+        Raises
+        ------
+        InputError
+            If `initialisation` is none of these.
         """
+        choice("initialisation", initialisation, get_args(Initialisation))
         drawn: dict[str, NDArray[np.float64]] = {}
         for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)

@@ -131,6 +131,30 @@ def with_dropout(self, parameters, inputs, dropout=None):
     return (states if dropout is None else dropout(states, 0.5)) @ parameters["readout"]
 
 
+def with_whole_numbers(self, parameters, inputs, dropout=None):
+    return Product.outputs(self, parameters, inputs).long()
+
+
+def with_none_of_the_gradient(self, parameters, inputs, dropout=None):
+    return Product.outputs(self, parameters, inputs).detach()
+
+
+def starting_with(**values):
+    return changed(Product, initial=lambda *generators: Product.initial(*generators) | values)
+
+
+def one_after_the_last():
+    task = modular_addition(7)
+    return changed(Product, task=nets.Task(task.inputs + 1, task.labels, 7))
+
+
+def dense(**members):
+    """Return a dense model that defines nothing but its task, and `members`."""
+    fields = {"tokens": int, "dim": int}
+    members |= {"__annotations__": fields, "tokens": 7, "dim": 4, "task": modular_addition(7)}
+    return dataclass(frozen=True)(type("Mine", (nets.DenseModel,), members))()
+
+
 def identity(self, embedding, layers):
     return {"embedding": np.eye(self.tokens, self.dim), "readout": np.eye(self.dim, self.tokens)}
 
@@ -252,9 +276,7 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
         ),
         (
-            changed(
-                Layers, outputs=lambda self, parameters, inputs, dropout=None: torch.zeros(len(inputs), 3, 7)
-            ),
+            changed(Layers, outputs=lambda self, *given: 2 * self.architecture.outputs(*given[:2])),
             "outputs of Mine must agree with its architecture, which both engines compute",
         ),
         (
@@ -277,6 +299,60 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             changed(Product, point_sets=centred_over_all),
             "point_sets of Mine must be for each member what they are for it alone, got others for two",
         ),
+        *(
+            (
+                starting_with(scale=value),
+                "initial['scale'] of Mine must be an array of floating-point numbers with at least one axis, "
+                f"got {got}",
+            )
+            for value, got in (
+                (np.ones(3, int), "int64 of the shape (3,)"),
+                (np.array(1.0), "float64 of the shape ()"),
+                (1.0, "1.0"),
+                ([0.0, 0.5], "[0.0, 0.5]"),
+            )
+        ),
+        (
+            changed(Product, initial=lambda *_: {}["scale"]),
+            "initial of Mine must return a dict of arrays that is not empty, got KeyError: 'scale'",
+        ),
+        (
+            one_after_the_last(),
+            "outputs of Mine must compute two members on three examples, got IndexError: index out of range",
+        ),
+        (
+            starting_with(scale=np.ones(3), shift=np.zeros(2)),
+            "outputs of Mine must use each of its parameters, got outputs without scale, shift",
+        ),
+        (
+            changed(Product, outputs=with_whole_numbers),
+            "outputs of Mine must have gradients with respect to its parameters, got torch.int64 without any",
+        ),
+        (
+            changed(Product, outputs=with_none_of_the_gradient),
+            "outputs of Mine must have gradients with respect to its parameters, got torch.float64",
+        ),
+        (dense(), "architecture of Mine must be a nets.Architecture, got NoneType"),
+        (
+            dense(architecture=("sum", (4, 9, 7))),
+            "architecture of Mine must be a nets.Architecture, got tuple",
+        ),
+        (
+            dense(architecture=Layers().architecture),
+            "initial of Mine must return a dict of arrays that is not empty, got AttributeError: 'Mine' "
+            "object has no attribute 'initialisation'",
+        ),
+        (
+            changed(Layers, __post_init__=lambda self: self._set(initialisation="x")),
+            "initialisation must be one of 'pytorch', 'kaiming_uniform', 'kaiming_normal', 'xavier_uniform',",
+        ),
+        (with_architecture(sizes=(4, 0, 7)), "architecture.sizes of Mine must be at least 1, got 0"),
+        (
+            with_architecture(sizes=(4, 8.5, 7)),
+            "architecture.sizes of Mine must be a whole number of at least",
+        ),
+        (with_architecture(sizes=4), "architecture.sizes of Mine must be a sequence, got 4"),
+        (with_architecture(sizes=()), "architecture of Mine must have the sizes (4, hidden widths, outputs)"),
         *(
             (
                 changed(Product, outputs=with_dropout, dropout=rate),

@@ -318,9 +318,8 @@ def test_what_is_refused():
         nets.Training(MODELS["fused"], runs=2, run_numbers=[3])
     with pytest.raises(InputError, match="chunk must be at least 1, got 0"):
         nets.Training(MODELS["torch"], chunk=0)
-    shapes = {"embedding": (7, 5)}
     with pytest.raises(InputError, match="dim of Mine must be a square where embeddings are matrices, got 5"):
         nets.Architecture("product", (5, 9, 7), "tanh", "cross_entropy").check(
-            "Mine", shapes, (7, 5), 2, "cross_entropy"
+            "Mine", (7, 5), 2, "cross_entropy"
         )
     training.advance(1)
