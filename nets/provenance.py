@@ -66,7 +66,7 @@ def model_of(described: Mapping[str, Any]) -> Model:
     Parameters
     ----------
     described : mapping of str to object
-        Name of the class under "type", what tells a class of one's own from others of that name under
+        Name of the class under "type", what tells a class of your own from others of that name under
         "class", and the fields by name. A group is a mapping of "table" and "name".
 
     Returns
@@ -133,7 +133,7 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 
 def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
-    """Return what tells a class of one's own from others of its name, under "class", which is no field."""
+    """Return what tells a class of your own from others of its name, under "class", which is no field."""
     return {} if _is_ours(kind) else {"class": {"name": _name(kind), "code": _code(kind)}}
 
 
@@ -146,7 +146,7 @@ def _name(kind: type) -> str:
 
 
 def _code(kind: type[Model]) -> str:
-    """Return a fingerprint of what a class defines, and of the classes of one's own that it derives from.
+    """Return a fingerprint of what a class defines, and of the classes of yours that it derives from.
 
     Comments and places do not matter to it. It begins with the version of Python that compiled the code.
     """

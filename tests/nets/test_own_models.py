@@ -11,7 +11,7 @@ import torch
 import nets
 from nets.engines.ensemble import draw
 from nets.tasks import modular_addition
-from physics import InputError, Trajectory
+from physics import InputError
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,6 @@ def with_architecture(**fields):
     return changed(Layers, architecture=replace(Layers().architecture, **fields))
 
 
-def penalized(penalty):
-    return replace(Layers().architecture, embedding_penalty=penalty)
-
-
 @dataclass(frozen=True)
 class Neurons(Layers):
     @cached_property
@@ -203,17 +199,6 @@ class Table(Product):
 def test_models_that_the_refusals_below_are_made_of_can_be_trained(model):
     trained = nets.train(model, runs=2, steps=5, device="cpu")
     assert np.abs(trained.final - trained.initial).max() > 0.01
-
-
-@pytest.mark.parametrize("activation", ["asinh", "relu"])
-@pytest.mark.parametrize("combine", ["sum", "product", "concatenate"])
-def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activation):
-    sizes = (8 if combine == "concatenate" else 4, 9, 7)
-    architecture = nets.Architecture(combine, sizes, activation, "cross_entropy", 0.3, 0.7)
-    model = changed(Layers, architecture=architecture, embedding_penalty=0.3)
-    options = {"runs": 2, "steps": 30, "record": 30, "dtype": "float64", "device": "cpu"}
-    fused, torched = (nets.train(model, engine=engine, **options) for engine in ("fused", "torch"))
-    np.testing.assert_allclose(fused.final, torched.final, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -333,10 +318,7 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             "outputs of Mine must have gradients with respect to its parameters, got torch.float64",
         ),
         (dense(), "architecture of Mine must be a nets.Architecture, got NoneType"),
-        (
-            dense(architecture=("sum", (4, 9, 7))),
-            "architecture of Mine must be a nets.Architecture, got tuple",
-        ),
+        (dense(architecture=("sum", (4, 9))), "architecture of Mine must be a nets.Architecture, got tuple"),
         (
             dense(architecture=Layers().architecture),
             "initial of Mine must return a dict of arrays that is not empty, got AttributeError: 'Mine' "
@@ -347,10 +329,7 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             "initialisation must be one of 'pytorch', 'kaiming_uniform', 'kaiming_normal', 'xavier_uniform',",
         ),
         (with_architecture(sizes=(4, 0, 7)), "architecture.sizes of Mine must be at least 1, got 0"),
-        (
-            with_architecture(sizes=(4, 8.5, 7)),
-            "architecture.sizes of Mine must be a whole number of at least",
-        ),
+        (with_architecture(sizes=(4, 8.5, 7)), "architecture.sizes of Mine must be a whole number of at"),
         (with_architecture(sizes=4), "architecture.sizes of Mine must be a sequence, got 4"),
         (with_architecture(sizes=()), "architecture of Mine must have the sizes (4, hidden widths, outputs)"),
         *(
@@ -372,32 +351,21 @@ def test_what_an_architecture_adds_is_trained_by_both_engines(combine, activatio
             changed(Product, outputs=with_dropout),
             "dropout of Mine must be greater than 0 for a model whose outputs drop states, got 0",
         ),
-        (
-            with_architecture(even=-2.0),
-            "architecture.even of Mine must be a finite number of at least 0, got -2",
-        ),
-        (
-            with_architecture(even=np.nan),
-            "architecture.even of Mine must be a finite number of at least 0, got nan",
-        ),
-        (
-            changed(Layers, architecture=penalized(-0.1), embedding_penalty=-0.1),
-            "embedding_penalty of Mine must be a finite number of at least 0, got -0.1",
-        ),
-        (
-            changed(Product, embedding_penalty=np.inf),
-            "embedding_penalty of Mine must be a finite number of at least 0, got inf",
+        *(
+            (model, f"{name} of Mine must be a finite number of at least 0, got {value}")
+            for model, name, value in (
+                (with_architecture(even=-2.0), "architecture.even", "-2"),
+                (with_architecture(even=np.nan), "architecture.even", "nan"),
+                (with_architecture(embedding_penalty=-0.1), "architecture.embedding_penalty", "-0.1"),
+                (changed(Product, embedding_penalty=np.inf), "embedding_penalty", "inf"),
+            )
         ),
         (
             changed(Neurons, architecture=replace(Neurons().architecture, even=0.5)),
             "architecture.even of Mine must be 0 where combine is 'neurons', got 0.5",
         ),
         (
-            changed(
-                Neurons,
-                architecture=replace(Neurons().architecture, embedding_penalty=0.5),
-                embedding_penalty=0.5,
-            ),
+            changed(Neurons, architecture=replace(Neurons().architecture, embedding_penalty=0.5)),
             "architecture.embedding_penalty of Mine must be 0 where combine is 'neurons', got 0.5",
         ),
         (
@@ -425,96 +393,3 @@ def test_a_model_that_is_no_dataclass_is_refused():
     bare = type("Bare", (nets.Model,), {n: vars(Product)[n] for n in ("task", "loss", "initial", "outputs")})
     with pytest.raises(InputError, match="a frozen dataclass whose fields say what it is, got Bare"):
         nets.train(bare())
-
-
-# -- classes of one name -------------------------------------------------------------------------------------
-
-CELL = """
-@dataclass(frozen=True)
-class Net(Product):
-    def outputs(self, parameters, inputs, dropout=None):
-        return {factor} * super().outputs(parameters, inputs)
-"""
-
-
-def defined(factor, module="notebook", name="Net"):
-    """Return a class as a cell of a notebook defines it."""
-    cell = {"dataclass": dataclass, "Product": Product, "__name__": module}
-    exec(CELL.format(factor=factor).replace("class Net", f"class {name}"), cell)
-    return cell[name]
-
-
-def brief(model):
-    observables = ("train_loss", "layers")
-    return nets.train(model, steps=9, record=9, observables=observables, dtype="float64", device="cpu")
-
-
-def loss_of(trained):
-    return nets.networks(trained).loss("train")
-
-
-def older(trained):
-    """Return a trajectory without the class of its model, as files were before classes were told apart."""
-    model = {name: value for name, value in trained.parameters["model"].items() if name != "class"}
-    return replace_parameters(trained, model=model)
-
-
-def replace_parameters(trained, **parameters):
-    return Trajectory(
-        trained.positions,
-        trained.steps,
-        observables=trained.observables,
-        parameters=trained.parameters | parameters,
-    )
-
-
-def test_networks_are_those_of_the_class_that_trained_and_not_of_one_of_its_name():
-    first, second, other = defined(1), defined(3), defined(5, "elsewhere")
-    for kind in (first, second, other, first):
-        trained = brief(kind())
-        np.testing.assert_allclose(loss_of(trained), trained.observables["train_loss"][:, -1])
-        assert type(nets.networks(trained).model) is kind
-
-
-def test_a_cell_that_runs_again_defines_the_same_class():
-    trained = brief(defined(1)())
-    again = defined(1)
-    assert type(nets.networks(trained).model) is again
-    assert type(nets.networks(older(brief(defined(11, name="Lone")()))).model).__name__ == "Lone"
-
-
-def test_classes_that_both_fit_are_refused():
-    kinds = [defined(7, name="Twin"), defined(8, name="Twin"), defined(9, "elsewhere", "Twin")]
-    trained = brief(kinds[0]())
-    unknown = trained.parameters["model"] | {"class": {"name": "notebook.Twin", "code": "of another Python"}}
-    for made, named in (
-        (older(trained), "notebook.Twin, notebook.Twin, elsewhere.Twin"),
-        (replace_parameters(trained, model=unknown), "notebook.Twin, notebook.Twin"),
-    ):
-        with pytest.raises(
-            InputError, match=f"^model of the trajectory must be of one class, got .*: {named}"
-        ):
-            loss_of(made)
-    moved = unknown | {"class": {"name": "elsewhere.Twin", "code": "of another Python"}}
-    assert type(nets.networks(replace_parameters(trained, model=moved)).model) is kinds[2]
-
-
-def test_a_class_that_has_changed_is_said_to_have():
-    kind = defined(2, name="Edited")
-    trained = brief(kind())
-    made = trained.parameters["model"]["class"]
-    code = made["code"][:-1] + ("0" if made["code"][-1] != "0" else "1")
-    edited = trained.parameters["model"] | {"class": made | {"code": code}}
-    with pytest.warns(RuntimeWarning, match="^notebook.Edited has changed since it was trained, so that its"):
-        loss_of(replace_parameters(trained, model=edited))
-
-
-def test_a_class_named_like_one_of_the_package_leaves_its_files_alone():
-    own = defined(2, name="ConstantAttention")
-    ours = brief(nets.ConstantAttention(7))
-    assert "class" not in ours.parameters["model"]
-    np.testing.assert_allclose(loss_of(ours), ours.observables["train_loss"][:, -1])
-    assert type(nets.networks(brief(own())).model) is own
-    absent = {"type": "TwoLayer", "class": {"name": "away.TwoLayer", "code": ""}, "tokens": 7}
-    with pytest.raises(InputError, match=r"or be imported first, got away.TwoLayer$"):
-        loss_of(replace_parameters(ours, model=absent))

@@ -1,0 +1,101 @@
+"""Classes of models that have the same name: which of them a trajectory means."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import nets
+from physics import InputError, Trajectory
+
+CELL = """
+@dataclass(frozen=True)
+class Net(TokenTransformer):
+    def outputs(self, parameters, inputs, dropout=None):
+        return {factor} * super().outputs(parameters, inputs)
+"""
+SMALL = {"tokens": 7, "dim": 4, "width": 4, "heads": 1}
+
+
+def defined(factor, module="notebook", name="Net"):
+    """Return a class as a cell of a notebook defines it."""
+    cell = {"dataclass": dataclass, "TokenTransformer": nets.TokenTransformer, "__name__": module}
+    exec(CELL.format(factor=factor).replace("class Net", f"class {name}"), cell)
+    return cell[name]
+
+
+def brief(kind):
+    model = nets.ConstantAttention(7) if kind is nets.ConstantAttention else kind(**SMALL)
+    observables = ("train_loss", "layers")
+    return nets.train(model, steps=9, record=9, observables=observables, dtype="float64", device="cpu")
+
+
+def loss_of(trained):
+    return nets.networks(trained).loss("train")
+
+
+def older(trained):
+    """Return a trajectory without the class of its model, as files were before classes were told apart."""
+    model = {name: value for name, value in trained.parameters["model"].items() if name != "class"}
+    return replace_parameters(trained, model=model)
+
+
+def replace_parameters(trained, **parameters):
+    return Trajectory(
+        trained.positions,
+        trained.steps,
+        observables=trained.observables,
+        parameters=trained.parameters | parameters,
+    )
+
+
+def test_networks_are_those_of_the_class_that_trained_and_not_of_one_of_its_name():
+    first, second, other = defined(1), defined(3), defined(5, "elsewhere")
+    for kind in (first, second, other, first):
+        trained = brief(kind)
+        np.testing.assert_allclose(loss_of(trained), trained.observables["train_loss"][:, -1])
+        assert type(nets.networks(trained).model) is kind
+
+
+def test_a_cell_that_runs_again_defines_the_same_class():
+    trained = brief(defined(1))
+    again = defined(1)
+    assert type(nets.networks(trained).model) is again
+    assert type(nets.networks(older(brief(defined(11, name="Lone")))).model).__name__ == "Lone"
+
+
+def test_classes_that_both_fit_are_refused():
+    kinds = [defined(7, name="Twin"), defined(8, name="Twin"), defined(9, "elsewhere", "Twin")]
+    trained = brief(kinds[0])
+    unknown = trained.parameters["model"] | {"class": {"name": "notebook.Twin", "code": "of another Python"}}
+    for made, named in (
+        (older(trained), "notebook.Twin, notebook.Twin, elsewhere.Twin"),
+        (replace_parameters(trained, model=unknown), "notebook.Twin, notebook.Twin"),
+    ):
+        with pytest.raises(
+            InputError, match=f"^model of the trajectory must be of one class, got .*: {named}"
+        ):
+            loss_of(made)
+    moved = unknown | {"class": {"name": "elsewhere.Twin", "code": "of another Python"}}
+    assert type(nets.networks(replace_parameters(trained, model=moved)).model) is kinds[2]
+
+
+def test_a_class_that_has_changed_is_said_to_have():
+    kind = defined(2, name="Edited")
+    trained = brief(kind)
+    made = trained.parameters["model"]["class"]
+    code = made["code"][:-1] + ("0" if made["code"][-1] != "0" else "1")
+    edited = trained.parameters["model"] | {"class": made | {"code": code}}
+    with pytest.warns(RuntimeWarning, match="^notebook.Edited has changed since it was trained, so that its"):
+        loss_of(replace_parameters(trained, model=edited))
+
+
+def test_a_class_named_like_one_of_the_package_leaves_its_files_alone():
+    own = defined(2, name="ConstantAttention")
+    ours = brief(nets.ConstantAttention)
+    assert "class" not in ours.parameters["model"]
+    np.testing.assert_allclose(loss_of(ours), ours.observables["train_loss"][:, -1])
+    assert type(nets.networks(brief(own)).model) is own
+    absent = {"type": "TwoLayer", "class": {"name": "away.TwoLayer", "code": ""}, "tokens": 7}
+    with pytest.raises(InputError, match=r"or be imported first, got away.TwoLayer$"):
+        loss_of(replace_parameters(ours, model=absent))
