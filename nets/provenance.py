@@ -5,7 +5,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from types import CodeType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,7 @@ def _code(kind: type[Model]) -> str:
 
     Comments and places do not matter to it. It begins with the version of Python that compiled the code.
     """
-    own = [base for base in kind.__mro__ if issubclass(base, Model) and not _is_ours(base)]
+    own = [base for base in kind.__mro__ if base.__module__ not in ("abc", "builtins") and not _is_ours(base)]
     members = [item for base in own for item in vars(base).items()]
     lines = [
         f"{name} {_text(value)}" for name, value in members if callable(value) or not name.startswith("__")
@@ -160,8 +160,13 @@ def _code(kind: type[Model]) -> str:
 
 def _text(value: Any) -> str:
     """Return a text that is equal for equal functions and values of a class, and in each process."""
-    for wrapper in ("func", "fget", "__func__", "__code__"):
+    for wrapper in ("func", "fget", "__func__"):
         value = getattr(value, wrapper, value)
+    if isinstance(value, FunctionType):
+        # A cell that is still empty has no contents to ask for.
+        filled = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+        given = (value.__defaults__, value.__kwdefaults__, [one for one in filled if not callable(one)])
+        return f"{_text(value.__code__)} {[_text(one) for one in given]}"
     if isinstance(value, CodeType):
         return f"{value.co_code.hex()} {value.co_names} {[_text(one) for one in value.co_consts]}"
     if isinstance(value, frozenset):
