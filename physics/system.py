@@ -30,7 +30,7 @@ class System(Protocol):
 
     * a number ``default_step_size``, the step size if the caller gives none;
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
-      tokens, dim); `simulate` records them with every frame;
+      tokens, dim), which it must not change; `simulate` records them with every frame;
     * a property ``measures``, a mapping {name: function of positions with values (runs, ...)} of quantities
       that are recorded only on request;
     * a method ``largest_step_size(positions)``, which returns a step size that is safe for these positions;
@@ -214,15 +214,21 @@ def measured(
     """Measure positions (runs, tokens, dim): what the system always records, and the requested `measures`.
 
     The result maps names to copies of the values, (runs, ...) each. An `InputError` refuses values without
-    one row for each run.
+    one row for each run, and functions that change the positions that they measure.
     """
-    always = system.observables(positions) if hasattr(system, "observables") else {}
+    seen = positions.copy()  # not a read-only view, which compiled functions would not take
+    always = system.observables(seen) if hasattr(system, "observables") else {}
     if not isinstance(always, Mapping):
         raise InputError(
             f"observables of {name_of(system)} must return a dict of arrays, got {short_text(always)}"
         )
-    values = {**always, **{name: function(positions) for name, function in measures.items()}}
+    values = {**always, **{name: function(seen) for name, function in measures.items()}}
     found = {name: np.array(value) for name, value in values.items()}
+    if not np.array_equal(seen, positions):
+        raise InputError(
+            f"observables of {name_of(system)} must not change the positions that they measure; "
+            "let them work on a copy"
+        )
     for name, value in found.items():
         if value.shape[:1] != (len(positions),):
             raise InputError(

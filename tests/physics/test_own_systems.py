@@ -355,3 +355,27 @@ def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):
         physics.simulate(Late(), steps=5, initial=np.ones((4, 2)), out=tmp_path / "own.h5")
     kept = physics.load(tmp_path / "own.h5.partial")
     np.testing.assert_array_equal(kept.positions[0, :, 0, 0], [1, 2, 4, 8])
+
+
+def centered(positions):
+    positions -= positions.mean(axis=1, keepdims=True)
+    return positions.max(axis=(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("members", "observables"),
+    [
+        ({"observables": lambda self, positions: {"size": centered(positions)}}, ()),
+        ({"measures": {"size": centered}}, ("size",)),
+    ],
+    ids=["always", "on request"],
+)
+def test_to_measure_may_not_move_the_points(members, observables, tmp_path):
+    start = np.arange(8.0).reshape(4, 2)
+    kept = start.copy()
+    with pytest.raises(InputError, match=r"^observables of Own must not change the positions that they mea"):
+        physics.simulate(
+            with_(**members), steps=2, observables=observables, initial=start, out=tmp_path / "own.h5"
+        )
+    np.testing.assert_array_equal(start, kept)
+    assert not list(tmp_path.iterdir())
