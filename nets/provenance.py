@@ -16,7 +16,7 @@ from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields, plain
+from physics.trajectory.provenance import fields, own_source, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
@@ -51,6 +51,7 @@ def described(
         "device": str(engine.device),
         "chunk": engine.chunk,
         "unseen_classes": ensemble.unseen_classes,
+        **own_source(model, stop),
     }
     rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
     parameters = computed | rest

@@ -37,7 +37,9 @@ class System(Protocol):
       the error message after an overflow suggests it if it is smaller than the one that was used.
 
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
-    public attributes of the object (not those of its class) that JSON can hold.
+    public attributes of the object (not those of its class) that JSON can hold. It also stores which source
+    code the class has. A run is not resumed if these have changed. Global variables, functions that the class
+    calls, variables of an enclosing function and attributes that begin with "_" are not compared.
 
     Examples
     --------
@@ -84,6 +86,11 @@ class System(Protocol):
 
     def advance(self, positions: Array, step_size: float, steps: int) -> Any:
         """Move an ensemble by some steps, either in place or by returning new positions.
+
+        The result may depend on the arguments and on constants only. What the object remembers from earlier
+        calls is not recorded, so a run that is resumed could not continue with it. Velocities, for example,
+        belong to the positions, as further tokens or dimensions; random numbers in `advance` cannot be
+        resumed.
 
         Parameters
         ----------

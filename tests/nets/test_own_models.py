@@ -1,5 +1,6 @@
 """Models that are not ours: what `train` makes of them, and what it refuses."""
 
+import inspect
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,6 +46,29 @@ class Layers(nets.DenseModel):
     @cached_property
     def architecture(self):
         return nets.Architecture("sum", (self.dim, 9, self.tokens), "asinh", "cross_entropy", even=0.3)
+
+
+def never(step, embeddings, observables):
+    return np.zeros(len(embeddings), bool)
+
+
+@pytest.mark.parametrize("edited", ["Product", "never"])
+def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, monkeypatch, edited):
+    def interrupt(step, *_):
+        if step == 4:
+            raise KeyboardInterrupt
+
+    options = {"steps": 6, "record": 2, "observables": "layers", "out": tmp_path / "t.h5", "stop": never}
+    with pytest.raises(KeyboardInterrupt):
+        nets.train(Product(), **options, callback=interrupt)
+    read = inspect.getsource
+    with monkeypatch.context() as other, pytest.raises(InputError, match=rf"source_code: .*'{edited}'"):
+        changed = globals()[edited]
+        other.setattr(inspect, "getsource", lambda one: read(one) + "# edited" * (one is changed))
+        nets.train(Product(), **options, resume=True)
+    found = nets.train(Product(), **options, resume=True)
+    assert sorted(found.parameters["source_code"]) == ["Product", "never"]
+    assert nets.networks(found).model == Product()
 
 
 @pytest.mark.parametrize("engine", ["fused", "torch"])
