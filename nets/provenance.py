@@ -81,8 +81,7 @@ def model_of(described: Mapping[str, Any]) -> Model:
         If the class lacks one of the fields.
     """
     values = dict(described)
-    name = values.pop("type")
-    types = {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
+    name, types = values.pop("type"), model_types()
     if name not in types:
         raise InputError(
             f"model of the trajectory must be one of {', '.join(types)}, or be imported first, got {name}"
@@ -90,6 +89,11 @@ def model_of(described: Mapping[str, Any]) -> Model:
     if isinstance(values.get("group"), Mapping):
         values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
     return types[name](**values)
+
+
+def model_types() -> dict[str, type[Model]]:
+    """Return all imported classes of models by name."""
+    return {kind.__name__: kind for kind in _kinds(Model)}  # type: ignore[type-abstract]
 
 
 def _kinds(base: type[Model]) -> list[type[Model]]:
