@@ -14,14 +14,16 @@ Pieces = list[tuple[Array, Array]]
 """Times (n,) and states (n, K) of each trajectory."""
 
 KINDS = ("increment", "generator")
+LARGEST = 1e150
+"""Largest size of a signal, so that sums of squares are finite."""
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
     The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
-    `InputError` refuses shapes that do not agree, values that are not finite, times that do not increase, and
-    a trajectory of fewer than `minimum` frames.
+    `InputError` refuses shapes that do not agree, values that are not finite or above 1e150 in size, times
+    that do not increase, and a trajectory of fewer than `minimum` frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
@@ -35,6 +37,11 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     if len({piece.shape[1] for piece in arrays}) != 1:
         raise InputError(
             f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
+        )
+    largest = max((float(np.abs(piece).max(initial=0.0)) for piece in arrays), default=0.0)
+    if largest > LARGEST:
+        raise InputError(
+            f"signals must be at most 1e150 in size, so that their squares are finite, got {largest:.3g}"
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
