@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, names_in, short_text, whole_number
+from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, plain
@@ -230,16 +230,18 @@ def measured(
             f"observables of {name_of(system)} must return a dict of arrays, got {short_text(always)}"
         )
     values = {**always, **{name: function(seen) for name, function in measures.items()}}
-    found = {name: np.array(value) for name, value in values.items()}
+    what = f"of {name_of(system)}"
+    found = {
+        name: regular_array(f"observable {name!r} {what}", value).copy() for name, value in values.items()
+    }
     if not np.array_equal(seen, positions):
         raise InputError(
-            f"observables of {name_of(system)} must not change the positions that they measure; "
-            "let them work on a copy"
+            f"observables {what} must not change the positions that they measure; let them work on a copy"
         )
     for name, value in found.items():
         if value.shape[:1] != (len(positions),):
             raise InputError(
-                f"observable {name!r} of {name_of(system)} must have the shape ({len(positions)}, ...), "
+                f"observable {name!r} {what} must have the shape ({len(positions)}, ...), "
                 f"with a row for each run, got {value.shape}"
             )
     return found

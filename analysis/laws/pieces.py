@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, distinct, finite_array
 from physics.errors import InputError
+from physics.trajectory.recording import require_memory
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
@@ -133,6 +134,14 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
             f"{distinct(bad, np.rint(bad))}"
         )
     return whole
+
+
+def require_states(steps: int, components: int) -> int:
+    """Return `steps` unless the states after each of them would not fit into memory."""
+    require_memory(
+        f"the states after each of {steps} steps", 8.0 * (steps + 1) * components, "take fewer steps"
+    )
+    return steps
 
 
 def r_squared(truth: Array, predicted: Array) -> float:

@@ -21,6 +21,20 @@ SIMILAR = 1e3
 """Ratio of the ranges of features up to which least squares solves for them as they are."""
 
 
+class FitWarning(UserWarning):
+    """Warning that the data or the penalty limit the meaning of the coefficients of a fit.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np, warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     fit = analysis.fit_trajectories(np.random.default_rng(0).normal(size=(9, 2)), alpha=100.0)
+    >>> found[0].category.__name__
+    'FitWarning'
+    """
+
+
 class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Linear regression `dX = X Aᵀ + b` by least squares, Lasso or elastic net, with one fit for each target.
 

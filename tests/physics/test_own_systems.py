@@ -383,6 +383,12 @@ def test_to_measure_may_not_move_the_points(members, observables, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_ragged_observables_are_refused_in_a_sentence():
+    ragged = with_(observables=lambda self, positions: {"near": [[1, 2], [3]]})
+    with pytest.raises(InputError, match=r"^observable 'near' of Own must have rows of equal lengths, got "):
+        physics.simulate(ragged, runs=2)
+
+
 LAW = """
 class Base:
     def advance(self, positions, step_size, steps):

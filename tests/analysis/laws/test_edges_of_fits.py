@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import analysis
 from analysis.laws.honest import honest_scores
-from analysis.laws.ode import PUBLISHED, FitWarning, ODEFit, fit_each, fit_trajectories
+from analysis.laws.ode import PUBLISHED, ODEFit, fit_each, fit_trajectories
 from analysis.laws.pieces import as_pieces, differences, elapsed, unit, whole_steps
-from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
 from analysis.laws.scores import Law
 from physics import InputError
@@ -240,6 +240,39 @@ def test_signals_whose_squares_overflow_are_refused_by_their_name():
         with pytest.raises(InputError, match=said):
             call(x)
     assert np.isfinite(fit_each(walk(40, 3) * 1e148).A).all()
+
+
+def test_a_law_is_scored_on_its_components_only():
+    x = walk(40, 3)
+    for kind in ("increment", "generator"):
+        fit = fit_trajectories(x, penalty=None, kind=kind)
+        with pytest.raises(InputError, match="^signals must have the 3 components of the law, got 1$"):
+            fit.score(x[:, :1])
+
+
+def test_states_that_no_memory_holds_are_refused():
+    far, said = (
+        10**13,
+        r"^the states after each of 10000000000000 steps need \d+\.\d GiB, .*; take fewer steps$",
+    )
+    fit = fit_trajectories(walk(40, 3), penalty=None)
+    for call in (fit.predict, Growth("increment").predict):
+        with pytest.raises(InputError, match=said):
+            call(np.ones(3), [0, far])
+    with pytest.raises(InputError, match=said):
+        analysis.affine_rollout(A, B, START, far)
+
+
+def test_warnings_of_fits_that_are_only_scored_are_not_shown():
+    """The second run makes the law, and the fit without it has no coefficient."""
+    still = 1e-3 * RNG.standard_normal((30, 1))
+    grown = 10 * analysis.affine_rollout([[-0.1]], [1.0], [0.0], 29)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        scores = honest_scores(lambda x, t: fit_trajectories(x, t, alpha=0.01), [still, grown])
+    assert scores.law.A.any()
+    with pytest.warns(FitWarning, match="leaves no coefficient"):
+        fit_trajectories(still, alpha=0.01)
 
 
 def test_a_fit_of_one_component_is_a_matrix_too():
