@@ -86,7 +86,8 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     [0.0, 1.0, 1.5, 1.75]
     """
     A, b = _affine(A, b)
-    steps = require_states(whole_number("steps", steps, 0), len(b))
+    steps = whole_number("steps", steps, 0)
+    require_states(steps, len(b))
     states = np.empty((steps + 1, len(b)))
     states[0] = _state(x0, b)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -124,8 +124,11 @@ def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
-def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number."""
+def whole_steps(clock: Array, components: int = 1) -> NDArray[np.int64]:
+    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number.
+
+    So are steps whose states of so many components would not fit into memory.
+    """
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         bad = clock[(whole != clock) | (whole < 0)][0]
@@ -133,15 +136,14 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
             "times of an increment map must be whole numbers of steps of at least 0, got "
             f"{distinct(bad, np.rint(bad))}"
         )
+    require_states(int(whole.max(initial=0)), components)
     return whole
 
 
-def require_states(steps: int, components: int) -> int:
-    """Return `steps` unless the states after each of them would not fit into memory."""
-    require_memory(
-        f"the states after each of {steps} steps", 8.0 * (steps + 1) * components, "take fewer steps"
-    )
-    return steps
+def require_states(steps: int, components: int) -> None:
+    """Refuse steps if the states after all of them would not fit into memory."""
+    what = f"the states after each of {steps} steps"
+    require_memory(what, 8.0 * (steps + 1) * components, "take fewer steps")
 
 
 def r_squared(truth: Array, predicted: Array) -> float:

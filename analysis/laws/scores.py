@@ -10,16 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
-from analysis.laws.pieces import (
-    Array,
-    Pieces,
-    as_pieces,
-    differences,
-    elapsed,
-    r_squared,
-    require_states,
-    whole_steps,
-)
+from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared, whole_steps
 from physics.checks import choice, finite_array
 from physics.errors import InputError
 
@@ -249,9 +240,8 @@ class Law(ABC):
         )
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
-        whole = whole_steps(clock)
-        last = require_states(int(whole.max(initial=0)), len(state))
-        path = np.full((last + 1, len(state)), np.inf)
+        whole = whole_steps(clock, len(state))
+        path = np.full((int(whole.max(initial=0)) + 1, len(state)), np.inf)
         path[0] = state
         with np.errstate(over="ignore", invalid="ignore"):
             for n in range(1, len(path)):

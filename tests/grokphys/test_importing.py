@@ -58,23 +58,6 @@ def test_runs_of_an_array(tmp_path, capsys):
     assert found.steps.tolist() == [0, 10, 20, 30, 40]
 
 
-@pytest.mark.parametrize("suffix", ["npy", "npz", "pt", "safetensors"])
-@pytest.mark.parametrize(
-    ("kind", "stored"), [("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
-)
-def test_numbers_keep_their_precision(tmp_path, suffix, kind, stored):
-    array = (1000 + 1e-3 * points()).astype(kind)
-    path = tmp_path / f"x.{suffix}"
-    if suffix in ("pt", "safetensors"):
-        write(path, {"emb": torch.tensor(array)})
-    else:
-        {"npy": np.save, "npz": np.savez}[suffix](path, array)
-    assert main(["import", str(path), "--out", str(tmp_path / "x.h5")]) == 0
-    found = physics.load(tmp_path / "x.h5").positions
-    assert found.dtype == stored
-    np.testing.assert_array_equal(found[0], array)
-
-
 def test_arrays_beside_the_one_that_is_wanted_may_be_anything(tmp_path):
     np.savez(tmp_path / "x.npz", E=points(), about=np.array({"rate": 1}), steps=1000)
     found = foreign_trajectory(tmp_path / "x.npz", dtype="float64")

@@ -130,3 +130,20 @@ def test_the_command_says_what_it_has_imported(tmp_path, capsys):
         foreign_trajectory(tmp_path, steps="s")
     with pytest.raises(InputError, match=r"source must be a directory or a file \.npy, \.npz, \.pt"):
         foreign_trajectory(tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "pt"])
+@pytest.mark.parametrize(
+    ("kind", "stored"), [("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
+)
+def test_numbers_keep_their_precision(tmp_path, suffix, kind, stored):
+    array = (1000 + 1e-3 * FRAMES).astype(kind)
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "pt":
+        torch.save({"emb": torch.tensor(array)}, path)
+    else:
+        {"npy": np.save, "npz": np.savez}[suffix](path, array)
+    assert main(["import", str(path), "--out", str(tmp_path / "x.h5")]) == 0
+    found = physics.load(tmp_path / "x.h5").positions
+    assert found.dtype == stored
+    np.testing.assert_array_equal(found[0], array)
