@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from analysis.laws.lasso import LassoSolution, batch_lasso
     from analysis.laws.matching import match_trajectories
     from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
-    from analysis.laws.ode import PUBLISHED, BatchFit, FitWarning, ODEFit, fit_each, fit_trajectories
-    from analysis.laws.regressors import LinearODERegressor
+    from analysis.laws.ode import PUBLISHED, BatchFit, ODEFit, fit_each, fit_trajectories
+    from analysis.laws.regressors import FitWarning, LinearODERegressor
     from analysis.laws.resampling import Resampled, resample_coefficients
     from analysis.laws.scores import Law, RegressorLaw, Score, fit_law
     from analysis.phases.axes import Axis
@@ -200,7 +200,7 @@ HOMES = {
     "Comparison": "analysis.compare.comparison",
     "Difference": "analysis.stats.effects",
     "Diversification": "analysis.circles.neurons",
-    "FitWarning": "analysis.laws.ode",
+    "FitWarning": "analysis.laws.regressors",
     "FixedPoints": "analysis.laws.flow",
     "HonestScores": "analysis.laws.honest",
     "Interval": "analysis.stats.intervals",

@@ -37,7 +37,7 @@ def foreign_trajectory(
     *,
     array: str | None = None,
     steps: str | None = None,
-    dtype: str = "float32",
+    dtype: str | None = None,
     progress: bool = False,
 ) -> Trajectory:
     """Read a trajectory that another program has written.
@@ -56,8 +56,8 @@ def foreign_trajectory(
     steps : str, optional
         Name of the array of steps in an ``.npz`` file, by default ``steps`` if that array has one axis,
         otherwise 0, 1, 2, …. The step of a checkpoint with one frame is the last number in its name.
-    dtype : {"float32", "float64"}, default "float32"
-        Number type of the positions.
+    dtype : {"float32", "float64"}, optional
+        Number type of the positions, by default float64 for numbers of more than 32 bits, otherwise float32.
     progress : bool, default False
         Whether to show a bar over the checkpoints on stderr, if that is a terminal.
 
@@ -148,7 +148,7 @@ class _Array:
             return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
-def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> Found:
+def _arrays(source: Path, array: str | None, steps: str | None, dtype: str | None) -> Found:
     """Read the positions and the steps of a NumPy file; other arrays of an archive are not read."""
     with contextlib.ExitStack() as opened, _reading(source, ".npy or .npz file"):
         size = source.stat().st_size
@@ -193,7 +193,7 @@ def _arrays(source: Path, array: str | None, steps: str | None, dtype: str) -> F
 # -- PyTorch ------------------------------------------------------------------------------------------------
 
 
-def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Found:
+def _directory(source: Path, key: str | None, dtype: str | None, progress: bool) -> Found:
     """Read one frame from each checkpoint of a directory, in the order of their steps."""
     with _reading(source, "directory"):
         paths = [path for path in source.iterdir() if path.suffix in CHECKPOINTS and path.is_file()]
@@ -223,7 +223,7 @@ def _directory(source: Path, key: str | None, dtype: str, progress: bool) -> Fou
     return np.stack(frames)[None], sorted(steps), key
 
 
-def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str) -> Found:
+def _checkpoint(source: Path, array: str | None, _: str | None, dtype: str | None) -> Found:
     """Read a single checkpoint, which holds one frame or an array of frames."""
     key, values = _parameter(source, array, (2, 3, 4), dtype)
     if values.ndim == 2:
@@ -237,7 +237,9 @@ def _step(path: Path) -> int | None:
     return int(found[-1]) if found else None
 
 
-def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -> tuple[str, NDArray[Any]]:
+def _parameter(
+    path: Path, key: str | None, axes: tuple[int, ...], dtype: str | None
+) -> tuple[str, NDArray[Any]]:
     """Return the name and the values of the parameter `key` of a checkpoint, or of its only embedding."""
     import torch  # importing takes a second, and only checkpoints need it
 
@@ -262,7 +264,7 @@ def _parameter(path: Path, key: str | None, axes: tuple[int, ...], dtype: str) -
     if tensor.numel() * tensor.element_size() > path.stat().st_size:
         raise FileFormatError(f"{where} has the shape {shapes[key]}, which is more than the file holds")
     with _reading(path, "checkpoint"):
-        values = tensor.double().numpy()
+        values = (tensor if tensor.dtype == torch.float64 else tensor.float()).numpy()
     return key, _cast(where, values, dtype)
 
 
@@ -303,9 +305,8 @@ def _safetensors(path: Path) -> Mapping[Any, Any]:
     try:
         from safetensors.torch import load_file
     except ImportError:
-        raise InputError(
-            f"{path} needs the package safetensors: pip install 'grokphys[safetensors]'"
-        ) from None
+        what = "the package safetensors: pip install 'grokphys[safetensors]'"
+        raise InputError(f"{path} needs {what}") from None
     with _reading(path, ".safetensors file"):
         return load_file(path)
 
@@ -341,10 +342,10 @@ def _check_shape(where: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> N
         )
 
 
-def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return numbers as `dtype`, or refuse numbers that are not finite or too large for it.
+def _cast(where: str, values: NDArray[Any], dtype: str | None) -> NDArray[Any]:
+    """Return numbers as `dtype`, by default as `foreign_trajectory` says, or refuse those that do not fit.
 
-    The messages begin with `where`, which names the array.
+    The messages begin with `where`.
     """
     bad = values.size - int(np.count_nonzero(np.isfinite(values)))
     if bad:
@@ -352,12 +353,11 @@ def _cast(where: str, values: NDArray[Any], dtype: str) -> NDArray[Any]:
             f"{where} must hold finite numbers, but {bad} of {values.size} values are NaN or infinite"
         )
     with np.errstate(over="ignore"):
-        cast = values.astype(dtype)
+        cast = values.astype(dtype or ("float64" if values.itemsize > 4 else "float32"))
     large = cast.size - int(np.count_nonzero(np.isfinite(cast)))
     if large and dtype == "float32":
-        raise InputError(
-            f"dtype must be float64 for {where}: {large} of its values are too large for float32"
-        )
+        what = f"{large} of its values are too large for float32"
+        raise InputError(f"dtype must be float64 for {where}: {what}")
     if large:
         raise FileFormatError(
             f"{where} must hold numbers of at most {np.finfo(np.float64).max:.2g} in size, the largest of "

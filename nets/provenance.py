@@ -19,7 +19,7 @@ from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields, plain
+from physics.trajectory.provenance import fields, own_source, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
@@ -54,6 +54,7 @@ def described(
         "device": str(engine.device),
         "chunk": engine.chunk,
         "unseen_classes": ensemble.unseen_classes,
+        **own_source(stop),
     }
     rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
     parameters = computed | rest
@@ -91,15 +92,24 @@ def model_of(described: Mapping[str, Any]) -> Model:
     return kind(**values)
 
 
+def is_imported(described: Mapping[str, Any]) -> bool:
+    """Return whether `model_of` can find a class for a description; true if it names none."""
+    return "type" not in described or bool(_called(described["type"], described.get("class")))
+
+
+def _called(name: str, made: Mapping[str, str] | None) -> list[type[Model]]:
+    kinds = _kinds(Model)  # type: ignore[type-abstract]
+    return [kind for kind in kinds if kind.__name__ == name and not (made and _is_ours(kind))]
+
+
 def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
     """Return the class of models called `name` that `_class_of` described as `made`.
 
     It is None in files of the package's models, and in files of others that are older than this description.
     """
-    kinds = _kinds(Model)  # type: ignore[type-abstract]
-    found = [kind for kind in kinds if kind.__name__ == name and not (made and _is_ours(kind))]
+    found = _called(name, made)
     if not found:
-        names = ", ".join(dict.fromkeys(kind.__name__ for kind in kinds))
+        names = ", ".join(dict.fromkeys(kind.__name__ for kind in _kinds(Model)))  # type: ignore[type-abstract]
         raise InputError(
             f"model of the trajectory must be one of {names}, or be imported first, got "
             f"{made['name'] if made else name}"

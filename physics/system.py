@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, names_in, short_text, whole_number
+from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, plain
@@ -30,14 +30,16 @@ class System(Protocol):
 
     * a number ``default_step_size``, the step size if the caller gives none;
     * a method ``observables(positions)``, which returns {name: values (runs, ...)} for positions (runs,
-      tokens, dim); `simulate` records them with every frame;
+      tokens, dim), which it must not change; `simulate` records them with every frame;
     * a property ``measures``, a mapping {name: function of positions with values (runs, ...)} of quantities
       that are recorded only on request;
     * a method ``largest_step_size(positions)``, which returns a step size that is safe for these positions;
       the error message after an overflow suggests it if it is smaller than the one that was used.
 
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
-    public attributes of the object (not those of its class) that JSON can hold.
+    public attributes of the object (not those of its class) that JSON can hold. It also stores which source
+    code the class has. A run is not resumed if these have changed. Global variables, functions that the class
+    calls, variables of an enclosing function and attributes that begin with "_" are not compared.
 
     Examples
     --------
@@ -84,6 +86,11 @@ class System(Protocol):
 
     def advance(self, positions: Array, step_size: float, steps: int) -> Any:
         """Move an ensemble by some steps, either in place or by returning new positions.
+
+        The result may depend on the arguments and on constants only. What the object remembers from earlier
+        calls is not recorded, so a run that is resumed could not continue with it. Velocities, for example,
+        belong to the positions, as further tokens or dimensions; random numbers in `advance` cannot be
+        resumed.
 
         Parameters
         ----------
@@ -214,19 +221,28 @@ def measured(
     """Measure positions (runs, tokens, dim): what the system always records, and the requested `measures`.
 
     The result maps names to copies of the values, (runs, ...) each. An `InputError` refuses values without
-    one row for each run.
+    one row for each run, and functions that change the positions that they measure.
     """
-    always = system.observables(positions) if hasattr(system, "observables") else {}
+    # A copy for functions of users, as compiled ones take no read-only view. Ours change nothing.
+    seen = positions if type(system).__module__.startswith("physics.") else positions.copy()
+    always = system.observables(seen) if hasattr(system, "observables") else {}
     if not isinstance(always, Mapping):
         raise InputError(
             f"observables of {name_of(system)} must return a dict of arrays, got {short_text(always)}"
         )
-    values = {**always, **{name: function(positions) for name, function in measures.items()}}
-    found = {name: np.array(value) for name, value in values.items()}
+    values = {**always, **{name: function(seen) for name, function in measures.items()}}
+    what = f"of {name_of(system)}"
+    found = {
+        name: regular_array(f"observable {name!r} {what}", value).copy() for name, value in values.items()
+    }
+    if seen is not positions and not np.array_equal(seen, positions, equal_nan=True):
+        raise InputError(
+            f"observables {what} must not change the positions that they measure; let them work on a copy"
+        )
     for name, value in found.items():
         if value.shape[:1] != (len(positions),):
             raise InputError(
-                f"observable {name!r} of {name_of(system)} must have the shape ({len(positions)}, ...), "
+                f"observable {name!r} {what} must have the shape ({len(positions)}, ...), "
                 f"with a row for each run, got {value.shape}"
             )
     return found

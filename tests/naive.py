@@ -192,7 +192,13 @@ def neuron(w_in, w_out):
     alpha, phi = neuron_fourier(w_in)
     _, psi = neuron_fourier(w_out)
     best = max(range(len(alpha)), key=lambda k: alpha[k])
-    purity = sum(a**4 for a in alpha) / sum(a**2 for a in alpha) ** 2
+    p = len(w_in)
+    waves = [
+        [alpha[k] * math.cos(2 * math.pi * (k + 1) * a / p + phi[k]) for a in range(p)]
+        for k in range(len(alpha))
+    ]
+    power = [sum(x**2 for x in wave) / p for wave in waves]
+    purity = sum(x**2 for x in power) / sum(power) ** 2
     gini = sum(abs(a - b) for a in alpha for b in alpha) / (2 * len(alpha) * sum(alpha))
     turns = (2 * phi[best] - psi[best]) / (2 * math.pi)
     misalignment = 2 * math.pi * (turns - math.ceil(turns - 0.5))

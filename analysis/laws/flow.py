@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm, logm, null_space
 
+from analysis.laws.pieces import require_states
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
@@ -86,6 +87,7 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     """
     A, b = _affine(A, b)
     steps = whole_number("steps", steps, 0)
+    require_states(steps, len(b))
     states = np.empty((steps + 1, len(b)))
     states[0] = _state(x0, b)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -1,5 +1,6 @@
 """Scores of a law on the data of its fit, on later frames, and on runs that the fit has not seen."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.laws.pieces import Array, as_pieces
+from analysis.laws.regressors import FitWarning
 from analysis.laws.scores import Law, Score
 from physics.checks import number
 from physics.errors import InputError
@@ -136,10 +138,12 @@ def honest_scores(
     law = fit(values, clocks)
 
     def fit_part(values: list[Array], clocks: list[Array]) -> Law | None:
-        try:
-            return fit(values, clocks)
-        except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
-            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # it would seem to be about the law that is returned
+            try:
+                return fit(values, clocks)
+            except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
+                return None
 
     at = [int(split * (len(t) - 1)) for t in clocks]
     forward = None

@@ -9,8 +9,9 @@ from scipy.linalg import expm
 from scipy.optimize import least_squares
 
 from analysis.laws.flow import affine_solution, augmented
-from analysis.laws.ode import FitWarning, ODEFit
+from analysis.laws.ode import ODEFit
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, r_squared
+from analysis.laws.regressors import FitWarning
 from analysis.laws.scores import Law
 from physics.errors import InputError
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
 from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.pieces import Array, as_pieces, differences, r_squared, unit, whole_steps
-from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.scores import Law
 from physics.checks import choice, distinct, number, whole_number
 from physics.errors import InputError
@@ -25,20 +25,6 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 }
 """The paper's recipes, on the signals (norms) of steps 0-1000: ``fit_trajectories(x, **PUBLISHED["lasso"])``.
 The published code stops Lasso after 1000 sweeps, even if it has not converged; here the limit is 100 000."""
-
-
-class FitWarning(UserWarning):
-    """Warning that the data or the penalty limit the meaning of the coefficients of a fit.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np, warnings
-    >>> with warnings.catch_warnings(record=True) as found:
-    ...     warnings.simplefilter("always")
-    ...     fit = analysis.fit_trajectories(np.random.default_rng(0).normal(size=(9, 2)), alpha=100.0)
-    >>> found[0].category.__name__
-    'FitWarning'
-    """
 
 
 @dataclass(frozen=True)
@@ -86,6 +72,11 @@ class ODEFit(Law):
     r2_in_sample: float
     r2_rollout: float
     transitions: int
+
+    @property
+    def components(self) -> int:
+        """Number K of components."""
+        return len(self.b)
 
     def changes(self, states: Array) -> Array:
         """Return the right side ``A x + b`` of the law.

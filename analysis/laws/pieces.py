@@ -8,20 +8,23 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, distinct, finite_array
 from physics.errors import InputError
+from physics.trajectory.recording import require_memory
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
 """Times (n,) and states (n, K) of each trajectory."""
 
 KINDS = ("increment", "generator")
+LARGEST = 1e150
+"""Largest size of a signal, so that sums of squares are finite."""
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
     The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
-    `InputError` refuses shapes that do not agree, values that are not finite, times that do not increase, and
-    a trajectory of fewer than `minimum` frames.
+    `InputError` refuses shapes that do not agree, values that are not finite or above 1e150 in size, times
+    that do not increase, and a trajectory of fewer than `minimum` frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
@@ -35,6 +38,11 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     if len({piece.shape[1] for piece in arrays}) != 1:
         raise InputError(
             f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
+        )
+    largest = max((float(np.abs(piece).max(initial=0.0)) for piece in arrays), default=0.0)
+    if largest > LARGEST:
+        raise InputError(
+            f"signals must be at most 1e150 in size, so that their squares are finite, got {largest:.3g}"
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
@@ -116,8 +124,11 @@ def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
     return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
 
 
-def whole_steps(clock: Array) -> NDArray[np.int64]:
-    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number."""
+def whole_steps(clock: Array, components: int = 1) -> NDArray[np.int64]:
+    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number.
+
+    So are steps whose states of so many components would not fit into memory.
+    """
     whole = np.rint(clock).astype(np.int64)
     if np.any(whole != clock) or np.any(whole < 0):
         bad = clock[(whole != clock) | (whole < 0)][0]
@@ -125,7 +136,14 @@ def whole_steps(clock: Array) -> NDArray[np.int64]:
             "times of an increment map must be whole numbers of steps of at least 0, got "
             f"{distinct(bad, np.rint(bad))}"
         )
+    require_states(int(whole.max(initial=0)), components)
     return whole
+
+
+def require_states(steps: int, components: int) -> None:
+    """Refuse steps if the states after all of them would not fit into memory."""
+    what = f"the states after each of {steps} steps"
+    require_memory(what, 8.0 * (steps + 1) * components, "take fewer steps")
 
 
 def r_squared(truth: Array, predicted: Array) -> float:

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lstsq
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,6 +17,22 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 CRITERIA = ("aic", "bic", "cv")
+SIMILAR = 1e3
+"""Ratio of the ranges of features up to which least squares solves for them as they are."""
+
+
+class FitWarning(UserWarning):
+    """Warning that the data or the penalty limit the meaning of the coefficients of a fit.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np, warnings
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     fit = analysis.fit_trajectories(np.random.default_rng(0).normal(size=(9, 2)), alpha=100.0)
+    >>> found[0].category.__name__
+    'FitWarning'
+    """
 
 
 class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -125,8 +141,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Y = y[:, None] if y.ndim == 1 else y
         targets = Y.shape[1]
         if self.penalty is None or alpha == 0:
-            model = LinearRegression().fit(X, Y)
-            coef, intercept = model.coef_, model.intercept_
+            coef, intercept = _least_squares(X, Y)
             self.alpha_ = np.zeros(targets)
             self.n_iter_ = np.ones(targets, np.int64)
             self.converged_ = np.ones(targets, bool)
@@ -265,3 +280,23 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
+    """Return the coefficients (targets, features) and constants (targets,) of least squares.
+
+    `X` are (samples, features) and `Y` (samples, targets). The solver leaves out directions that are as small
+    as rounding errors of the largest, so features of different ranges are first divided by powers of two. A
+    constant one, of which centering may leave rounding errors, gets the coefficient 0.
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    half = high / 2 - low / 2  # the whole range may overflow
+    scale = np.ones_like(half)
+    if half.max() > SIMILAR * half.min(where=high > low, initial=np.inf):
+        scale = np.ldexp(scale, np.frexp(half)[1])
+    scale[high == low] = np.inf
+    features = X / scale
+    x, y = features.mean(axis=0), Y.mean(axis=0)
+    # scikit-learn would leave out what is below a millionth of the largest
+    found = lstsq(features - x, Y - y, cond=np.finfo(float).eps * max(X.shape))[0]
+    return found.T / scale, y - x @ found

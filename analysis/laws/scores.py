@@ -73,6 +73,11 @@ class Law(ABC):
 
     kind: str
 
+    @property
+    def components(self) -> int | None:
+        """Number of components that the law describes, or None if any number or an unknown one."""
+        return None
+
     @abstractmethod
     def changes(self, states: Array) -> Array:
         """Return the right side f(x) of the law.
@@ -199,9 +204,13 @@ class Law(ABC):
         Raises
         ------
         InputError
-            If the trajectories are invalid, or their frames are not equally spaced for an increment map.
+            If the trajectories are invalid or of another number of components than the law, or their frames
+            are not equally spaced for an increment map.
         """
-        return self._score(as_pieces(signals, times))
+        pieces = as_pieces(signals, times)
+        if self.components not in (None, got := pieces[0][1].shape[1]):
+            raise InputError(f"signals must have the {self.components} components of the law, got {got}")
+        return self._score(pieces)
 
     def _score(self, pieces: Pieces) -> Score:
         pairs = differences(pieces, self.kind)
@@ -231,7 +240,7 @@ class Law(ABC):
         )
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
-        whole = whole_steps(clock)
+        whole = whole_steps(clock, len(state))
         path = np.full((int(whole.max(initial=0)) + 1, len(state)), np.inf)
         path[0] = state
         with np.errstate(over="ignore", invalid="ignore"):

@@ -85,6 +85,9 @@ class Transition:
 def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     """Fit a transition to independent trials at several values of a control parameter.
 
+    If the same samples are tried at all values, as the orders of `physics.critical_sizes` are, the interval
+    would be too narrow; use `fit_critical_values` instead.
+
     Parameters
     ----------
     values : array_like of float, shape (n,)

@@ -16,7 +16,9 @@ def import_(
     out: OutFile,
     array: Annotated[str | None, given_otherwise("the only one there is", "NAME")] = None,
     steps_array: Annotated[str | None, given_otherwise("the array steps, else 0, 1, 2, ...", "NAME")] = None,
-    dtype: Literal["float32", "float64"] = "float32",
+    dtype: Annotated[
+        Literal["float32", "float64"] | None, given_otherwise("that of the source", "{float32,float64}")
+    ] = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Convert a trajectory of another program: an array, a PyTorch checkpoint, or a directory of checkpoints.
@@ -35,7 +37,7 @@ def import_(
             one array has such a shape, or the name of one parameter contains "emb".
         steps_array: Name of the array in an .npz file that holds the step of each frame, as whole numbers.
         dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64, with
-            about 16.
+            about 16. Numbers of other types are stored without loss where one of these can hold them.
         overwrite: Replace files that exist.
     """
     from grokphys.importing import foreign_trajectory

@@ -17,7 +17,7 @@ from grokphys.output import printable, refuse_existing
 from grokphys.progress import stages
 from grokphys.report.conclusion import conclusion
 from grokphys.report.side_by_side import comparison_sections, write_comparison
-from nets.provenance import training_sets
+from nets.provenance import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
 from physics.theory.quality import predicted_accuracy
@@ -135,7 +135,7 @@ def predicted_and_measured(
         Predicted and measured accuracies on all samples, from 0 to 1. A prediction is NaN if the run diverged
         or its final embedding does not vary on an axis. None unless all are networks of `nets.train` that
         learn sums of unordered pairs, have recorded both accuracies, and have embeddings
-        of at most 4 dimensions.
+        of at most 4 dimensions, and the classes of their models have been imported.
     """
     pairs = [_accuracies(one, delta) for one in trained]
     found = [pair for pair in pairs if pair is not None]
@@ -146,7 +146,7 @@ def predicted_and_measured(
 
 
 def _accuracies(one: Trajectory, delta: float) -> Any:
-    if one.parameters.get("program") != "nets.train" or one.dim > PLANAR:
+    if not _restorable(one):
         return None
     names = ("train_accuracy", "validation_accuracy")
     model, examples = training_sets(one)
@@ -172,9 +172,15 @@ def _read(pattern: str, failed: list[Path]) -> list[Trajectory]:
 
 def _final(one: Trajectory) -> NDArray[Any]:
     """Return the final points of a trajectory, after reading the rest of what a comparison needs."""
-    if one.parameters.get("program") == "nets.train" and one.dim <= PLANAR:
+    if _restorable(one):
         training_sets(one)
     return one.final
+
+
+def _restorable(one: Trajectory) -> bool:
+    """Return whether an accuracy can be predicted: not for a model of a script that was not imported."""
+    made = one.parameters
+    return made.get("program") == "nets.train" and one.dim <= PLANAR and is_imported(made.get("model", {}))
 
 
 def _names(ensembles: list[list[Trajectory]]) -> tuple[str, str]:

@@ -111,7 +111,7 @@ class NeuronSpectrum(Value):
         """
         dead = self._weak(self._power)
         if self.xi is not None:
-            dead = dead | self._weak(_power_of(self.xi))
+            dead = dead | self._weak(_power_of(self.tokens, self.xi))
         return dead
 
     @cached_property
@@ -123,8 +123,9 @@ class NeuronSpectrum(Value):
     def purity(self) -> Array:
         """How much of the power of each neuron is in one of its K frequencies, from 1/K to 1, (..., hidden).
 
-        It is the inverse participation ratio ``Σ_k α_k⁴ / (Σ_k α_k²)²`` of the magnitudes α_k: 1 for a single
-        frequency, and 1/n for n frequencies of equal power. It is NaN for a dead neuron.
+        It is the inverse participation ratio ``Σ_k P_k² / (Σ_k P_k)²`` of the power P_k: 1 for a single
+        frequency, and 1/n for n frequencies of equal power. The power is the mean square of the wave over the
+        tokens, α_k²/2, or α_k² for the frequency p/2 of an even p. It is NaN for a dead neuron.
         """
         return np.where(self.dead, np.nan, np.einsum("...k,...k->...", self._shares, self._shares))
 
@@ -146,7 +147,7 @@ class NeuronSpectrum(Value):
         A neuron is "single" if one frequency holds at least the fraction `share` of its power, "double" if
         two together do, "many" otherwise, and "dead" if its weights hardly depend on the token.
         """
-        first = np.take_along_axis(self._shares, self._strongest[..., None], axis=-1)[..., 0]
+        first = self._shares.max(axis=-1)
         if self._shares.shape[-1] > 1:
             two = np.partition(self._shares, -2, axis=-1)[..., -2:].sum(axis=-1)
         else:
@@ -201,12 +202,13 @@ class NeuronSpectrum(Value):
 
     @cached_property
     def _power(self) -> "_Power":
-        return _power_of(*(one for one in (self.theta, self.theta_second) if one is not None))
+        return _power_of(self.tokens, *(one for one in (self.theta, self.theta_second) if one is not None))
 
     @cached_property
     def _shares(self) -> Array:
         """Fraction of the power that each frequency holds, (..., hidden, K); 0 for a dead neuron."""
-        return np.divide(self._power.parts, np.where(self.dead, np.inf, self._power.total)[..., None])
+        power = _doubled(self.tokens, self._power.parts)
+        return np.divide(power, np.where(self.dead, np.inf, self._power.total)[..., None])
 
     @cached_property
     def _strongest(self) -> NDArray[np.int64]:
@@ -341,15 +343,26 @@ def _table(tokens: int, dtype: str) -> Array:
 
 
 class _Power(NamedTuple):
-    """Power of each frequency and of all together, both in units of the square of a scale."""
+    """Squares of the magnitudes, and twice the power of all waves, in units of the square of a scale."""
 
     parts: Array  # (..., hidden, K)
     total: Array  # (..., hidden)
     scale: Array  # (..., hidden)
 
 
-def _power_of(*values: Complex) -> _Power:
-    """Return the power of each frequency: the mean of ``|values|²`` over arrays of shape (..., hidden, K).
+def _doubled(tokens: int, squares: Array) -> Array:
+    """Return twice the power of waves from the squares of their magnitudes, (..., K).
+
+    The mean of a squared wave is half the square of its magnitude, except at the frequency p/2 of an even p,
+    whose wave alternates between two values of that size.
+    """
+    if tokens % 2:
+        return squares
+    return np.concatenate([squares[..., :-1], 2 * squares[..., -1:]], axis=-1)
+
+
+def _power_of(tokens: int, *values: Complex) -> _Power:
+    """Return the power of each frequency, from the mean of ``|values|²`` over arrays (..., hidden, K).
 
     The scale is 1 unless a square overflows or loses digits. It is then a power of two near the largest
     number of each neuron.
@@ -358,14 +371,14 @@ def _power_of(*values: Complex) -> _Power:
     limits = np.finfo(parts[0].dtype)
     with np.errstate(over="ignore", under="ignore"):
         power = np.asarray(sum(part**2 for part in parts)) / len(values)
-        total = power.sum(axis=-1)
+        total = _doubled(tokens, power).sum(axis=-1)
     if total.min() > limits.tiny / limits.eps**2 and total.max() < np.inf:
         return _Power(power, total, np.ones_like(total))
     largest = np.max([np.abs(part).max(axis=-1) for part in parts], axis=0)
     exponent = np.maximum(np.frexp(largest)[1] - 1, limits.minexp)
     factor = np.ldexp(limits.dtype.type(1), -exponent)[..., None]
     power = np.asarray(sum((part * factor) ** 2 for part in parts)) / len(values)
-    return _Power(power, power.sum(axis=-1), np.ldexp(limits.dtype.type(1), exponent))
+    return _Power(power, _doubled(tokens, power).sum(axis=-1), np.ldexp(limits.dtype.type(1), exponent))
 
 
 def _unit(values: Complex) -> Complex:

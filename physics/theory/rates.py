@@ -145,14 +145,19 @@ def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ..
     if array.ndim < 2 or array.shape[-2] != tokens or array.shape[-1] < 1:
         raise InputError(f"{name} must have the shape (..., {tokens}, dim), got {array.shape}")
     states = array.reshape(-1, *array.shape[-2:])
-    if not states.any(axis=(1, 2)).all():
-        raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
+    require_nonzero(name, states)
     with np.errstate(over="ignore", under="ignore"):
         norm = np.sum(states**2, axis=(1, 2))
     wrong = norm[(norm < np.finfo(float).tiny) | np.isinf(norm)]
     if len(wrong):
         raise InputError(f"{name} must have a sum of squares from 2.3e-308 to 1.7e308, got {wrong[0]:g}")
     return states, array.shape
+
+
+def require_nonzero(name: str, states: Array) -> None:
+    """Refuse states (runs, tokens, dim) of which one is zero everywhere."""
+    if not states.any(axis=(1, 2)).all():
+        raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
 
 
 def checked_times(times: Any) -> Array:

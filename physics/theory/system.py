@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import number, whole_number
-from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
@@ -19,6 +18,7 @@ from physics.theory.rates import (
     checked_times,
     grokking_steps,
     quadratic_form,
+    require_nonzero,
     require_sums,
     sorted_samples,
 )
@@ -292,8 +292,7 @@ class EffectiveTheory(Value):
         >>> np.diff(positions.ravel()).round(3).tolist()  # evenly spaced
         [1.513, 1.513]
         """
-        if not positions.any(axis=(1, 2)).all():
-            raise InputError("initial must not be zero everywhere, as the loss is undefined there")
+        require_nonzero("initial", positions)
         positions[:] = self._flow(positions, np.array([step_size * steps]))[:, 0]
 
     def solve(self, initial: Any, times: Any) -> Array:
@@ -347,6 +346,7 @@ class EffectiveTheory(Value):
         >>> found["loss"].tolist(), found["Z_0"].tolist(), found["C"].tolist()
         ([0.1], [10.0], [[4.0]])
         """
+        require_nonzero("initial", positions)
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
         return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
 

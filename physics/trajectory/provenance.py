@@ -6,10 +6,12 @@ import hashlib
 import inspect
 import platform
 import subprocess
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata, util
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,10 @@ LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "h5py")
 """Libraries whose versions every trajectory stores."""
 DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "processor")
 """Entries that may change the last bits of a run: an unfinished run is resumed only if they agree."""
+SOURCE_CODE = "source_code"
+"""Parameter that holds what `own_source` returns; files from before it lack it."""
+NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", "physics", "nets", "analysis", "grokphys"}
+"""Modules whose code is nobody's own: their versions are stored."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -48,10 +54,33 @@ def plain(value: Any) -> Any:
 
 def _named(function: Any) -> dict[str, str | None]:
     """Return the description that a file stores in place of a function: its name and its source code."""
-    source = None
-    with contextlib.suppress(OSError, TypeError):  # typed at a prompt, or not written in Python
-        source = inspect.getsource(function)
-    return {"function": getattr(function, "__qualname__", type(function).__qualname__), "source": source}
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return {"function": name, "source": _source(function)}
+
+
+def _source(definition: Any) -> str | None:
+    """Return the source code of a function or class, if it can be had."""
+    # typed at a prompt, not written in Python, or in a file that is not what was executed
+    with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
+        return inspect.getsource(definition)
+    return None
+
+
+def own_source(*parts: Any) -> dict[str, dict[str, str]]:
+    """Return the parameter that tells whether a user's own code has changed; empty if there is none.
+
+    It maps the names of functions among `parts`, and of the classes of other objects with their bases, to
+    sixteen hexadecimal digits that identify their source code. What belongs to a module in `NOT_OWN`, or has
+    no source code that can be read, is left out.
+    """
+    found = {}
+    for part in parts:
+        for one in (part,) if inspect.isroutine(part) else type(part).__mro__:
+            module = str(getattr(one, "__module__", None)).partition(".")[0]
+            source = None if module in NOT_OWN else _source(one)
+            if source is not None:
+                found[one.__qualname__] = hashlib.sha256(source.encode()).hexdigest()[:16]
+    return {SOURCE_CODE: found} if found else {}
 
 
 @cache

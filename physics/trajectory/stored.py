@@ -35,7 +35,7 @@ LARGEST_RATIO = 1100
 LARGEST_CHUNK = 2**26
 """Largest chunk in bytes that is accepted, unless all data are larger; a chunk is unpacked as a whole."""
 BLOCK = 2**20
-"""Number of points whose run numbers are checked at a time."""
+"""Number of points whose runs and tokens are checked at a time."""
 READ = ("schema", "schema_version", "code_version", "config", "libraries", "identity", "complete")
 """Attributes that are read; those that other programs have added to a file are ignored."""
 
@@ -64,11 +64,12 @@ class StoredTrajectory(Trajectory):
         with _opened(self.path) as file:
             attributes = _attributes(self.path, file)
             position = "particles/tokens/position"
-            value, run = _dataset(file, f"{position}/value"), _dataset(file, "particles/tokens/run")
+            value = _dataset(file, f"{position}/value")
+            run, token = (_dataset(file, f"particles/tokens/{name}") for name in ("run", "token"))
             if value.ndim != 3 or value.dtype not in (np.float32, np.float64):
                 raise FileFormatError(f"{self.path} is damaged: positions are {value.dtype} {value.shape}")
             self.complete = bool(attributes["complete"])
-            runs, tokens = _runs(self.path, run, value.shape[1])
+            runs, tokens = _runs(self.path, run, token, value.shape[1])
             self.steps, self.times = _clock(file, position, len(value), exact=self.complete)
             self._dtype, self._clocks, frames = value.dtype, {}, len(self.steps)
             self._types = {}
@@ -360,18 +361,20 @@ def _dataset_names(file: h5py.File, name: str) -> list[str]:
     return [key for key, dataset in found.items() if "CLASS" not in dataset.attrs]
 
 
-def _runs(path: FilePath, run: h5py.Dataset, points: int) -> tuple[int, int]:
-    """Return the numbers of runs and tokens; refuse points that are not sorted by run."""
-    if run.shape != (points,) or not points or run.dtype.kind not in "iu":
-        raise FileFormatError(
-            f"{path} is damaged: the run numbers of its {points} points are {run.dtype} {run.shape}"
-        )
+def _runs(path: FilePath, run: h5py.Dataset, token: h5py.Dataset, points: int) -> tuple[int, int]:
+    """Return the numbers of runs and tokens; refuse points that are not sorted by run, and then by token."""
+    for name, column in (("run", run), ("token", token)):
+        if column.shape != (points,) or not points or column.dtype.kind not in "iu":
+            got = f"{column.dtype} {column.shape}"
+            raise FileFormatError(f"{path} is damaged: the {name} numbers of its {points} points are {got}")
     runs = int(run[-1]) + 1
     tokens, rest = divmod(points, runs) if 0 < runs <= points else (0, 1)
     for begin in range(0, points, BLOCK):
-        part = np.arange(begin, min(begin + BLOCK, points))
-        if rest or not np.array_equal(run[begin : begin + BLOCK], part // tokens):
-            raise FileFormatError(f"{path} is damaged: its {points} points are not sorted into {runs} runs")
+        end = min(begin + BLOCK, points)
+        expected = [] if rest else divmod(np.arange(begin, end), tokens)
+        if not expected or not all(map(np.array_equal, expected, (run[begin:end], token[begin:end]))):
+            what = f"its {points} points are not sorted into {runs} runs and by token"
+            raise FileFormatError(f"{path} is damaged: {what}")
     return runs, tokens
 
 

@@ -6,7 +6,7 @@ from sklearn.linear_model import Lasso
 import analysis
 from analysis.laws.honest import HonestScores
 from analysis.laws.nonlinear import NINE, mean_field_terms, term_name
-from analysis.laws.ode import FitWarning
+from analysis.laws.regressors import FitWarning
 from analysis.laws.scores import Score
 from physics import InputError
 

@@ -43,6 +43,20 @@ def test_spectrum_is_the_definition(tokens):
                 np.testing.assert_allclose(found.misalignment[run, m], misalignment, atol=1e-12)
 
 
+def test_the_wave_of_half_the_tokens_has_all_of_its_power():
+    """It has no second half, its conjugate: its variance is the square of its magnitude."""
+    one, alternating = np.sqrt(2) * waves(8, [1], 0.3), waves(8, [4], 0.0)
+    np.testing.assert_allclose([one.var(), alternating.var()], 1.0)
+    found = neuron_spectrum(np.hstack([one + alternating, 0.4 * one / np.sqrt(2) + alternating]))
+    np.testing.assert_allclose(found.purity[0], 0.5)
+    assert found.kind.tolist() == ["double", "single"]
+    np.testing.assert_allclose(found.magnitude[0, [0, 3]], [np.sqrt(2), 1.0])
+    two = neuron_spectrum(0.8 * one + alternating, share=0.6)  # the larger magnitude has the smaller power
+    assert (two.frequency.tolist(), two.kind.tolist()) == ([1], ["single"])
+    pair = np.hstack([one, alternating])  # of equal norm
+    assert neuron_spectrum(pair, dead_below=0.99).dead.tolist() == [False, False]
+
+
 def test_weights_are_the_sum_of_their_waves():
     W_in, _ = layer(1, 9, 4)
     found = neuron_spectrum(W_in)

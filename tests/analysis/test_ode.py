@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import analysis
 import physics
-from analysis.laws.ode import FitWarning
+from analysis.laws.regressors import FitWarning
 from grokphys.files import embedded_trajectory
 from physics import InputError
 

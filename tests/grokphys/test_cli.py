@@ -527,6 +527,26 @@ def test_compare_holds_predictions_against_the_accuracy_on_all_pairs(grokphys, f
     assert len(set(expected)) > 1
 
 
+def test_compare_predicts_nothing_of_a_model_that_no_command_knows(grokphys, files, tmp_path, undrawn):
+    """The script that defines its class cannot be imported on the command line."""
+    undrawn()
+    networks = physics.load(files / "networks.h5")
+    model = {**networks.parameters["model"], "type": "OfMyOwn"}
+    own = physics.Trajectory(
+        networks.positions,
+        networks.steps,
+        observables=dict(networks.observables),
+        parameters={**networks.parameters, "model": model},
+    )
+    own.save(tmp_path / "own.h5")
+    for pair in (("networks.h5", "own.h5"), ("own.h5", "networks.h5")):
+        out = tmp_path / f"{pair[0]}.html"
+        status, _, err = grokphys("compare", *(tmp_path / name for name in pair), "--out", out)
+        assert status == 0, err
+        numbers = json.loads(out.with_suffix(".json").read_text())
+        assert (numbers["accuracy"] is None) == (pair[1] == "own.h5")
+
+
 def test_compare_names_what_it_passes_over(grokphys, files, tmp_path, undrawn):
     undrawn()
     (files / "particles_bad.h5").write_text("nothing")
@@ -593,7 +613,7 @@ def test_import_an_archive_with_its_steps(grokphys, tmp_path):
     assert grokphys("import", tmp_path / "x.npz", "--out", tmp_path / "x.h5")[0] == 0
     found = physics.load(tmp_path / "x.h5")
     assert found.steps.tolist() == [0, 5, 7, 8, 90]
-    assert found.positions.dtype == np.float32
+    np.testing.assert_array_equal(found.positions[0], foreign())
     assert found.parameters["array"] == "E"
 
 

@@ -261,7 +261,7 @@ def test_what_float32_cannot_hold_is_not_made_infinite(tmp_path, refused, kind):
     array[0, 0] = 1e300
     path = tmp_path / f"x.{kind}"
     np.save(path, array) if kind == "npy" else write(path, {"emb": torch.tensor(array)})
-    status, said = refused(path)
+    status, said = refused(path, "--dtype", "float32")
     assert status == 2
     assert "dtype must be float64 for" in said
     assert "3 of its values are too large for float32" in said

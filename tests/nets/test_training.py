@@ -377,17 +377,22 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps):
     assert sorted(item.name for item in tmp_path.iterdir()) == ["killed.h5"]
 
 
+BREAKING = []
+
+
+def breaks(step, embeddings, observables):
+    """A stop rule that stops nobody; it is the same one, by its source code, whether or not it breaks."""
+    if BREAKING and step >= 40:
+        raise BREAKING[0]
+    return np.zeros(len(embeddings), bool)
+
+
 def interrupted(path, monkeypatch, **options):
     """Leave an unfinished run with a checkpoint, by an exception from a stop rule."""
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "LARGEST_SHARE", float("inf"))
-
-    def breaks(step, embeddings, observables):
-        if step >= 40:
-            raise KeyboardInterrupt
-        return np.zeros(len(embeddings), bool)
-
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(sys.modules[__name__], "BREAKING", [KeyboardInterrupt])
         nets.train(SMALL, runs=2, steps=100, record=20, out=path, stop=breaks, **options)
 
 
@@ -459,12 +464,8 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
 
 
 def goes_on_as_if_never_interrupted(path):
-    def goes_on(step, embeddings, observables):
-        return np.zeros(len(embeddings), bool)
-
     options = {"runs": 2, "steps": 100, "record": 20}
-    goes_on.__name__ = goes_on.__qualname__ = "breaks"
-    resumed = nets.train(SMALL, out=path, resume=True, stop=goes_on, **options)
+    resumed = nets.train(SMALL, out=path, resume=True, stop=breaks, **options)
     same(resumed, nets.train(SMALL, **options))
 
 
@@ -488,10 +489,6 @@ def test_a_resume_that_does_not_fit_is_refused(tmp_path, monkeypatch):
         nets.train(SMALL, runs=2, steps=100, record=20, out=path)
     partial = tmp_path / "t.h5.checkpoint"
     whole = partial.read_bytes()
-
-    def breaks(step, embeddings, observables):
-        return np.zeros(len(embeddings), bool)
-
     options = {"runs": 2, "steps": 100, "record": 20, "out": path, "stop": breaks}
     partial.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(FileFormatError, match=r"t\.h5\.checkpoint is damaged .*remove it"):
@@ -731,10 +728,6 @@ def test_a_callback_sees_each_frame_and_ends_the_training(tmp_path, out):
 def test_a_callback_sees_only_frames_that_are_new_on_resumption(tmp_path, monkeypatch):
     interrupted(tmp_path / "t.h5", monkeypatch)
     seen = []
-
-    def breaks(step, embeddings, observables):
-        return np.zeros(len(embeddings), bool)
-
     resumed = nets.train(
         SMALL,
         runs=2,

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import analysis
 from analysis.laws.honest import honest_scores
-from analysis.laws.ode import PUBLISHED, FitWarning, ODEFit, fit_each, fit_trajectories
+from analysis.laws.ode import PUBLISHED, ODEFit, fit_each, fit_trajectories
 from analysis.laws.pieces import as_pieces, differences, elapsed, unit, whole_steps
-from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
 from analysis.laws.scores import Law
 from physics import InputError
@@ -203,6 +204,75 @@ def test_a_fit_passes_its_limits_on():
         assert (found.kind, found.unit, found.transitions, found.alpha.tolist()) == (kind, step, 39, [0] * 3)
         each = fit_each(x, times, kind=kind, alpha=1e-9)
         np.testing.assert_allclose(each.A[0], found.A, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-7, 1e-16, 1e-100, 1e12])
+def test_least_squares_does_not_depend_on_units(size):
+    x, units = walk(40, 3), np.array([1.0, size, 1.0])
+    fit, scaled = fit_trajectories(x, penalty=None), fit_trajectories(x * units, penalty=None)
+    np.testing.assert_allclose(scaled.A * units / units[:, None], fit.A, rtol=1e-9)
+    np.testing.assert_allclose(scaled.b / units, fit.b, rtol=1e-9)
+    assert scaled.r2_in_sample == pytest.approx(fit.r2_in_sample, rel=1e-12)
+
+
+def test_least_squares_takes_small_differences_for_what_they_are():
+    """They were left out where smaller than a millionth, although they determine the changes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 1)) + 1e-8 * rng.standard_normal((50, 2))
+    fit = LinearODERegressor(penalty=None).fit(X, 1e8 * (X[:, 0] - X[:, 1]))
+    np.testing.assert_allclose(fit.coef_, [1e8, -1e8], rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"penalty": None}, {"alpha": 1e-8}])
+@pytest.mark.filterwarnings("ignore:components 4")
+def test_a_constant_of_any_size_changes_nothing(options):
+    x = walk(38, 3)
+    without = fit_trajectories(x, **options)
+    found = fit_trajectories(np.column_stack([x, np.full(38, 1e10 / 3)]), **options)
+    assert not found.A[:, 3].any()
+    np.testing.assert_allclose(found.A[:3, :3], without.A, rtol=1e-9)
+    np.testing.assert_allclose(found.b[:3], without.b, rtol=1e-9)
+
+
+def test_signals_whose_squares_overflow_are_refused_by_their_name():
+    x, said = walk(40, 3) * 1e200, r"^signals must be at most 1e150 in size, so .*, got \d.*e\+20\d$"
+    for call in (fit_each, fit_trajectories, partial(fit_trajectories, penalty=None)):
+        with pytest.raises(InputError, match=said):
+            call(x)
+    assert np.isfinite(fit_each(walk(40, 3) * 1e148).A).all()
+
+
+def test_a_law_is_scored_on_its_components_only():
+    x = walk(40, 3)
+    for kind in ("increment", "generator"):
+        fit = fit_trajectories(x, penalty=None, kind=kind)
+        with pytest.raises(InputError, match="^signals must have the 3 components of the law, got 1$"):
+            fit.score(x[:, :1])
+
+
+def test_states_that_no_memory_holds_are_refused():
+    far, said = (
+        10**13,
+        r"^the states after each of 10000000000000 steps need \d+\.\d GiB, .*; take fewer steps$",
+    )
+    fit = fit_trajectories(walk(40, 3), penalty=None)
+    for call in (fit.predict, Growth("increment").predict):
+        with pytest.raises(InputError, match=said):
+            call(np.ones(3), [0, far])
+    with pytest.raises(InputError, match=said):
+        analysis.affine_rollout(A, B, START, far)
+
+
+def test_warnings_of_fits_that_are_only_scored_are_not_shown():
+    """The second run makes the law, and the fit without it has no coefficient."""
+    still = 1e-3 * RNG.standard_normal((30, 1))
+    grown = 10 * analysis.affine_rollout([[-0.1]], [1.0], [0.0], 29)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FitWarning)
+        scores = honest_scores(lambda x, t: fit_trajectories(x, t, alpha=0.01), [still, grown])
+    assert scores.law.A.any()
+    with pytest.warns(FitWarning, match="leaves no coefficient"):
+        fit_trajectories(still, alpha=0.01)
 
 
 def test_a_fit_of_one_component_is_a_matrix_too():

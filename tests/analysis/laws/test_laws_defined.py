@@ -5,8 +5,8 @@ import pytest
 
 import analysis
 from analysis.laws.honest import honest_scores
-from analysis.laws.ode import FitWarning, ODEFit, fit_each, fit_trajectories
-from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.ode import ODEFit, fit_each, fit_trajectories
+from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.resampling import resample_coefficients
 from physics import InputError
 

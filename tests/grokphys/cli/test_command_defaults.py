@@ -35,7 +35,7 @@ OWN = {
     "demo": {"directory": Path("results/demo"), "runs": 100, "epochs": 2000},
     "explore": {"port": 5006, "host": "127.0.0.1", "browser": True},
     "fit-ode": {"directory": None, "resamples": 0},
-    "import": {"dtype": "float32", "array": None, "steps_array": None},
+    "import": {"dtype": None, "array": None, "steps_array": None},
     "info": {"follow": False},
     "phases": {"directory": Path("results/phases"), "scales": ("auto", "auto"), "model": "toy-addition"},
     "reproduce": {"budget": "quick", "again": False, "other_seeds": 0, "publish": None, "redraw": None},

@@ -110,10 +110,10 @@ def test_what_float64_cannot_hold_is_counted(tmp_path):
     with pytest.raises(FileFormatError, match=said):
         foreign_trajectory(tmp_path / "x.npy", dtype="float64")
     with pytest.raises(InputError, match="dtype must be float64 for .*: 2 of its values are too large"):
-        foreign_trajectory(tmp_path / "x.npy")
+        foreign_trajectory(tmp_path / "x.npy", dtype="float32")
     edge = np.full((1, 3, 1), np.finfo(np.float32).max, np.float64)
     np.save(tmp_path / "y.npy", edge)
-    np.testing.assert_array_equal(foreign_trajectory(tmp_path / "y.npy").positions[0], edge)
+    np.testing.assert_array_equal(foreign_trajectory(tmp_path / "y.npy", dtype="float32").positions[0], edge)
 
 
 def test_the_command_says_what_it_has_imported(tmp_path, capsys):
@@ -121,7 +121,7 @@ def test_the_command_says_what_it_has_imported(tmp_path, capsys):
     assert main(["import", str(tmp_path / "x.npz"), "--out", str(tmp_path / "x.h5")]) == 0
     said = capsys.readouterr().out
     assert said == f"{tmp_path / 'x.h5'}: 5 frames of 4 tokens in 3 dimensions, steps 0 to 9\n"
-    assert physics.load(tmp_path / "x.h5").dtype == np.float32
+    assert physics.load(tmp_path / "x.h5").dtype == np.float64
     assert main(["import", "/dev/null", "--out", str(tmp_path / "y.h5")]) == 1
     assert "/dev/null is neither a file nor a directory, so nothing is imported" in capsys.readouterr().err
     for words, status in (([], 1), (["--overwrite"], 0)):
@@ -130,3 +130,20 @@ def test_the_command_says_what_it_has_imported(tmp_path, capsys):
         foreign_trajectory(tmp_path, steps="s")
     with pytest.raises(InputError, match=r"source must be a directory or a file \.npy, \.npz, \.pt"):
         foreign_trajectory(tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "pt"])
+@pytest.mark.parametrize(
+    ("kind", "stored"), [("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
+)
+def test_numbers_keep_their_precision(tmp_path, suffix, kind, stored):
+    array = (1000 + 1e-3 * FRAMES).astype(kind)
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "pt":
+        torch.save({"emb": torch.tensor(array)}, path)
+    else:
+        {"npy": np.save, "npz": np.savez}[suffix](path, array)
+    assert main(["import", str(path), "--out", str(tmp_path / "x.h5")]) == 0
+    found = physics.load(tmp_path / "x.h5").positions
+    assert found.dtype == stored
+    np.testing.assert_array_equal(found[0], array)

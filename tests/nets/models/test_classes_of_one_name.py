@@ -1,5 +1,6 @@
 """Classes of models that have the same name: which of them a trajectory means."""
 
+import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,3 +120,29 @@ def test_a_class_named_like_one_of_the_package_leaves_its_files_alone():
     absent = {"type": "TwoLayer", "class": {"name": "away.TwoLayer", "code": ""}, "tokens": 7}
     with pytest.raises(InputError, match=r"or be imported first, got away.TwoLayer$"):
         loss_of(replace_parameters(ours, model=absent))
+
+
+def never(step, embeddings, observables):
+    return np.zeros(len(embeddings), bool)
+
+
+@pytest.mark.parametrize(("kind", "edited"), [(3, None), (1, never)])
+def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, monkeypatch, kind, edited):
+    def interrupt(step, *_):
+        if step == 4:
+            raise KeyboardInterrupt
+
+    options = {"steps": 6, "record": 2, "observables": "layers", "out": tmp_path / "t.h5", "stop": never}
+    model = defined(1)(**SMALL)
+    with pytest.raises(KeyboardInterrupt):
+        nets.train(model, **options, callback=interrupt)
+    read = inspect.getsource
+    with (
+        monkeypatch.context() as other,
+        pytest.raises(InputError, match="source_code: " if edited else "model: "),
+    ):
+        other.setattr(inspect, "getsource", lambda one: read(one) + "# edited" * (one is edited))
+        nets.train(defined(kind)(**SMALL), **options, resume=True)
+    found = nets.train(model, **options, resume=True)
+    assert list(found.parameters["source_code"]) == ["never"]
+    assert nets.networks(found).model == model

@@ -332,7 +332,7 @@ S_3 = EffectiveTheory(group=physics.symmetric(3))
         (lambda: THEORY.grokking_steps(0), "step_size must be a finite number greater than 0, got 0"),
         (lambda: THEORY.solve(np.ones((5, 1)), [-1.0]), "times must be at least 0, got -1"),
         (lambda: EffectiveTheory(5, dim=0), "dim must be at least 1, got 0"),
-        (lambda: simulate(THEORY, initial=np.zeros((5, 1))), "must not be zero everywhere"),
+        (lambda: simulate(THEORY, initial=np.zeros((5, 1))), "initial must not be zero everywhere"),
         (
             lambda: S_3.loss(np.ones((6, 1))),
             "group must commute, because embeddings of a pair are added, got S_3",

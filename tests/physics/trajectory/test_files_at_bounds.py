@@ -186,6 +186,7 @@ def test_arrays_of_other_shapes_are_refused_with_their_shape(path, place, values
 
 def test_a_run_for_each_point_is_allowed(path):
     put(path, "particles/tokens/run", np.arange(9))
+    put(path, "particles/tokens/token", np.zeros(9, int))
     with h5py.File(path, "r+") as file:
         for name in ("loss", "own", "alive"):
             del file[f"observables/{name}"]

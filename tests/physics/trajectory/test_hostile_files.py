@@ -89,6 +89,7 @@ def refused(path, sentence):
 PLACES = [
     "particles/tokens/position/value",
     "particles/tokens/run",
+    "particles/tokens/token",
     "observables/loss/value",
     "parameters/start/split",
 ]
@@ -239,6 +240,10 @@ def bounded():
         ("particles/tokens/run", np.full(21, -1), "points are not sorted into"),
         ("particles/tokens/run", np.full(21, 2**62), "points are not sorted into"),
         ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "the run numbers of its 21 points"),
+        ("particles/tokens/token", np.tile(np.arange(7)[::-1], 3), "not sorted into 3 runs and by token"),
+        ("particles/tokens/token", np.arange(21), "not sorted into 3 runs and by token"),
+        ("particles/tokens/token", np.tile(np.arange(7.0), 3), "the token numbers of its 21 points"),
+        ("particles/tokens/token", np.tile(np.arange(7), 2), "the token numbers of its 21 points"),
         ("particles/tokens/position/step", np.arange(12)[::-1], "do not increase"),
         ("particles/tokens/position/step", np.arange(11), "has steps of shape (11,)"),
         (
@@ -261,6 +266,13 @@ def test_what_is_stored_must_agree(stored, place, values, sentence):
                 del file[f"observables/{name}/step"]
                 file[f"observables/{name}/step"] = file[place]
     refused(stored, sentence)
+
+
+@pytest.mark.parametrize("name", ["run", "token"])
+def test_both_columns_of_the_points_are_needed(stored, name):
+    with h5py.File(stored, "r+") as file:
+        del file[f"particles/tokens/{name}"]
+    refused(stored, f"it holds no particles/tokens/{name}")
 
 
 @pytest.mark.parametrize(
