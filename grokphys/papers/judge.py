@@ -22,7 +22,7 @@ from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Tabl
 ALPHA = 0.05
 SLACK = 1e-9
 """Tolerance for numbers that are equal as decimals, but not in floating point."""
-EQUAL = 1e-6
+EQUAL = 1e-12
 """Width of an interval, relative to the estimate, up to which the units have the same value."""
 
 

@@ -90,16 +90,15 @@ def _score(name: str, x: Array) -> dict[str, Any]:
     path = path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):
         changes, found = np.diff(x, axis=0), law.changes(x[:-1])
-        missed = np.sum((changes - found) ** 2, axis=0) / np.sum(
-            (changes - changes.mean(axis=0)) ** 2, axis=0
-        )
+        missed = np.mean(np.sum((changes - found) ** 2, axis=0) / (len(changes) * changes.var(axis=0)))
         wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
         error = np.linalg.norm(path - x) / np.linalg.norm(x)
     signs = np.sign(law.A) if isinstance(law, ODEFit) else np.zeros((1, 1))
     between = signs[~np.eye(len(signs), dtype=bool)]
     pairs = np.count_nonzero(between)
     return {
-        "r2": 1 - missed.mean(),
+        "r2": 1 - missed,
+        "missed": missed,  # of which r2 keeps too few digits if it is close to 1
         "error": error if error <= WILD else WILD,
         "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
         "followed": np.mean(wrong <= 0.1 * x[0]),
@@ -115,6 +114,11 @@ def _mean(law: str, column: str) -> Measure:
     return measure
 
 
+def _fits(tables: Tables, level: float) -> Interval:
+    missed = mean(where(tables["fits"], law=QUADRATIC)["missed"], level)
+    return Interval(1 - missed.estimate, 1 - missed.high, 1 - missed.low, missed.count)
+
+
 def _close(law: str) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
         return share(where(tables["fits"], law=law)["error"] <= CLOSE, level)
@@ -128,10 +132,7 @@ def _unstable(tables: Tables, level: float) -> Interval:
 
 @partial(Chance, "each error replaced by that of signals that never change, in any order")
 def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which each error is that of signals that never change, as a model of chance.
-
-    These errors are permuted among all rows.
-    """
+    """Return tables in which each error is that of signals that never change, permuted among all rows."""
     rows = tables["fits"]
     return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}
 
@@ -169,7 +170,7 @@ SPARSE = Statement(
             "the fit yields an R² value close to 1",
             SECTION,
             "R² of the changes by the quadratic law, mean of networks",
-            _mean(QUADRATIC, "r2"),
+            _fits,
             chance=OF_A_CONSTANT,
             least=0.95,
         ),

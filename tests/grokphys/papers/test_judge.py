@@ -70,7 +70,7 @@ def test_what_is_exact_stays_exact_and_what_differs_keeps_its_interval():
     small = Interval(3e-11, 2.9e-11, 3.1e-11, 200)
     rule = replace(equal(0.0, 2, most=1e-3), measure=lambda tables, level: small)
     assert measured(rule, {}, 0.95) == small, "small numbers are not equal ones"
-    rounded = Interval(1.0, 1 - 1e-12, 1 + 1e-12, 5)
+    rounded = Interval(1.0, 1 - 1e-16, 1 + 2e-16, 5)
     rule = replace(equal(0.0, 2, least=0.5, possible=(0.0, 1.0)), measure=lambda tables, level: rounded)
     assert measured(rule, {}, 0.95).low < 0.5, "equal but for rounding"
 

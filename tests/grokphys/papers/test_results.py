@@ -76,10 +76,8 @@ def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_
     for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
         assert claim.found.count == stored["count"]
-        equal = stored["low"] == stored["estimate"] == stored["high"] is not None
-        assert not equal or stored["count"] == 1, (
-            f"{stored['name']}: say which values are possible, as in judge.measured"
-        )
+        equal = claim.found.low == claim.found.estimate == claim.found.high
+        assert not equal or claim.found.count == 1, f"{claim.rule.name}: say which values are possible"
         for side in ("estimate", "low", "high"):
             if stored[side] is not None:
                 assert np.isclose(getattr(claim.found, side), float(stored[side]), rtol=1e-6, atol=1e-9)

@@ -224,10 +224,8 @@ def fits_of(linear, lasso, quadratic, coefficients, collaborate):
             [
                 {"d": 128, "network": k, "law": law, "error": error * rng.uniform(0.9, 1.1), **still}
                 | {
-                    "r2": 1
-                    - 0.01 * (error < 1)
-                    - (law == "Eq. 2" and quadratic < 1)
-                    - (law == "least squares" and linear > 1)
+                    "r2": 1 - 0.01 * (error < 1) - (law == "least squares" and linear > 1),
+                    "missed": rng.uniform(1e-11, 1e-10) if quadratic > 1 else 1.0,
                 }
                 | {"coefficients": coefficients if "Lasso" in law else 1.0, "collaborate": collaborate}
                 for k in range(30)

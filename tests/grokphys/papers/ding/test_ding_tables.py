@@ -66,6 +66,7 @@ def test_scores_of_a_law_are_of_its_changes_its_path_and_its_coefficients(name):
     assert found["r2"] == pytest.approx(
         1 - np.mean((left**2).sum(axis=0) / (len(changes) * changes.var(axis=0)))
     )
+    assert found["missed"] == pytest.approx(1 - found["r2"])
     assert found["error"] == pytest.approx(min(np.linalg.norm(path - x) / np.linalg.norm(x), 1e3))
     assert found["error_of_rest"] == pytest.approx(np.linalg.norm(x - x[0]) / np.linalg.norm(x))
     miss = np.sqrt(np.mean((path - x) ** 2, axis=0))
