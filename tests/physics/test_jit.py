@@ -1,4 +1,5 @@
 import importlib
+import inspect
 import os
 import pkgutil
 import subprocess
@@ -101,7 +102,8 @@ def dispatchers():
     ]
     for module in map(importlib.import_module, [*names, "grokphys.bench.references"]):
         for name, value in vars(module).items():
-            for one in (value, *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ())):
+            cells = (inspect.isfunction(value) and value.__closure__) or ()
+            for one in (value, *(cell.cell_contents for cell in cells)):
                 if isinstance(one, Dispatcher):
                     yield module, name, one
 

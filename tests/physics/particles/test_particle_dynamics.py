@@ -124,7 +124,9 @@ def test_the_constrained_flow_keeps_mean_and_variance():
 
 
 @pytest.mark.parametrize("normalise", [True, False])
-def test_adaptive_runs_do_not_depend_on_their_company_and_resume_to_the_same_bits(normalise, tmp_path):
+def test_adaptive_runs_do_not_depend_on_their_company_and_resume_to_the_same_bits(
+    normalise, tmp_path, monkeypatch
+):
     system = ParticleSystem(5, normalise=normalise, integrator="adaptive", relative_tolerance=1e-3)
     options = {"seed": 4, "record_every": 3, "observables": ("potential", "circle_ratio")}
     ensemble = physics.simulate(system, steps=12, runs=3, **options)
@@ -132,19 +134,18 @@ def test_adaptive_runs_do_not_depend_on_their_company_and_resume_to_the_same_bit
     np.testing.assert_array_equal(alone.positions[0], ensemble.positions[2])
     np.testing.assert_array_equal(alone.observables["potential"][0], ensemble.observables["potential"][2])
 
-    class Interrupted(ParticleSystem):
-        def advance(self, positions, step_size, steps):
-            self.frames.append(1)
-            if len(self.frames) == 3:
-                raise KeyboardInterrupt
-            super().advance(positions, step_size, steps)
+    advance, frames = ParticleSystem.advance, []
 
-    Interrupted.__name__ = "ParticleSystem"
-    broken = Interrupted(5, normalise=normalise, integrator="adaptive", relative_tolerance=1e-3)
-    object.__setattr__(broken, "frames", [])
+    def interrupted(self, *given):
+        frames.append(1)
+        if len(frames) == 3:
+            raise KeyboardInterrupt
+        advance(self, *given)
+
     out = tmp_path / "run.h5"
-    with pytest.raises(KeyboardInterrupt):
-        physics.simulate(broken, steps=12, runs=3, **options, out=out)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(ParticleSystem, "advance", interrupted)
+        physics.simulate(system, steps=12, runs=3, **options, out=out)
     assert physics.load(f"{out}.partial").frames == 3
     resumed = physics.simulate(system, steps=12, runs=3, **options, out=out, resume=True)
     np.testing.assert_array_equal(resumed.positions, ensemble.positions)
