@@ -19,7 +19,7 @@ from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields, own_source, plain
+from physics.trajectory.provenance import fields, is_ours, own_source, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
@@ -99,7 +99,7 @@ def is_imported(described: Mapping[str, Any]) -> bool:
 
 def _called(name: str, made: Mapping[str, str] | None) -> list[type[Model]]:
     kinds = _kinds(Model)  # type: ignore[type-abstract]
-    return [kind for kind in kinds if kind.__name__ == name and not (made and _is_ours(kind))]
+    return [kind for kind in kinds if kind.__name__ == name and not (made and is_ours(kind))]
 
 
 def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
@@ -115,7 +115,7 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
             f"{made['name'] if made else name}"
         )
     if made is None:
-        fits = {kind: int(_is_ours(kind)) for kind in found}
+        fits = {kind: int(is_ours(kind)) for kind in found}
     else:
         fits = {kind: 2 * (_code(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found}
     best = max(fits.values())
@@ -144,11 +144,7 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
     """Return what tells a class of your own from others of its name, under "class", which is no field."""
-    return {} if _is_ours(kind) else {"class": {"name": _name(kind), "code": _code(kind)}}
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.startswith("nets.")
+    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": _code(kind)}}
 
 
 def _name(kind: type) -> str:
@@ -160,7 +156,7 @@ def _code(kind: type[Model]) -> str:
 
     Comments and places do not matter to it. It begins with the version of Python that compiled the code.
     """
-    own = [base for base in kind.__mro__ if base.__module__ not in ("abc", "builtins") and not _is_ours(base)]
+    own = [base for base in kind.__mro__ if base.__module__ not in ("abc", "builtins") and not is_ours(base)]
     members = [item for base in own for item in vars(base).items()]
     lines = [
         f"{name} {_text(value)}" for name, value in members if callable(value) or not name.startswith("__")

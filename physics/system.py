@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
-from physics.trajectory.provenance import fields, plain
+from physics.trajectory.provenance import fields, is_ours, plain
 
 Array = NDArray[np.float64]
 
@@ -224,7 +224,7 @@ def measured(
     one row for each run, and functions that change the positions that they measure.
     """
     # A copy for functions of users, as compiled ones take no read-only view. Ours change nothing.
-    seen = positions if type(system).__module__.startswith("physics.") else positions.copy()
+    seen = positions if is_ours(type(system)) else positions.copy()
     always = system.observables(seen) if hasattr(system, "observables") else {}
     if not isinstance(always, Mapping):
         raise InputError(

@@ -12,6 +12,7 @@ from nets.models.model import DenseModel, Model
 from nets.tasks import Task
 from physics.checks import choice, finite_array, number, short_text, whole_number
 from physics.errors import InputError
+from physics.trajectory.provenance import is_ours
 from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with fewer runs (--runs) at a time and first_run (--first-run)"
@@ -80,7 +81,7 @@ def require_sound(model: Any, runs: int) -> None:
     _task(model, kind)
     if architecture is not None:
         _require_inputs(model, kind)
-    if not type(model).__module__.startswith("nets."):  # ours are tested, and PyTorch takes seconds to import
+    if not is_ours(type(model)):  # ours are tested, and PyTorch takes seconds to import
         _require_outputs(model, kind, one)
 
 

@@ -22,7 +22,8 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 """Entries that may change the last bits of a run: an unfinished run is resumed only if they agree."""
 SOURCE_CODE = "source_code"
 """Parameter that holds what `own_source` returns; files from before it lack it."""
-NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", "physics", "nets", "analysis", "grokphys"}
+OURS = ("physics", "nets", "analysis", "grokphys")
+NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", *OURS}
 """Modules whose code is nobody's own: their versions are stored."""
 
 
@@ -64,6 +65,11 @@ def _source(definition: Any) -> str | None:
     with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
         return inspect.getsource(definition)
     return None
+
+
+def is_ours(kind: type) -> bool:
+    """Return whether a class is one of this project's packages, and not a user's own."""
+    return kind.__module__.partition(".")[0] in OURS
 
 
 def own_source(*parts: Any) -> dict[str, dict[str, str]]:

@@ -274,5 +274,4 @@ def forward(run: Run) -> Result:
                 part: law.score(s).derivative for part, s in (("early", x[: half + 1]), ("later", x[half:]))
             }
             rows.append({"network": network, "law": name} | own)
-    table = columns_of(rows)
-    return Result({"forward": table})
+    return Result({"forward": columns_of(rows)})

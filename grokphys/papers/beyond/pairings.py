@@ -331,8 +331,7 @@ def ode_and_mlp(run: Run) -> Result:
         found = compare(rolled, networks, names=("ODE", "networks"), states=True, paired=True, align="none")
         parts.append({"law": np.full(setting.runs, name), "run": np.arange(setting.runs), **_pairs(found)})
         drawn += [show_typical_pair(found, [rolled], [networks]), show_motion(found)]
-    table = joined(parts)
-    return Result({"networks": table}, _named("compare-ode", drawn))
+    return Result({"networks": joined(parts)}, _named("compare-ode", drawn))
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:

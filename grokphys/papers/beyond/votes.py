@@ -31,7 +31,7 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
-from grokphys.papers.ding.training import DECAY, show_intervals
+from grokphys.papers.ding.training import DECAY, parts_of, show_intervals
 from grokphys.papers.evidence import Chance, joined, mean, shuffled, where
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -80,17 +80,15 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
     return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
 
 
-def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
+def _trained(place: Place, part: range, seed: int) -> dict[str, Any]:
     """Train a part of the networks of one size, and return what their start predicts and how they end.
 
     Parameters
     ----------
     place : Place
         Modulus, dimension and number of steps.
-    runs : int
-        Number of networks of this size.
-    piece : int
-        Number, from 0, of the part of up to `PIECE` networks that is trained.
+    part : range
+        Numbers of the networks.
     seed : int
         Seed, to which the modulus is added.
 
@@ -102,8 +100,8 @@ def _trained(place: Place, runs: int, piece: int, seed: int) -> dict[str, Any]:
     """
     trained = train(
         EmbeddingMLP(place.tokens, place.dim),
-        runs=min(PIECE, runs - PIECE * piece),
-        first_run=PIECE * piece,
+        runs=len(part),
+        first_run=part.start,
         steps=place.steps,
         seed=seed + place.tokens,
         weight_decay=DECAY,
@@ -146,8 +144,8 @@ def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
         part = joined(
-            run.keep(f"{place.tokens}-{piece}", partial(_trained, place, runs, piece, seed))
-            for piece in range(-(-runs // PIECE))
+            run.keep(f"{place.tokens}-{number}", partial(_trained, place, chosen, seed))
+            for number, chosen in enumerate(parts_of(runs, PIECE))
         )
         for table, columns, width in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),

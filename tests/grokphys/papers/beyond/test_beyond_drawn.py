@@ -294,9 +294,9 @@ def test_networks_of_votes_are_numbered_and_their_tables_cut(monkeypatch):
     rng, asked = np.random.default_rng(5), []
     monkeypatch.setattr(votes, "PIECE", 2)
 
-    def trained(place, runs, piece, seed):
-        asked.append((place.tokens, runs, piece))
-        count, K = min(2, runs - 2 * piece), place.tokens // 2
+    def trained(place, chosen, seed):
+        asked.append((place.tokens, list(chosen)))
+        count, K = len(chosen), place.tokens // 2
         part = {
             name: rng.integers(0, 4, (count, 60))
             for name in ("chosen", "single", "single_at_start", *votes.READERS)
@@ -305,7 +305,7 @@ def test_networks_of_votes_are_numbered_and_their_tables_cut(monkeypatch):
 
     monkeypatch.setattr(votes, "_trained", trained)
     tables = votes._tables(Run(votes.Setting(PLACES, (3, 2)), "quick"), 0)
-    assert asked == [(11, 3, 0), (11, 3, 1), (23, 2, 0)]
+    assert asked == [(11, [0, 1]), (11, [2]), (23, [0, 1])]
     assert (
         tables["neurons"]["network"].tolist()
         == np.repeat([11_000, 11_001, 11_002, 23_000, 23_001], 40).tolist()
