@@ -2,10 +2,8 @@
 
 import dataclasses
 import hashlib
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields, is_ours, own_source, plain
+from physics.trajectory.provenance import fields, fingerprint, is_ours, own_code, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
@@ -54,7 +52,7 @@ def described(
         "device": str(engine.device),
         "chunk": engine.chunk,
         "unseen_classes": ensemble.unseen_classes,
-        **own_source(stop),
+        **own_code(stop, *vars(model).values()),
     }
     rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
     parameters = computed | rest
@@ -117,10 +115,12 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
     if made is None:
         fits = {kind: int(is_ours(kind)) for kind in found}
     else:
-        fits = {kind: 2 * (_code(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found}
+        fits = {
+            kind: 2 * (fingerprint(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found
+        }
     best = max(fits.values())
     # A cell of a notebook that runs again defines the same class again.
-    fitting = {(_name(kind), _code(kind)): kind for kind, fit in fits.items() if fit == best}
+    fitting = {(_name(kind), fingerprint(kind)): kind for kind, fit in fits.items() if fit == best}
     if len(fitting) > 1:
         raise InputError(
             f"model of the trajectory must be of one class, got {name}, which several classes are called: "
@@ -144,41 +144,11 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
     """Return what tells a class of your own from others of its name, under "class", which is no field."""
-    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": _code(kind)}}
+    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": fingerprint(kind)}}
 
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def _code(kind: type[Model]) -> str:
-    """Return a fingerprint of what a class defines, and of the classes of yours that it derives from.
-
-    Comments and places do not matter to it. It begins with the version of Python that compiled the code.
-    """
-    own = [base for base in kind.__mro__ if base.__module__ not in ("abc", "builtins") and not is_ours(base)]
-    members = [item for base in own for item in vars(base).items()]
-    lines = [
-        f"{name} {_text(value)}" for name, value in members if callable(value) or not name.startswith("__")
-    ]
-    return f"{sys.implementation.cache_tag}:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()}"
-
-
-def _text(value: Any) -> str:
-    """Return a text that is equal for equal functions and values of a class, and in each process."""
-    for wrapper in ("func", "fget", "__func__"):
-        value = getattr(value, wrapper, value)
-    if isinstance(value, FunctionType):
-        # A cell that is still empty has no contents to ask for.
-        filled = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-        given = (value.__defaults__, value.__kwdefaults__, [one for one in filled if not callable(one)])
-        return f"{_text(value.__code__)} {[_text(one) for one in given]}"
-    if isinstance(value, CodeType):
-        return f"{value.co_code.hex()} {value.co_names} {[_text(one) for one in value.co_consts]}"
-    if isinstance(value, frozenset):
-        return str(sorted(map(repr, value)))
-    text = repr(value)
-    return "" if " at 0x" in text else text
 
 
 def seed_of(described: Any) -> int | np.random.SeedSequence:

@@ -15,7 +15,7 @@ from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, measured_types
-from physics.trajectory.provenance import own_source
+from physics.trajectory.provenance import own_code
 from physics.trajectory.recording import recorder, require_memory
 
 Array = NDArray[np.float64]
@@ -152,7 +152,7 @@ def simulate(
         "seed": describe_seed(seed),
         "first_run": first_run,
         "initial": "drawn" if initial is None else "given",
-        **own_source(system),
+        **own_code(system),
     }
 
     found = measured(system, measures, positions)

@@ -25,7 +25,7 @@ from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
-from physics.trajectory.provenance import DECIDE_BITS, SOURCE_CODE, made_with
+from physics.trajectory.provenance import DECIDE_BITS, OWN_CODE, made_with
 from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Trajectory
 
@@ -366,8 +366,8 @@ def _require_same(
     that resumes it.
     """
     wanted = json.loads(json.dumps(dict(header.parameters)))
-    if SOURCE_CODE not in parameters:
-        wanted.pop(SOURCE_CODE, None)
+    if OWN_CODE not in parameters:
+        wanted.pop(OWN_CODE, None)
     different = [
         f"{key}: {parameters.get(key)!r} there, {wanted.get(key)!r} here"
         for key in sorted({*parameters, *wanted})
