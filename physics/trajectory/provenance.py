@@ -81,12 +81,13 @@ def is_ours(kind: type) -> bool:
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
     """Return the parameter that tells whether a user's own code has changed; empty if there is none.
 
-    It maps the names of functions among `parts` and their attributes, and of the classes of other objects
-    there, to fingerprints of their code. What belongs to a module in `NOT_OWN` is left out.
+    It maps the names of functions among `parts` and their public attributes, and of the classes of other
+    objects there, to fingerprints of their code. What belongs to a module in `NOT_OWN` is left out.
     """
     found = {}
     for part in parts:
-        for held in (part, *getattr(part, "__dict__", {}).values()):
+        attributes = getattr(part, "__dict__", {}).items()
+        for held in (part, *(value for name, value in attributes if not name.startswith("_"))):
             one = _unwrapped(held)
             one = one if isinstance(one, FunctionType | type) else type(one)
             if any(map(_is_own if held is part else _is_followed, getattr(one, "__mro__", (one,)))):
@@ -178,7 +179,7 @@ def _referred(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, value in found:
         if isinstance(value, ModuleType) and value not in modules and _is_followed(value):
             modules.append(value)
-            found += [(one, getattr(value, one)) for one in used if hasattr(value, one)]
+            found += [(one, vars(value)[one]) for one in used if one in vars(value)]
         value = _unwrapped(value)
         followed = isinstance(value, FunctionType | type) and _is_followed(value)
         if name not in assigned and (followed or isinstance(value, VALUES)):

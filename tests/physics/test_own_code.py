@@ -212,10 +212,10 @@ def test_each_process_finds_the_same_fingerprint(law, tmp_path):
 
 
 class Held:
-    """A system that keeps its law in an attribute."""
+    """A system that keeps its law in an attribute, and what is its own affair in another."""
 
     def __init__(self, law):
-        self._law = law
+        self.law, self._other = law, interrupt
 
 
 def test_only_code_of_ones_own_is_stored():

@@ -146,17 +146,47 @@ def result(*claims, name="r", shift=0, seeds=(1,), **others):
 
 
 def test_replicas_are_held_against_the_claims_that_the_first_run_has():
-    both = claim(0.5, 0.4, 0.6), claim(0.5, 0.4, 0.6, name="m", verdict="inconclusive")
-    again = claim(0.6, 0.5, 0.7, verdict="not covered"), both[1], claim(0.5, 0.4, 0.6, name="new")
+    exact = claim(0.5, 0.5, 0.5, name="m", verdict="inconclusive")
+    both = claim(0.5, 0.4, 0.6), exact, claim(0.5, 0.4, 0.6, name="o")
+    far = claim(0.9, 0.8, 1.0, name="o", verdict="inconclusive")
+    again = claim(0.6, 0.5, 0.7, verdict="not covered"), exact, far, claim(0.5, 0.4, 0.6, name="new")
     replicas = {"seeds-2/r": result(*again, shift=2 * 10**9), "seeds-2/gone": result(*both, name="gone")}
     found = pages._replica_table({"r": recipe(number())}, {"r": result(*both)}, replicas)
-    assert found[0] == "1 of 2 verdicts are the same."
-    assert found[4:] == [
+    assert found == [
+        "1 of 3 verdicts are the same. 1 are decided in one run only, and 1 are opposite. 1 of 2 pairs of "
+        "estimates are further apart than their intervals allow.",
+        "",
+        "| recipe | claims | same verdict | undecided once | opposite verdicts |",
+        "| --- | --- | --- | --- | --- |",
+        "| `r` | 3 | 1 | 1 | 1 |",
+        "",
+        "| recipe | claim | seeds | first | again |",
+        "| --- | --- | --- | --- | --- |",
         "| `r` | n | +2,000,000,000 | 0.50 [0.40,\u00a00.60]: covered | 0.60 [0.50,\u00a00.70]: not "
         "covered |",
-        "| `r` | m | +2,000,000,000 | 0.50 [0.40,\u00a00.60]: inconclusive | 0.50 [0.40,\u00a00.60]: "
+        "| `r` | o | +2,000,000,000 | 0.50 [0.40,\u00a00.60]: covered | 0.90 [0.80,\u00a01.00]: "
         "inconclusive |",
     ]  # fmt: skip
+    assert len(pages._replica_table({"r": recipe()}, {"r": result(both[1])}, {"a": result(both[1])})) == 5
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "apart"),
+    [
+        ((0.0, -3.0, 3.0), (4.9, 0.9, 5.0), False),
+        ((0.0, -3.0, 3.0), (5.1, 1.1, 9.0), True),
+        ((5.1, 1.1, 9.0), (0.0, -3.0, 3.0), True),
+        ((0.0, -9.0, 0.1), (1.0, 0.9, 9.0), True),
+        ((0.0, -0.1, 2.0), (1.0, -3.0, 1.1), False),
+        ((2.0, 2.0, 2.0), (2.0, 2.0, 2.0), None),
+        ((2.0, 1.0, 2.5), (2.0, 2.0, 2.0), False),
+        ((2.0, 1.0, "inf"), (3.0, 2.0, 4.0), None),
+        ((NAN, NAN, NAN), (3.0, 2.0, 4.0), None),
+        ((3.0, 2.0, 4.0), (3.0, NAN, NAN), None),
+    ],
+)
+def test_estimates_are_apart_if_both_intervals_together_do_not_reach(first, again, apart):
+    assert pages._apart(claim(*first), claim(*again)) is apart
 
 
 @pytest.mark.parametrize(
