@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
-from physics.trajectory.provenance import fields, is_ours, plain
+from physics.trajectory.provenance import fields, is_cached, is_ours, plain
 
 Array = NDArray[np.float64]
 
@@ -37,9 +37,9 @@ class System(Protocol):
       the error message after an overflow suggests it if it is smaller than the one that was used.
 
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
-    public attributes of the object (not those of its class) that JSON can hold. It also stores which source
-    code the class has. A run is not resumed if these have changed. Global variables, functions that the class
-    calls, variables of an enclosing function and attributes that begin with "_" are not compared.
+    public attributes of the object (not those of its class) that JSON can hold. It also stores digits that
+    identify the code of the class and of what it calls. A run is not resumed if these have changed. Arrays,
+    lists and objects in variables, attributes that begin with "_" and installed packages are not compared.
 
     Examples
     --------
@@ -138,14 +138,16 @@ def describe(system: Any) -> Mapping[str, Any]:
     """Return what a trajectory stores of a system: the name of its class as "type", and its parameters.
 
     The parameters are the fields of a dataclass. For another object they are the entries of its `__dict__`
-    whose names do not begin with "_" and which JSON can hold.
+    whose names do not begin with "_", which JSON can hold, and which no `functools.cached_property` computed.
     """
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}
     for name, value in getattr(system, "__dict__", {}).items():
         with contextlib.suppress(TypeError, ValueError):
-            if not name.startswith("_") and json.dumps(found := plain(value), allow_nan=False):
+            if name.startswith("_") or is_cached(system, name):
+                continue
+            if json.dumps(found := plain(value), allow_nan=False):
                 described[name] = found
     return described
 

@@ -8,12 +8,14 @@ import inspect
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property, partial
+from collections.abc import Collection, Iterable, Mapping
+from enum import Enum
+from functools import cache, cached_property, partial, partialmethod
 from importlib import metadata, util
+from itertools import islice
 from pathlib import Path
 from tokenize import TokenError
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,14 @@ OWN_CODE = "own_code"
 """Parameter that holds what `own_code` returns; files from before it lack it."""
 NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", *OURS}
 """Modules whose code is nobody's own: their versions are stored."""
-VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, np.generic, type(None), partial)
-"""Types of the values of global names that are compared, because code can only assign to the names."""
-WRAPPERS = ("func", "fget", "__func__", "py_func")
-"""Where cached properties, properties, methods and functions compiled by Numba hold their function."""
+COMPILED = "compiled by"
+"""Entry of it that names the version of Python."""
+PLAIN = (bool, float, complex, str, bytes, type(None))
+STORES = ("STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_ATTR")
+"""Instructions of Python that assign to a name which other code may read."""
+MOST = 1000
+"""Largest number of functions, classes and containers that are compared, and of entries of one of these."""
+Named = list[tuple[str, Any]]
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -75,115 +81,196 @@ def _source(definition: Any) -> str | None:
 
 def is_ours(kind: type) -> bool:
     """Return whether a class is one of this project's packages, and not a user's own."""
-    return kind.__module__.partition(".")[0] in OURS
+    return _top(kind) in OURS
 
 
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
     """Return the parameter that tells whether a user's own code has changed; empty if there is none.
 
-    It maps the names of functions among `parts` and their public attributes, and of the classes of other
-    objects there, to fingerprints of their code. What belongs to a module in `NOT_OWN` is left out.
+    It describes functions among `parts`, the classes of other objects, and what their public attributes hold,
+    as `code_of` does.
     """
-    found = {}
+    held = []
     for part in parts:
-        attributes = getattr(part, "__dict__", {}).items()
-        for held in (part, *(value for name, value in attributes if not name.startswith("_"))):
-            one = _unwrapped(held)
-            one = one if isinstance(one, FunctionType | type) else type(one)
-            if any(map(_is_own if held is part else _is_followed, getattr(one, "__mro__", (one,)))):
-                found[one.__qualname__] = fingerprint(one)
+        if dataclasses.is_dataclass(part):
+            held += [getattr(part, field.name) for field in dataclasses.fields(part)]
+        else:
+            names = [name for name in getattr(part, "__dict__", {}) if not name.startswith("_")]
+            held += [part.__dict__[name] for name in names if not is_cached(part, name)]
+    found = code_of(*parts, held)
     return {OWN_CODE: found} if found else {}
 
 
-def fingerprint(one: Any) -> str:
-    """Return text that identifies the code of a function, or of a class with those that it derives from.
+def is_cached(one: Any, name: str) -> bool:
+    """Return whether the attribute `name` of an object is a `functools.cached_property` of its class."""
+    return isinstance(inspect.getattr_static(type(one), name, None), cached_property)
 
-    It is equal in each process, and comments and places do not matter to it. It covers what the code refers
-    to by a global name or from an enclosing function: functions and classes of your own, numbers, text and
-    tuples. It begins with the version of Python that compiled the code.
+
+def fingerprint(kind: type) -> str:
+    """Return text that identifies the code of a class, after the version of Python that compiled it."""
+    return f"{sys.implementation.cache_tag}:{_digits(repr(code_of(kind)))}"
+
+
+def code_of(*roots: Any) -> dict[str, str]:
+    """Describe code of your own, and all code of your own to which it refers, by name.
+
+    Each function and class has sixteen digits that identify what Python has compiled. A number, a text or a
+    short tuple in a variable is described by itself, unless some of this code assigns to its name. The result
+    is the same in each process. Objects are told apart by their types alone, since to ask them for an
+    attribute could run their code.
+
+    Parameters
+    ----------
+    *roots : object
+        Where to begin: functions, classes, and other objects, which stand for what they hold and their
+        classes. Code of modules in `NOT_OWN` is left out, and so is that of packages that are installed,
+        unless a root belongs to them. At most `MOST` functions, classes and containers are described.
+
+    Returns
+    -------
+    dict of str to str
+        Digits and values by name, and the version of Python; empty if no code is a user's own.
     """
-    text = _text(one, set())
-    return f"{sys.implementation.cache_tag}:{hashlib.sha256(text.encode()).hexdigest()}"
+    tops = {_top(root if _is_code(root) else type(root)) for root in roots}
+    queue: list[tuple[str, Any]] = [("", root) for root in roots]
+    found: dict[str, dict[str, None]] = {}  # several functions may have one name, as lambdas do
+    values: list[tuple[str, str]] = []
+    assigned: set[str] = set()
+    seen: dict[int, Any] = {}
+    for name, value in queue:  # which grows while it is read
+        if text := _plain(value):
+            values.append((name, text))
+        elif id(value) not in seen and len(seen) < MOST:
+            seen[id(value)] = value
+            if not _is_code(value):
+                queue += _held(name, value)
+            elif _is_own(value, tops):
+                own = f"{value.__module__}.{value.__qualname__}"
+                if type(value) is FunctionType:
+                    text, more, stored = _function(own, value, tops)
+                    assigned |= stored
+                else:
+                    text, more = _class(value, tops)
+                found.setdefault(own, {})[text] = None
+                queue += more
+    for name, text in values:
+        if found and name and name.rpartition(".")[2] not in assigned:
+            found.setdefault(name, {})[text] = None
+    compiled = {COMPILED: str(sys.implementation.cache_tag)} if found else {}
+    return compiled | {name: " ".join(texts) for name, texts in found.items()}
 
 
-def _is_own(one: Any) -> bool:
-    return str(getattr(one, "__module__", None)).partition(".")[0] not in NOT_OWN
+def _is_code(value: Any) -> bool:
+    return type(value) is FunctionType or issubclass(type(value), type)
 
 
-def _is_followed(one: Any) -> bool:
-    """Return whether code that is referred to is compared: that of installed packages is not."""
-    module = one if isinstance(one, ModuleType) else sys.modules.get(one.__module__)
-    name = getattr(module, "__name__", "").partition(".")[0]
-    return name not in NOT_OWN and "site-packages" not in str(getattr(module, "__file__", None))
+def _top(one: Any) -> str:
+    return str(one.__module__).partition(".")[0]
 
 
-def _unwrapped(value: Any) -> Any:
-    if isinstance(value, property | cached_property | MethodType | staticmethod | classmethod):
-        return _unwrapped(next(getattr(value, name) for name in WRAPPERS if hasattr(value, name)))
-    return getattr(value, "py_func", value)
+def _is_own(one: Any, tops: Collection[str]) -> bool:
+    """Return whether a function, class or module is a user's own; that of a root is, even if installed."""
+    name = one.__name__ if type(one) is ModuleType else str(one.__module__)
+    top = name.partition(".")[0]
+    path = Path(str(getattr(sys.modules.get(name), "__dict__", {}).get("__file__")))
+    return top not in NOT_OWN and (top in tops or not {"site-packages", "dist-packages"} & {*path.parts})
 
 
-def _text(value: Any, seen: set[int]) -> str:
-    """Return text that is equal for equal code and values, and in each process.
-
-    `seen` holds the identities of functions and classes whose text is already part of the whole.
-    """
-    value = _unwrapped(value)
-    if isinstance(value, FunctionType | type):
-        if id(value) in seen:
-            return value.__qualname__
-        seen.add(id(value))
-        if not _is_own(value) and not isinstance(value, type):
-            return f"{value.__module__}.{value.__qualname__}"
-    if isinstance(value, partial):
-        parts: Any = (value.func, *value.args, *sorted(value.keywords.items()))
-    elif isinstance(value, FunctionType):
-        parts = (value.__code__, *_referred(value))
-    elif isinstance(value, type):
-        own = [kind for kind in value.__mro__ if _is_own(kind)]
-        members = [item for kind in own for item in vars(kind).items()]
-        parts = [item for item in members if callable(item[1]) or not item[0].startswith("__")]
-        parts.insert(0, value.__qualname__)
-    elif isinstance(value, CodeType):
-        parts = (value.co_code.hex(), value.co_names, *value.co_consts)
-    elif isinstance(value, frozenset):
-        return str(sorted(_text(one, seen) for one in value))
-    elif isinstance(value, tuple):
-        parts = value
+def _plain(value: Any) -> str:
+    """Return text for a number, a text, None or a short tuple of these, and no text for any other value."""
+    if type(value) is tuple:
+        texts = [_plain(one) for one in value[:MOST]]
+        text = f"({', '.join(texts)})" if all(texts) and len(value) < MOST else ""
+    elif type(value) is int:
+        text = hex(value) if value.bit_length() > 64 else str(value)  # str refuses what is very long
     else:
-        text = repr(value)
-        return "" if " at 0x" in text else text
-    return str([_text(one, seen) for one in parts])
+        text = repr(value) if type(value) in PLAIN or issubclass(type(value), np.generic) else ""
+    return text if len(text) < 60 else _digits(text)
 
 
-def _referred(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield names and values on which a function depends beside its code, but not what code assigns to.
+def _function(own: str, function: FunctionType, tops: Collection[str]) -> tuple[str, Named, set[str]]:
+    """Return digits of the function called `own`, the values to which it refers, and what it assigns to.
 
-    They are defaults of arguments, variables of enclosing functions, and what global names stand for. Lists
-    and other objects are left out, because a run may change them in place.
+    The values are its defaults, variables of enclosing functions, and what global names stand for; and, of a
+    module of your own, what the code may take from it. The last is a set of names.
     """
     codes = [function.__code__]
     for code in codes:
-        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+        codes += [one for one in code.co_consts if type(one) is CodeType]
     steps = [step for code in codes for step in dis.get_instructions(code)]
-    assigned = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    named = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    found = [("", one) for one in function.__defaults__ or ()]
-    found += (function.__kwdefaults__ or {}).items()
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    # A cell that is still empty has no contents to ask for.
-    found += [(name, cell.cell_contents) for name, cell in cells if cell != CellType()]
-    found += [(name, function.__globals__[name]) for name in sorted(named & function.__globals__.keys())]
-    used = sorted({name for code in codes for name in code.co_names})
-    modules = []
-    for name, value in found:
-        if isinstance(value, ModuleType) and value not in modules and _is_followed(value):
-            modules.append(value)
-            found += [(one, vars(value)[one]) for one in used if one in vars(value)]
-        value = _unwrapped(value)
-        followed = isinstance(value, FunctionType | type) and _is_followed(value)
-        if name not in assigned and (followed or isinstance(value, VALUES)):
-            yield name, value
+    stored = {step.argval for step in steps if step.opname in STORES}
+    loaded = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    taken = sorted({name for code in codes for name in code.co_names})
+    names, module = function.__globals__, function.__module__
+    found = [(f"{own} {k}", one) for k, one in enumerate(function.__defaults__ or ())]
+    found += [(f"{own} {name}", one) for name, one in (function.__kwdefaults__ or {}).items()]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # it may still be empty
+            found.append((f"{own}.{name}", cell.cell_contents))
+    found += [(f"{module}.{name}", names[name]) for name in sorted(loaded & names.keys())]
+    modules: list[ModuleType] = []
+    for _, one in found:
+        if type(one) is ModuleType and one not in modules and _is_own(one, tops):
+            modules.append(one)
+            found += [(f"{one.__name__}.{name}", vars(one)[name]) for name in taken if name in vars(one)]
+    return _compiled(function.__code__, function.__doc__), found, stored
+
+
+def _compiled(code: CodeType, doc: str | None = None) -> str:
+    """Return digits of compiled code, whatever its comments and its place; `doc` is its docstring."""
+    count = code.co_argcount + code.co_kwonlyargcount + ((code.co_flags & 4) > 0) + ((code.co_flags & 8) > 0)
+    sizes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 12)
+    texts = [code.co_code.hex(), str(sizes), *code.co_varnames[:count], *code.co_names, *code.co_freevars]
+    for one in code.co_consts:
+        if type(one) is CodeType:
+            texts.append(_compiled(one))
+        elif type(one) is frozenset:
+            texts.append(str(sorted(map(repr, one))))
+        elif one is not doc:
+            texts.append(repr(one))
+    return _digits("\n".join(texts))
+
+
+def _class(kind: type, tops: Collection[str]) -> tuple[str, Named]:
+    """Return digits of the names of a class's members, with those of its bases, and the members by name."""
+    members = [
+        (f"{one.__module__}.{one.__qualname__}.{name}", value)
+        for one in kind.__mro__
+        if _is_own(one, tops)
+        for name, value in sorted(vars(one).items())
+        if type(value) is FunctionType or not name.startswith("__")
+    ]
+    return _digits("\n".join(name for name, _ in members)), members
+
+
+def _held(name: str, value: Any) -> Named:
+    """Return what an object of the given `name` holds, or its class; what has no name is no value to tell."""
+    kind = type(value)
+    found: Iterable[Any]
+    if issubclass(kind, Enum):
+        return [("", kind), (f"{name} {value._name_}", value._value_)]
+    if issubclass(kind, partial | partialmethod):
+        given = (*value.args, *value.keywords.items())
+        return [("", value.func), *((f"{name} {k}", one) for k, one in enumerate(given))]
+    if kind in (list, tuple, dict):
+        found = islice(value.values() if kind is dict else value, MOST)
+    elif issubclass(kind, property):
+        found = (value.fget, value.fset, value.fdel)
+    elif issubclass(kind, cached_property):
+        found = (value.func,)
+    elif kind in (staticmethod, classmethod, type(cache(repr))):
+        found = (value.__wrapped__,)
+    elif kind is MethodType:
+        found = (value.__func__, type(value.__self__))
+    elif kind is np.vectorize:
+        found = (value.pyfunc,)
+    else:
+        found = (getattr(value, "py_func", None) if _top(kind) == "numba" else kind,)
+    return [("", one) for one in found]
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @cache

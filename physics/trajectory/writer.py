@@ -25,7 +25,7 @@ from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
-from physics.trajectory.provenance import DECIDE_BITS, OWN_CODE, made_with
+from physics.trajectory.provenance import COMPILED, DECIDE_BITS, OWN_CODE, made_with
 from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Trajectory
 
@@ -365,13 +365,18 @@ def _require_same(
     `parameters` and `versions` are those of the unfinished run at `path`, and `header` is that of the program
     that resumes it.
     """
-    wanted = json.loads(json.dumps(dict(header.parameters)))
-    if OWN_CODE not in parameters:
-        wanted.pop(OWN_CODE, None)
+    there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
+    codes = [one.pop(OWN_CODE, {}) for one in (there, here)]
+    if OWN_CODE in parameters:
+        compiled = [code.get(COMPILED) for code in codes]
+        if None not in compiled and compiled[0] != compiled[1]:  # then nothing else can be compared
+            codes = [{COMPILED: one} for one in compiled]
+        for one, code in zip((there, here), codes, strict=True):
+            one |= {f"{OWN_CODE} {name}": text for name, text in code.items()}
     different = [
-        f"{key}: {parameters.get(key)!r} there, {wanted.get(key)!r} here"
-        for key in sorted({*parameters, *wanted})
-        if parameters.get(key) != wanted.get(key)
+        f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
+        for key in sorted({*there, *here})
+        if there.get(key) != here.get(key)
     ]
     if different:
         differences = "; ".join(different)
