@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
-from physics.trajectory.provenance import fields, is_cached, is_ours, plain
+from physics.trajectory.provenance import fields, is_ours, plain, public
 
 Array = NDArray[np.float64]
 
@@ -38,8 +38,8 @@ class System(Protocol):
 
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
     public attributes of the object (not those of its class) that JSON can hold. It also stores digits that
-    identify the code of the class and of what it calls. A run is not resumed if these have changed. Arrays,
-    lists and objects in variables, attributes that begin with "_" and installed packages are not compared.
+    identify the code of the class. A run is not resumed if these have changed, and resumed with a warning if
+    anything else in the files of the class has. Attributes that begin with "_" are not compared.
 
     Examples
     --------
@@ -143,10 +143,8 @@ def describe(system: Any) -> Mapping[str, Any]:
     if is_dataclass(system):
         return {"type": name_of(system), **fields(system)}
     described = {"type": name_of(system)}
-    for name, value in getattr(system, "__dict__", {}).items():
+    for name, value in public(system).items():
         with contextlib.suppress(TypeError, ValueError):
-            if name.startswith("_") or is_cached(system, name):
-                continue
             if json.dumps(found := plain(value), allow_nan=False):
                 described[name] = found
     return described

@@ -5,17 +5,17 @@ import dataclasses
 import dis
 import hashlib
 import inspect
+import marshal
 import platform
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache, cached_property, partial, partialmethod
 from importlib import metadata, util
-from itertools import islice
 from pathlib import Path
 from tokenize import TokenError
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,17 +26,22 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 """Entries that may change the last bits of a run: an unfinished run is resumed only if they agree."""
 OURS = ("physics", "nets", "analysis", "grokphys")
 OWN_CODE = "own_code"
-"""Parameter that holds what `own_code` returns; files from before it lack it."""
+OWN_FILES = "own_files"
+"""Parameters that `own_code` returns; files from before them lack both."""
 NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", *OURS}
 """Modules whose code is nobody's own: their versions are stored."""
-COMPILED = "compiled by"
-"""Entry of it that names the version of Python."""
-PLAIN = (bool, float, complex, str, bytes, type(None))
-STORES = ("STORE_GLOBAL", "STORE_NAME", "STORE_DEREF", "STORE_ATTR")
-"""Instructions of Python that assign to a name which other code may read."""
-MOST = 1000
-"""Largest number of functions, classes and containers that are compared, and of entries of one of these."""
-Named = list[tuple[str, Any]]
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+WRAPPERS: Mapping[type, str] = {
+    MethodType: "__func__",
+    staticmethod: "__wrapped__",
+    classmethod: "__wrapped__",
+    cached_property: "func",
+    np.vectorize: "pyfunc",
+    type(cache(repr)): "__wrapped__",
+}
+"""Where methods and cached functions hold their function."""
+MOST = 100
+"""Largest number of entries of a tuple that are compared."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -85,192 +90,183 @@ def is_ours(kind: type) -> bool:
 
 
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
-    """Return the parameter that tells whether a user's own code has changed; empty if there is none.
+    """Return the parameters that tell whether a user's own code has changed; empty if there is none.
 
-    It describes functions among `parts`, the classes of other objects, and what their public attributes hold,
-    as `code_of` does.
+    "own_code" maps the names of functions and classes to their fingerprints: those of `parts`, of their
+    public attributes, and of what they measure. "own_files" maps the names of the modules that define them,
+    and of own modules that these import, to digits that identify their files.
     """
-    held = []
+    code: dict[str, list[str]] = {}  # several functions may have one name, as lambdas do
+    modules: list[str] = []
     for part in parts:
-        if dataclasses.is_dataclass(part):
-            held += [getattr(part, field.name) for field in dataclasses.fields(part)]
-        else:
-            names = [name for name in getattr(part, "__dict__", {}) if not name.startswith("_")]
-            held += [part.__dict__[name] for name in names if not is_cached(part, name)]
-    found = code_of(*parts, held)
-    return {OWN_CODE: found} if found else {}
+        measures = inspect.getattr_static(part, "measures", None)
+        held = [part, *public(part).values(), *(measures.values() if type(measures) is dict else ())]
+        for value in held:
+            one = _unwrapped(value.func if type(value) is partial else value)
+            one = one if _is_code(one) else type(one)
+            own = [kind for kind in getattr(one, "__mro__", (one,)) if _is_own(kind)]
+            if own:
+                text = fingerprint(value if type(value) is partial else one)
+                code.setdefault(one.__qualname__, []).append(text)
+                modules += [str(kind.__module__) for kind in own]
+    found = {name: " ".join(texts) for name, texts in code.items()}
+    return {OWN_CODE: found, OWN_FILES: _files(modules)} if found else {}
 
 
-def is_cached(one: Any, name: str) -> bool:
-    """Return whether the attribute `name` of an object is a `functools.cached_property` of its class."""
-    return isinstance(inspect.getattr_static(type(one), name, None), cached_property)
+def public(one: Any) -> dict[str, Any]:
+    """Return the fields of an instance of a dataclass by name, or the public attributes of another object.
 
-
-def fingerprint(kind: type) -> str:
-    """Return text that identifies the code of a class, after the version of Python that compiled it."""
-    return f"{sys.implementation.cache_tag}:{_digits(repr(code_of(kind)))}"
-
-
-def code_of(*roots: Any) -> dict[str, str]:
-    """Describe code of your own, and all code of your own to which it refers, by name.
-
-    Each function and class has sixteen digits that identify what Python has compiled. A number, a text or a
-    short tuple in a variable is described by itself, unless some of this code assigns to its name. The result
-    is the same in each process. Objects are told apart by their types alone, since to ask them for an
-    attribute could run their code.
-
-    Parameters
-    ----------
-    *roots : object
-        Where to begin: functions, classes, and other objects, which stand for what they hold and their
-        classes. Code of modules in `NOT_OWN` is left out, and so is that of packages that are installed,
-        unless a root belongs to them. At most `MOST` functions, classes and containers are described.
-
-    Returns
-    -------
-    dict of str to str
-        Digits and values by name, and the version of Python; empty if no code is a user's own.
+    These are the entries of its `__dict__` whose names do not begin with "_", without those that a
+    `functools.cached_property` has computed.
     """
-    tops = {_top(root if _is_code(root) else type(root)) for root in roots}
-    queue: list[tuple[str, Any]] = [("", root) for root in roots]
-    found: dict[str, dict[str, None]] = {}  # several functions may have one name, as lambdas do
-    values: list[tuple[str, str]] = []
-    assigned: set[str] = set()
-    seen: dict[int, Any] = {}
-    for name, value in queue:  # which grows while it is read
-        if text := _plain(value):
-            values.append((name, text))
-        elif id(value) not in seen and len(seen) < MOST:
-            seen[id(value)] = value
-            if not _is_code(value):
-                queue += _held(name, value)
-            elif _is_own(value, tops):
-                own = f"{value.__module__}.{value.__qualname__}"
-                if type(value) is FunctionType:
-                    text, more, stored = _function(own, value, tops)
-                    assigned |= stored
-                else:
-                    text, more = _class(value, tops)
-                found.setdefault(own, {})[text] = None
-                queue += more
-    for name, text in values:
-        if found and name and name.rpartition(".")[2] not in assigned:
-            found.setdefault(name, {})[text] = None
-    compiled = {COMPILED: str(sys.implementation.cache_tag)} if found else {}
-    return compiled | {name: " ".join(texts) for name, texts in found.items()}
+    if _is_code(one):
+        return {}
+    if dataclasses.is_dataclass(one):
+        return {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+    kind, values = type(one), getattr(one, "__dict__", {})
+    return {
+        name: value
+        for name, value in values.items()
+        if not name.startswith("_")
+        and not isinstance(inspect.getattr_static(kind, name, None), cached_property)
+    }
 
 
-def _is_code(value: Any) -> bool:
-    return type(value) is FunctionType or issubclass(type(value), type)
+def fingerprint(one: Any) -> str:
+    """Return text that identifies the code of a function, or of a class with its bases.
+
+    It is the same in each process, whatever comments the code has and wherever it stands. It includes
+    defaults of arguments, what a function keeps of the one that defines it, and members of a class: its
+    functions, numbers, texts and tuples of these, except for those to which a method assigns. It does not
+    include what global names stand for. It begins with the version of Python that compiled the code.
+    """
+    optimized = f" -{'O' * sys.flags.optimize}" if sys.flags.optimize else ""
+    return f"{sys.implementation.cache_tag}{optimized}:{_text(one, set())}"
 
 
 def _top(one: Any) -> str:
     return str(one.__module__).partition(".")[0]
 
 
-def _is_own(one: Any, tops: Collection[str]) -> bool:
-    """Return whether a function, class or module is a user's own; that of a root is, even if installed."""
-    name = one.__name__ if type(one) is ModuleType else str(one.__module__)
-    top = name.partition(".")[0]
-    path = Path(str(getattr(sys.modules.get(name), "__dict__", {}).get("__file__")))
-    return top not in NOT_OWN and (top in tops or not {"site-packages", "dist-packages"} & {*path.parts})
+def _is_own(one: Any) -> bool:
+    return _top(one) not in NOT_OWN
 
 
-def _plain(value: Any) -> str:
-    """Return text for a number, a text, None or a short tuple of these, and no text for any other value."""
-    if type(value) is tuple:
-        texts = [_plain(one) for one in value[:MOST]]
-        text = f"({', '.join(texts)})" if all(texts) and len(value) < MOST else ""
-    elif type(value) is int:
-        text = hex(value) if value.bit_length() > 64 else str(value)  # str refuses what is very long
-    else:
-        text = repr(value) if type(value) in PLAIN or issubclass(type(value), np.generic) else ""
-    return text if len(text) < 60 else _digits(text)
+def _is_code(value: Any) -> bool:
+    return type(value) is FunctionType or issubclass(type(value), type)
 
 
-def _function(own: str, function: FunctionType, tops: Collection[str]) -> tuple[str, Named, set[str]]:
-    """Return digits of the function called `own`, the values to which it refers, and what it assigns to.
+def _unwrapped(value: Any) -> Any:
+    """Return the function within a method, a cached or compiled function; and any other value as it is.
 
-    The values are its defaults, variables of enclosing functions, and what global names stand for; and, of a
-    module of your own, what the code may take from it. The last is a set of names.
+    Values are told apart by their types, since to ask an object for an attribute may run its code.
     """
-    codes = [function.__code__]
-    for code in codes:
-        codes += [one for one in code.co_consts if type(one) is CodeType]
-    steps = [step for code in codes for step in dis.get_instructions(code)]
-    stored = {step.argval for step in steps if step.opname in STORES}
-    loaded = {step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    taken = sorted({name for code in codes for name in code.co_names})
-    names, module = function.__globals__, function.__module__
-    found = [(f"{own} {k}", one) for k, one in enumerate(function.__defaults__ or ())]
-    found += [(f"{own} {name}", one) for name, one in (function.__kwdefaults__ or {}).items()]
+    kind = type(value)
+    if kind in WRAPPERS:
+        return _unwrapped(getattr(value, WRAPPERS[kind]))
+    compiled = _top(kind) == "numba" and not issubclass(kind, type)
+    return getattr(value, "py_func", value) if compiled else value
+
+
+def _text(value: Any, seen: set[int]) -> str:
+    """Return digits, or a short text, that are equal for equal code and values, in each process.
+
+    Lists, dictionaries and other objects have no text. `seen` holds the identities of functions and classes
+    whose text is already part of the whole.
+    """
+    value = _unwrapped(value)
+    kind = type(value)
+    if kind in PLAIN or issubclass(kind, np.generic):
+        value = value.item() if issubclass(kind, np.generic) else value
+        return _digits(marshal.dumps(value, 2)) if type(value) is not float else repr(value)
+    if issubclass(kind, Enum):
+        return f"{value._name_} {_text(value._value_, seen)}"
+    if _is_code(value):
+        if not _is_own(value) or id(value) in seen:
+            return str(value.__qualname__)
+        seen.add(id(value))
+        parts = _of_function(value) if kind is FunctionType else _of_class(value)
+    elif issubclass(kind, partial | partialmethod):
+        parts = [value.func, *value.args, *(x for item in value.keywords.items() for x in item)]
+    elif issubclass(kind, property):
+        parts = [value.fget, value.fset, value.fdel]
+    elif kind is tuple:
+        parts = [one for one in value[:MOST] if type(one) is not tuple]
+    else:
+        return str(value.__name__) if kind in (BuiltinFunctionType, np.ufunc) else ""
+    return _digits("\n".join(_text(part, seen) for part in parts).encode())
+
+
+def _of_function(function: FunctionType) -> list[Any]:
+    """Return what tells a function from others: its code, its defaults, and what it keeps of its definer."""
+    parts = [_compiled(function.__code__, function.__doc__), *(function.__defaults__ or ())]
+    parts += [x for item in (function.__kwdefaults__ or {}).items() for x in item]
+    assigned = _assigned("STORE_DEREF", function.__code__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # it may still be empty
-            found.append((f"{own}.{name}", cell.cell_contents))
-    found += [(f"{module}.{name}", names[name]) for name in sorted(loaded & names.keys())]
-    modules: list[ModuleType] = []
-    for _, one in found:
-        if type(one) is ModuleType and one not in modules and _is_own(one, tops):
-            modules.append(one)
-            found += [(f"{one.__name__}.{name}", vars(one)[name]) for name in taken if name in vars(one)]
-    return _compiled(function.__code__, function.__doc__), found, stored
+            parts += [name, cell.cell_contents] if name not in assigned else [name]
+    return parts
+
+
+def _of_class(kind: type) -> list[Any]:
+    """Return what tells a class from others: names and values of its members and of those of its bases."""
+    own = [vars(one) for one in kind.__mro__ if _is_own(one)]
+    members = [(name, names[name]) for names in own for name in sorted(names)]
+    functions = [value for _, value in members if type(value) is FunctionType]
+    assigned = {name for one in functions for name in _assigned("STORE_ATTR", one.__code__)}
+    told = [
+        (name, value)
+        for name, value in members
+        if type(value) is FunctionType or not (name.startswith("__") or name in assigned)
+    ]
+    return [x for item in told for x in item]
+
+
+def _assigned(instruction: str, code: CodeType) -> set[str]:
+    """Return the names to which code, or a function in it, assigns by an `instruction` of Python."""
+    inner = (_assigned(instruction, one) for one in code.co_consts if type(one) is CodeType)
+    bare = code.replace(co_consts=(None,) * len(code.co_consts))  # of which dis could not show all
+    return {step.argval for step in dis.get_instructions(bare) if step.opname == instruction}.union(*inner)
 
 
 def _compiled(code: CodeType, doc: str | None = None) -> str:
-    """Return digits of compiled code, whatever its comments and its place; `doc` is its docstring."""
-    count = code.co_argcount + code.co_kwonlyargcount + ((code.co_flags & 4) > 0) + ((code.co_flags & 8) > 0)
+    """Return digits of compiled code, without its place and comments and its docstring `doc`."""
     sizes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 12)
-    texts = [code.co_code.hex(), str(sizes), *code.co_varnames[:count], *code.co_names, *code.co_freevars]
+    texts = [code.co_code.hex(), code.co_exceptiontable.hex(), *map(str, sizes)]
+    texts += [*code.co_varnames[: code.co_nlocals], "", *code.co_names, "", *code.co_freevars]
     for one in code.co_consts:
         if type(one) is CodeType:
             texts.append(_compiled(one))
         elif type(one) is frozenset:
             texts.append(str(sorted(map(repr, one))))
         elif one is not doc:
-            texts.append(repr(one))
-    return _digits("\n".join(texts))
+            texts.append(repr(one) if one is ... else marshal.dumps(one, 2).hex())
+    return _digits("\n".join(texts).encode())
 
 
-def _class(kind: type, tops: Collection[str]) -> tuple[str, Named]:
-    """Return digits of the names of a class's members, with those of its bases, and the members by name."""
-    members = [
-        (f"{one.__module__}.{one.__qualname__}.{name}", value)
-        for one in kind.__mro__
-        if _is_own(one, tops)
-        for name, value in sorted(vars(one).items())
-        if type(value) is FunctionType or not name.startswith("__")
-    ]
-    return _digits("\n".join(name for name, _ in members)), members
+def _files(modules: Iterable[str]) -> dict[str, str]:
+    """Return digits of the files of `modules`, and of own modules that these import, by name.
+
+    A module that runs as a script has the name that it would have if it were imported.
+    """
+    found, names = {}, list(dict.fromkeys(modules))
+    for name in names:  # which grows while it is read
+        module = sys.modules.get(name)
+        path = Path(str(vars(module).get("__file__"))) if type(module) is ModuleType else Path()
+        if name.partition(".")[0] in NOT_OWN or {"site-packages", "dist-packages"} & {*path.parts}:
+            continue
+        with contextlib.suppress(OSError):  # as in a notebook, which has no file
+            called = path.stem if name in ("__main__", "__mp_main__") else name
+            found[called] = _digits(path.read_bytes())
+        for value in list(vars(module).values()) if type(module) is ModuleType else ():
+            if type(value) is ModuleType or _is_code(value):
+                other = str(value.__name__ if type(value) is ModuleType else value.__module__)
+                names += [other] if other not in names else []
+    return found
 
 
-def _held(name: str, value: Any) -> Named:
-    """Return what an object of the given `name` holds, or its class; what has no name is no value to tell."""
-    kind = type(value)
-    found: Iterable[Any]
-    if issubclass(kind, Enum):
-        return [("", kind), (f"{name} {value._name_}", value._value_)]
-    if issubclass(kind, partial | partialmethod):
-        given = (*value.args, *value.keywords.items())
-        return [("", value.func), *((f"{name} {k}", one) for k, one in enumerate(given))]
-    if kind in (list, tuple, dict):
-        found = islice(value.values() if kind is dict else value, MOST)
-    elif issubclass(kind, property):
-        found = (value.fget, value.fset, value.fdel)
-    elif issubclass(kind, cached_property):
-        found = (value.func,)
-    elif kind in (staticmethod, classmethod, type(cache(repr))):
-        found = (value.__wrapped__,)
-    elif kind is MethodType:
-        found = (value.__func__, type(value.__self__))
-    elif kind is np.vectorize:
-        found = (value.pyfunc,)
-    else:
-        found = (getattr(value, "py_func", None) if _top(kind) == "numba" else kind,)
-    return [("", one) for one in found]
-
-
-def _digits(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _digits(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @cache

@@ -25,7 +25,7 @@ from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
-from physics.trajectory.provenance import COMPILED, DECIDE_BITS, OWN_CODE, made_with
+from physics.trajectory.provenance import DECIDE_BITS, OWN_CODE, OWN_FILES, made_with
 from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Trajectory
 
@@ -366,13 +366,11 @@ def _require_same(
     that resumes it.
     """
     there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
-    codes = [one.pop(OWN_CODE, {}) for one in (there, here)]
+    files = [one.pop(OWN_FILES, {}) for one in (there, here)]
+    code = [one.pop(OWN_CODE, {}) for one in (there, here)]
     if OWN_CODE in parameters:
-        compiled = [code.get(COMPILED) for code in codes]
-        if None not in compiled and compiled[0] != compiled[1]:  # then nothing else can be compared
-            codes = [{COMPILED: one} for one in compiled]
-        for one, code in zip((there, here), codes, strict=True):
-            one |= {f"{OWN_CODE} {name}": text for name, text in code.items()}
+        for one, own in zip((there, here), code, strict=True):
+            one |= {f"{OWN_CODE} {name}": text for name, text in own.items()}
     different = [
         f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
         for key in sorted({*there, *here})
@@ -391,4 +389,12 @@ def _require_same(
             f"{path} cannot be resumed, because its further steps could differ in their last bits "
             f"({'; '.join(other)}); "
             "continue it with the versions that began it, or pass overwrite (--overwrite) to start again"
+        )
+    edited = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
+    if edited:
+        warnings.warn(
+            f"{path} is resumed although {', '.join(edited)} has changed since the run began; the code of "
+            f"{', '.join(code[1])} is the same, but not all to which it refers is compared",
+            RuntimeWarning,
+            stacklevel=2,
         )

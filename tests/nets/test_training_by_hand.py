@@ -8,7 +8,7 @@ import pytest
 import nets
 from physics import EffectiveTheory, closures, representation_quality
 from physics.errors import InputError
-from physics.trajectory.provenance import code_of
+from physics.trajectory.provenance import own_code
 
 MODELS = {"fused": nets.ConstantAttention(7), "torch": nets.ToyAddition(tokens=5)}
 
@@ -274,7 +274,7 @@ def test_a_trajectory_says_how_it_was_trained_with_all_that_was_left_out():
         "not_stored": ["stop"], "dtype": "float64", "engine": "fused", "device": "cpu", "chunk": None,
         "unseen_classes": [7 - len(seen) for seen in train],
         "per_run": ["run_numbers", "learning_rate", "unseen_classes"],
-        "own_code": code_of(never),
+        **own_code(never),
     }  # fmt: skip
     options = {"steps": 1, "record": "0,1", "engine": "torch", "chunk": 3, "thresholds": {"quality": 1.0}}
     found = nets.train(model, **options, stop=Never()).parameters

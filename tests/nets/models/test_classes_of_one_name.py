@@ -127,7 +127,7 @@ def until(least):
 
 @pytest.mark.parametrize(
     ("factor", "least", "what"),
-    [(3, 0, "model: "), (1, -1, r"own_code .*until.*least: '0' there, '-1' here")],
+    [(3, 0, "model: "), (1, -1, r"own_code until.<locals>.<lambda>: ")],
 )
 def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, factor, least, what):
     def interrupt(step, *_):
@@ -141,6 +141,5 @@ def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, factor
     with pytest.raises(InputError, match=rf"another configuration \({what}[^;]*\)$"):
         nets.train(defined(factor)(**SMALL), **options, stop=until(least), resume=True)
     found = nets.train(model, **options, stop=until(0), resume=True)
-    own = f"{__name__}.until.<locals>.<lambda>"
-    assert list(found.parameters["own_code"]) == ["compiled by", own, f"{own}.least"]
+    assert list(found.parameters["own_code"]) == ["until.<locals>.<lambda>"]
     assert nets.networks(found).model == model
