@@ -52,7 +52,7 @@ def described(
         "device": str(engine.device),
         "chunk": engine.chunk,
         "unseen_classes": ensemble.unseen_classes,
-        **own_code(stop, *vars(model).values()),
+        **own_code(stop, model),
     }
     rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
     parameters = computed | rest

@@ -39,7 +39,7 @@ class System(Protocol):
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
     public attributes of the object (not those of its class) that JSON can hold. It also stores digits that
     identify the code of the class. A run is not resumed if these have changed, and resumed with a warning if
-    anything else in the files of the class has. Attributes that begin with "_" are not compared.
+    anything else in a user's own files has. Attributes that begin with "_" are not compared.
 
     Examples
     --------

@@ -5,20 +5,27 @@ import dataclasses
 import dis
 import hashlib
 import inspect
+import json
 import marshal
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache, cached_property, partial, partialmethod
 from importlib import metadata, util
 from pathlib import Path
 from tokenize import TokenError
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from physics.errors import InputError
+
+if TYPE_CHECKING:
+    from physics.trajectory.header import Header
 
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "h5py")
 """Libraries whose versions every trajectory stores."""
@@ -40,8 +47,8 @@ WRAPPERS: Mapping[type, str] = {
     type(cache(repr)): "__wrapped__",
 }
 """Where methods and cached functions hold their function."""
-MOST = 100
-"""Largest number of entries of a tuple that are compared."""
+MOST, DEPTH = 100, 90
+"""How many entries of a tuple, and how many functions within each other, are compared."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -93,24 +100,21 @@ def own_code(*parts: Any) -> dict[str, dict[str, str]]:
     """Return the parameters that tell whether a user's own code has changed; empty if there is none.
 
     "own_code" maps the names of functions and classes to their fingerprints: those of `parts`, of their
-    public attributes, and of what they measure. "own_files" maps the names of the modules that define them,
-    and of own modules that these import, to digits that identify their files.
+    public attributes, and of a dictionary `measures` of their class. "own_files" maps the names of all
+    modules that are neither Python's nor installed to digits that identify their files.
     """
     code: dict[str, list[str]] = {}  # several functions may have one name, as lambdas do
-    modules: list[str] = []
     for part in parts:
         measures = inspect.getattr_static(part, "measures", None)
         held = [part, *public(part).values(), *(measures.values() if type(measures) is dict else ())]
         for value in held:
             one = _unwrapped(value.func if type(value) is partial else value)
             one = one if _is_code(one) else type(one)
-            own = [kind for kind in getattr(one, "__mro__", (one,)) if _is_own(kind)]
-            if own:
+            if any(map(_is_own, getattr(one, "__mro__", (one,)))):
                 text = fingerprint(value if type(value) is partial else one)
                 code.setdefault(one.__qualname__, []).append(text)
-                modules += [str(kind.__module__) for kind in own]
     found = {name: " ".join(texts) for name, texts in code.items()}
-    return {OWN_CODE: found, OWN_FILES: _files(modules)} if found else {}
+    return {OWN_CODE: found, OWN_FILES: _files()} if found else {}
 
 
 def public(one: Any) -> dict[str, Any]:
@@ -122,7 +126,8 @@ def public(one: Any) -> dict[str, Any]:
     if _is_code(one):
         return {}
     if dataclasses.is_dataclass(one):
-        return {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+        names = [field.name for field in dataclasses.fields(one)]
+        return {name: getattr(one, name) for name in names if hasattr(one, name)}
     kind, values = type(one), getattr(one, "__dict__", {})
     return {
         name: value
@@ -141,7 +146,7 @@ def fingerprint(one: Any) -> str:
     include what global names stand for. It begins with the version of Python that compiled the code.
     """
     optimized = f" -{'O' * sys.flags.optimize}" if sys.flags.optimize else ""
-    return f"{sys.implementation.cache_tag}{optimized}:{_text(one, set())}"
+    return f"{sys.implementation.cache_tag}{optimized}:{_text(one, set(), DEPTH)}"
 
 
 def _top(one: Any) -> str:
@@ -168,21 +173,22 @@ def _unwrapped(value: Any) -> Any:
     return getattr(value, "py_func", value) if compiled else value
 
 
-def _text(value: Any, seen: set[int]) -> str:
+def _text(value: Any, seen: set[int], depth: int) -> str:
     """Return digits, or a short text, that are equal for equal code and values, in each process.
 
     Lists, dictionaries and other objects have no text. `seen` holds the identities of functions and classes
-    whose text is already part of the whole.
+    whose text is already part of the whole, and `depth` is how much deeper the text may go.
     """
     value = _unwrapped(value)
     kind = type(value)
-    if kind in PLAIN or issubclass(kind, np.generic):
-        value = value.item() if issubclass(kind, np.generic) else value
-        return _digits(marshal.dumps(value, 2)) if type(value) is not float else repr(value)
+    if kind in PLAIN:
+        return _digits(marshal.dumps(value, 2))
+    if issubclass(kind, np.generic):
+        return f"{value.dtype} {value}"
     if issubclass(kind, Enum):
-        return f"{value._name_} {_text(value._value_, seen)}"
+        return f"{value._name_} {_text(value._value_, seen, depth)}"
     if _is_code(value):
-        if not _is_own(value) or id(value) in seen:
+        if not _is_own(value) or id(value) in seen or depth < 0:
             return str(value.__qualname__)
         seen.add(id(value))
         parts = _of_function(value) if kind is FunctionType else _of_class(value)
@@ -191,10 +197,11 @@ def _text(value: Any, seen: set[int]) -> str:
     elif issubclass(kind, property):
         parts = [value.fget, value.fset, value.fdel]
     elif kind is tuple:
-        parts = [one for one in value[:MOST] if type(one) is not tuple]
+        parts = [*value[:MOST]] if depth > 0 else []
+        depth -= DEPTH // 3  # at most three in each other, as these may be many
     else:
         return str(value.__name__) if kind in (BuiltinFunctionType, np.ufunc) else ""
-    return _digits("\n".join(_text(part, seen) for part in parts).encode())
+    return _digits("\n".join(_text(part, seen, depth - 1) for part in parts).encode())
 
 
 def _of_function(function: FunctionType) -> list[Any]:
@@ -212,14 +219,21 @@ def _of_class(kind: type) -> list[Any]:
     """Return what tells a class from others: names and values of its members and of those of its bases."""
     own = [vars(one) for one in kind.__mro__ if _is_own(one)]
     members = [(name, names[name]) for names in own for name in sorted(names)]
-    functions = [value for _, value in members if type(value) is FunctionType]
-    assigned = {name for one in functions for name in _assigned("STORE_ATTR", one.__code__)}
+    assigned = {name for _, value in members for name in _assigned_by(value)}
     told = [
         (name, value)
         for name, value in members
         if type(value) is FunctionType or not (name.startswith("__") or name in assigned)
     ]
     return [x for item in told for x in item]
+
+
+def _assigned_by(member: Any) -> set[str]:
+    """Return the attributes to which a member of a class assigns, or a function that it wraps."""
+    several = (member.fget, member.fset, member.fdel) if type(member) is property else (member,)
+    functions = [one for one in map(_unwrapped, several) if type(one) is FunctionType]
+    functions += [inner for one in functions if type(inner := vars(one).get("__wrapped__")) is FunctionType]
+    return {name for one in functions for name in _assigned("STORE_ATTR", one.__code__)}
 
 
 def _assigned(instruction: str, code: CodeType) -> set[str]:
@@ -244,24 +258,20 @@ def _compiled(code: CodeType, doc: str | None = None) -> str:
     return _digits("\n".join(texts).encode())
 
 
-def _files(modules: Iterable[str]) -> dict[str, str]:
-    """Return digits of the files of `modules`, and of own modules that these import, by name.
+def _files() -> dict[str, str]:
+    """Return digits of the files of a user's own modules that Python has loaded, by name.
 
     A module that runs as a script has the name that it would have if it were imported.
     """
-    found, names = {}, list(dict.fromkeys(modules))
-    for name in names:  # which grows while it is read
-        module = sys.modules.get(name)
-        path = Path(str(vars(module).get("__file__"))) if type(module) is ModuleType else Path()
-        if name.partition(".")[0] in NOT_OWN or {"site-packages", "dist-packages"} & {*path.parts}:
+    found = {}
+    for name, module in sorted(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if name.partition(".")[0] in NOT_OWN or type(file) is not str or not file.endswith(".py"):
             continue
-        with contextlib.suppress(OSError):  # as in a notebook, which has no file
-            called = path.stem if name in ("__main__", "__mp_main__") else name
-            found[called] = _digits(path.read_bytes())
-        for value in list(vars(module).values()) if type(module) is ModuleType else ():
-            if type(value) is ModuleType or _is_code(value):
-                other = str(value.__name__ if type(value) is ModuleType else value.__module__)
-                names += [other] if other not in names else []
+        if not {"site-packages", "dist-packages"} & {*Path(file).parts}:
+            called = Path(file).stem if name in ("__main__", "__mp_main__") else name
+            with contextlib.suppress(OSError, ValueError):  # as it may have been deleted since
+                found[called] = _digits(Path(file).read_bytes())
     return found
 
 
@@ -320,3 +330,55 @@ def made_with(*packages: str) -> dict[str, str]:
         "processor": f"{platform.machine()} {binding.get_host_cpu_name()}",
         "system": platform.system(),
     }
+
+
+def require_same(
+    path: Path, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: "Header"
+) -> None:
+    """Refuse, by an `InputError`, to resume a run of another configuration, or whose further bits may differ.
+
+    `parameters` and `versions` are those of the unfinished run at `path`, and `header` is that of the program
+    that resumes it.
+    """
+    there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
+    files = [one.pop(OWN_FILES, {}) for one in (there, here)]
+    code = [one.pop(OWN_CODE, {}) for one in (there, here)]
+    if OWN_CODE in parameters:
+        there, here = (_without_source(one) for one in (there, here))
+        for one, own in zip((there, here), code, strict=True):
+            one |= {f"{OWN_CODE} {name}": text for name, text in own.items()}
+    different = [
+        f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
+        for key in sorted({*there, *here})
+        if there.get(key) != here.get(key)
+    ]
+    if different:
+        differences = "; ".join(different)
+        raise InputError(f"{path} cannot be resumed, because it has another configuration ({differences})")
+    other = [
+        f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
+        for name in DECIDE_BITS
+        if versions.get(name) != header.made_with.get(name)
+    ]
+    if other:
+        raise InputError(
+            f"{path} cannot be resumed, because its further steps could differ in their last bits "
+            f"({'; '.join(other)}); "
+            "continue it with the versions that began it, or pass overwrite (--overwrite) to start again"
+        )
+    edited = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
+    if edited:
+        warnings.warn(
+            f"{path} was begun with another version of {', '.join(edited)}; the code of {', '.join(code[1])} "
+            "is the same, but check that what it calls is, too",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _without_source(value: Any) -> Any:
+    """Return parameters without the source code of functions, of which `OWN_CODE` has fingerprints."""
+    if isinstance(value, dict):
+        names = value.keys() - {"source"} if value.keys() == {"function", "source"} else value
+        return {name: _without_source(value[name]) for name in names}
+    return [_without_source(one) for one in value] if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from physics.errors import InputError
 from physics.trajectory.header import listed
+from physics.trajectory.provenance import OWN_FILES
 from physics.values import arrays_equal
 
 
@@ -200,13 +201,15 @@ def plot(self: Any, what: str = "positions", ax: Any = None, **options: Any) -> 
 def same(first: Any, second: Any) -> bool:
     """Return whether two trajectories have equal frames, observables, parameters and initial arrays.
 
-    Types must agree too, and NaN equals NaN. Versions of the code that made the trajectories do not count.
+    Types must agree too, and NaN equals NaN. Versions of the code that made the trajectories do not count,
+    nor do those of a user's own files.
     """
+    ours, theirs = ({**one.parameters, OWN_FILES: None} for one in (first, second))
     return (
         first._shape == second._shape
         and first.dtype == second.dtype
         and first.complete == second.complete
-        and first.parameters == second.parameters
+        and ours == theirs
         and first.observables.keys() == second.observables.keys()
         and first.start.keys() == second.start.keys()
         and _equal(first.steps, second.steps)

@@ -7,12 +7,10 @@ same thread turns the log into the trajectory file under a temporary name, and r
 
 import contextlib
 import errno
-import json
 import os
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path as FilePath
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Self
@@ -25,7 +23,7 @@ from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import signals_deferred, wait_for
 from physics.trajectory.log import END, FRAMES, Log, LogWriter, is_log
-from physics.trajectory.provenance import DECIDE_BITS, OWN_CODE, OWN_FILES, made_with
+from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.target import Target
 from physics.trajectory.trajectory import Trajectory
 
@@ -118,7 +116,7 @@ class FileRecorder:
         partial, log = self._target.partial, None
         if self._resume and self._target.path.exists() and not self._overwrite:
             self._found = Trajectory.open(self._target.path)
-            _require_same(self._target.path, self._found.parameters, header.made_with, header)
+            require_same(self._target.path, self._found.parameters, header.made_with, header)
             if not self._found.complete:
                 raise OutputError(f"{self._target.path} was stored unfinished and cannot be resumed")
             self.complete = True
@@ -277,7 +275,7 @@ class FileRecorder:
                 f"{partial} was killed before it began; the run starts again", RuntimeWarning, stacklevel=6
             )
             return None
-        _require_same(partial, log.header.parameters, log.header.made_with, header)
+        require_same(partial, log.header.parameters, log.header.made_with, header)
         return log
 
     # -- called by the writing thread -------------------------------------------------------------------
@@ -355,46 +353,3 @@ class FileRecorder:
         self._opened.close()
         if not self._written:
             self._target.partial.unlink(missing_ok=True)
-
-
-def _require_same(
-    path: FilePath, parameters: Mapping[str, Any], versions: Mapping[str, Any], header: Header
-) -> None:
-    """Refuse, by an `InputError`, to resume a run of another configuration, or whose further bits may differ.
-
-    `parameters` and `versions` are those of the unfinished run at `path`, and `header` is that of the program
-    that resumes it.
-    """
-    there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
-    files = [one.pop(OWN_FILES, {}) for one in (there, here)]
-    code = [one.pop(OWN_CODE, {}) for one in (there, here)]
-    if OWN_CODE in parameters:
-        for one, own in zip((there, here), code, strict=True):
-            one |= {f"{OWN_CODE} {name}": text for name, text in own.items()}
-    different = [
-        f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
-        for key in sorted({*there, *here})
-        if there.get(key) != here.get(key)
-    ]
-    if different:
-        differences = "; ".join(different)
-        raise InputError(f"{path} cannot be resumed, because it has another configuration ({differences})")
-    other = [
-        f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
-        for name in DECIDE_BITS
-        if versions.get(name) != header.made_with.get(name)
-    ]
-    if other:
-        raise InputError(
-            f"{path} cannot be resumed, because its further steps could differ in their last bits "
-            f"({'; '.join(other)}); "
-            "continue it with the versions that began it, or pass overwrite (--overwrite) to start again"
-        )
-    edited = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
-    if edited:
-        warnings.warn(
-            f"{path} is resumed although {', '.join(edited)} has changed since the run began; the code of "
-            f"{', '.join(code[1])} is the same, but not all to which it refers is compared",
-            RuntimeWarning,
-            stacklevel=2,
-        )
