@@ -100,6 +100,15 @@ def test_a_replica_shares_no_seed_with_the_first_run(place):
     assert all(seed >= again["seed_shift"] for seed in again["seeds"])
 
 
+SHARED = {"liu-5b", "liu-10", "liu-seeds"}
+"""Recipes that use networks of longer ones, so that their own time is short."""
+
+
+def test_all_short_recipes_ran_again():
+    short = {name for name, one in RESULTS.items() if one.about["seeds"] and one.about["seconds"] < 480}
+    assert short - SHARED <= {place.rpartition("/")[2] for place in REPLICAS}
+
+
 @pytest.mark.parametrize("place", EVERY)
 def test_the_code_of_a_result_was_committed(place):
     assert not EVERY[place].about["made_with"]["grokphys"].endswith("-dirty")
