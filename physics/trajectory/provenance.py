@@ -10,6 +10,7 @@ import marshal
 import platform
 import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Mapping
 from enum import Enum
@@ -47,6 +48,8 @@ WRAPPERS: Mapping[type, str] = {
     type(cache(repr)): "__wrapped__",
 }
 """Where methods and cached functions hold their function."""
+PYTHON = sysconfig.get_path("stdlib")
+"""Folder of Python's own modules, some of which `sys.stdlib_module_names` lacks."""
 MOST, DEPTH = 100, 90
 """How many entries of a tuple, and how many functions within each other, are compared."""
 
@@ -268,7 +271,7 @@ def _files() -> dict[str, str]:
         file = getattr(module, "__dict__", {}).get("__file__")
         if name.partition(".")[0] in NOT_OWN or type(file) is not str or not file.endswith(".py"):
             continue
-        if not {"site-packages", "dist-packages"} & {*Path(file).parts}:
+        if not {"site-packages", "dist-packages"} & {*Path(file).parts} and not file.startswith(PYTHON):
             called = Path(file).stem if name in ("__main__", "__mp_main__") else name
             with contextlib.suppress(OSError, ValueError):  # as it may have been deleted since
                 found[called] = _digits(Path(file).read_bytes())

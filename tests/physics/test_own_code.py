@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 
 import numba
@@ -372,6 +373,8 @@ def test_files_of_installed_packages_are_left_out(tmp_path, monkeypatch):
     found = own_code(importlib.import_module("my_tools").Tool())
     assert list(found["own_code"]) == ["Tool"]
     assert "my_tools" not in found["own_files"]
+    importlib.import_module(sysconfig._get_sysconfigdata_name())  # its name is no stdlib module's
+    assert not [name for name in own_code(Still())["own_files"] if name.startswith("_")]
     del sys.modules["my_tools"]
 
 
