@@ -1,4 +1,4 @@
-"""Small trajectories, and blocks of frames, that the tests of files share."""
+"""Small trajectories, blocks of frames, and a system of one's own, that tests of files and runs share."""
 
 import numpy as np
 
@@ -29,3 +29,20 @@ def frames(first, count, runs=1):
     """Columns of a block of frames without observables."""
     steps = np.arange(first, first + count, dtype="<i8")
     return steps, steps / 4, np.arange(3.0 * runs * count).reshape(count, runs, 3, 1)
+
+
+class Still:
+    """A system that does not move."""
+
+    tokens, dim, default_step_size = 4, 2, 0.1
+
+    def start(self, generator):
+        return generator.standard_normal((4, 2))
+
+    def advance(self, positions, step_size, steps):
+        return positions
+
+
+def interrupt(step, *_):
+    if step == 3:
+        raise KeyboardInterrupt

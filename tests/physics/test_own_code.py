@@ -12,23 +12,11 @@ import time
 import numba
 import numpy as np
 import pytest
+from trajectories import Still, interrupt
 
 import physics
 from physics import InputError
 from physics.trajectory.provenance import own_code
-
-
-class Still:
-    """It does not move."""
-
-    tokens, dim, default_step_size = 4, 2, 0.1
-
-    def start(self, generator):
-        return generator.standard_normal((4, 2))
-
-    def advance(self, positions, step_size, steps):
-        return positions
-
 
 FILES = {
     "my_law": """
@@ -116,11 +104,6 @@ def law(tmp_path, monkeypatch):
 
 def shrink(r2):
     return -1.0
-
-
-def interrupt(step, *_):
-    if step == 3:
-        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("edited", ["own", "base", "default", "closure"])

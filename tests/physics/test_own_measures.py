@@ -4,21 +4,10 @@ import functools
 
 import numpy as np
 import pytest
+from trajectories import Still, interrupt
 
 import physics
 from physics import InputError
-
-
-class Still:
-    """It does not move."""
-
-    tokens, dim, default_step_size = 4, 2, 0.1
-
-    def start(self, generator):
-        return generator.standard_normal((4, 2))
-
-    def advance(self, positions, step_size, steps):
-        return positions
 
 
 def with_(**members):
@@ -70,11 +59,6 @@ def test_what_was_measured_is_a_copy():
     )
     np.testing.assert_array_equal(np.stack(seen, axis=1), found.observables["count"])
     assert found.observables["count"].tolist() == 2 * [[1, 2, 3, 4]]
-
-
-def interrupt(step, *_):
-    if step == 3:
-        raise KeyboardInterrupt
 
 
 class Lazy(Still):
