@@ -222,10 +222,12 @@ class Architecture:
         Tensor, shape (runs, examples, width)
             Activations, where width is that of the last hidden layer.
         """
-        states = self._combined(parameters, inputs)
-        for name in self.layers[:-1]:
-            states = self.activate(dense(parameters, name, states))
-        return states
+        if self.combine == "neurons":
+            return self.activate(embedded(parameters[EMBEDDING], inputs).sum(2))
+        states = self._first(parameters, inputs)
+        for name in self.layers[1:-1]:
+            states = dense(parameters, name, self.activate(states))
+        return self.activate(states)
 
     def activate(self, states: "Tensor") -> "Tensor":
         """Apply the activation, with its even part if there is one, to each number.
@@ -272,20 +274,24 @@ class Architecture:
         """
         return dense(parameters, "output", self.hidden(parameters, inputs))
 
-    def _combined(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
-        """Return the input of the first dense layer, (runs, examples, sizes[0]), for some inputs."""
+    def _first(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
+        """Return the first dense layer of some inputs, before the activation, (runs, examples, sizes[1])."""
+        name = self.layers[0]
         if self.combine == "data":
-            return inputs
-        pairs = embedded(parameters[EMBEDDING], inputs)
-        if self.combine == "sum":
-            return pairs.sum(2)
-        if self.combine == "neurons":
-            return self.activate(pairs.sum(2))
-        if self.combine == "concatenate":
-            return pairs.flatten(2)
-        side = math.isqrt(pairs.shape[3])
-        first, second = pairs.unflatten(3, (side, side)).unbind(2)
-        return (first @ second).flatten(2)
+            return dense(parameters, name, inputs)
+        embedding = parameters[EMBEDDING]
+        if self.combine == "product":
+            pairs = embedded(embedding, inputs)
+            side = math.isqrt(pairs.shape[3])
+            first, second = pairs.unflatten(3, (side, side)).unbind(2)
+            return dense(parameters, name, (first @ second).flatten(2))
+        # The layer is linear, so it is computed for each token at each place, and the results of two tokens
+        # are added: there are fewer tokens than examples.
+        places = parameters[f"{name}.weight"].unflatten(1, (-1, embedding.shape[2]))
+        first, *others = (embedding[:, None] @ places).unbind(1)
+        second = others[0] if others else first  # of a sum, both places have the same weights
+        one, other = inputs.unbind(2)
+        return embedded(first + parameters[f"{name}.bias"], one) + embedded(second, other)
 
 
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":

@@ -167,7 +167,10 @@ def choose_engine(
 
         from nets.engines.torch import BatchedEngine
 
-        return BatchedEngine(ensemble, settings, dtype, torch.device(place), chunk)
+        # Steps of dense layers wait for nothing, which a captured step may not; those of a model of your own
+        # may.
+        graphs = place.startswith("cuda") and ensemble.model.architecture is not None
+        return BatchedEngine(ensemble, settings, dtype, torch.device(place), chunk, graphs=graphs)
     return FusedEngine(ensemble, settings, dtype)
 
 

@@ -1,6 +1,6 @@
 """Ding et al., Figure 4: layers trained on fixed random embeddings, by the embedding dimension."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from analysis.plots.palette import INK, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY
+from grokphys.papers.ding.training import DECAY, parts_of, together
 from grokphys.papers.evidence import difference, joined, mean, shuffled
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
+from nets.engines.ensemble import draw
 from nets.models import EmbeddingMLP
 from nets.training import train
 
 SECTION = "Section 3.1"
+PIECE = 10, 410
+"""Largest number of networks that are trained together, on a CPU and on a GPU."""
 WINDOW = 16
 """Largest distance from d = p of the dimensions that the rule "transition" compares."""
 
@@ -38,7 +41,7 @@ class Frozen:
     networks : int
         Number of networks of each dimension.
     seed : int
-        Seed, to which the place of the dimension in `dims` is added.
+        Seed of all networks, which are numbered through all dimensions.
     """
 
     tokens: int
@@ -109,32 +112,68 @@ def frozen(run: Run) -> Result:
     small and medium d.
     """
     setting: Frozen = run.setting
-    snapshots, count = list(setting.snapshots), setting.networks
-
-    def train_dim(number: int) -> dict[str, Any]:
-        d = setting.dims[number]
-        trained = train(
-            EmbeddingMLP(tokens=setting.tokens, dim=d),
-            runs=count,
-            steps=snapshots[-1],
-            seed=setting.seed + number,
-            weight_decay=DECAY,
-            freeze_embedding=True,
-            record=snapshots,
-            observables=("train_loss", "validation_loss"),
-        )
-        size = count * len(snapshots)
-        return {
-            "p": np.full(size, setting.tokens),
-            "d": np.full(size, d),
-            "network": np.repeat(np.arange(count), len(snapshots)),
-            "step": np.tile(snapshots, count),
-            "test_loss": trained.observables["validation_loss"].ravel(),
-            "train_loss": trained.observables["train_loss"].ravel(),
-        }
-
-    rows = joined(run.keep(f"d-{d}", partial(train_dim, n)) for n, d in enumerate(setting.dims))
+    networks = len(setting.dims) * setting.networks
+    rows = joined(
+        run.keep(f"networks-{part.start}-to-{part.stop - 1}", partial(_train_part, setting, part))
+        for part in parts_of(networks, together(*PIECE))
+    )
     return Result({"networks": rows}, {"ding-4": _show(setting, rows)})
+
+
+def _train_part(setting: Frozen, part: range) -> dict[str, Any]:
+    """Train some of the networks, numbered through all dimensions, and return a table with their losses."""
+    count, snapshots = len(part), list(setting.snapshots)
+    d = np.array(setting.dims)[np.array(part) // setting.networks]
+    model = EmbeddingMLP(setting.tokens, max(setting.dims))
+    options: dict[str, Any] = {"runs": count, "first_run": part.start, "seed": setting.seed}
+    trained = train(
+        model,
+        steps=snapshots[-1],
+        initial=narrowed(draw(model, **options).parameters, d),
+        weight_decay=DECAY,
+        freeze_embedding=True,
+        record=snapshots,
+        observables=("train_loss", "validation_loss"),
+        **options,
+    )
+    size = len(snapshots)
+    return {
+        "p": np.full(count * size, setting.tokens),
+        "d": np.repeat(d, size),
+        "network": np.repeat(np.array(part) % setting.networks, size),
+        "step": np.tile(snapshots, count),
+        "test_loss": trained.observables["validation_loss"].ravel(),
+        "train_loss": trained.observables["train_loss"].ravel(),
+    }
+
+
+def narrowed(parameters: Mapping[str, NDArray[Any]], dims: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return initial parameters of networks that are as if their embeddings had fewer dimensions.
+
+    The other components of an embedding are 0, and so are the weights on them. Both remain 0, if the
+    embedding is not trained: gradients of these weights vanish. Networks of all dimensions can thus be
+    trained together. Weights and biases of the first layer are drawn from ±1/√(2 d), as by PyTorch.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        Initial parameters of `EmbeddingMLP` networks, (runs, ...) each.
+    dims : ndarray of int, shape (runs,)
+        Dimension d of each network, at most that of the embeddings.
+
+    Returns
+    -------
+    dict of str to ndarray
+        The embedding, and the weights and biases of the first layer.
+    """
+    E, W, b = (parameters[name] for name in ("embedding", "hidden1.weight", "hidden1.bias"))
+    used = np.arange(E.shape[2]) < dims[:, None]
+    wider = np.sqrt(E.shape[2] / dims)[:, None, None]
+    return {
+        "embedding": E * used[:, None, :],
+        "hidden1.weight": W * wider * np.tile(used, 2)[:, :, None],
+        "hidden1.bias": b * wider,
+    }
 
 
 def _show(setting: Frozen, rows: dict[str, NDArray[Any]]) -> Figure:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analysis.plots.palette import FRAME
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of, show_intervals
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of, show_intervals, together
 from grokphys.papers.evidence import jackknife, joined, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -21,8 +21,8 @@ from nets.training import train
 
 Array = NDArray[np.float64]
 SECTION = "Section 3.1"
-PIECE = 10
-"""Largest number of networks that are trained together, so that a piece takes less than an hour."""
+PIECE = 10, 100
+"""Largest number of networks that are trained together, on a CPU (for less than an hour) and on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
         }
 
     return joined(
-        run.keep(f"p-{p}-d-{d}-networks-from-{part.start}", partial(train_part, p, d, part))
+        run.keep(f"p-{p}-d-{d}-networks-{part.start}-to-{part.stop - 1}", partial(train_part, p, d, part))
         for p, d in pairs
-        for part in parts_of(setting.networks, PIECE)
+        for part in parts_of(setting.networks, together(*PIECE))
     )
 
 

@@ -13,7 +13,14 @@ from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
+from grokphys.papers.ding.training import (
+    BY_THE_RULE,
+    Size,
+    parts_of,
+    show_intervals,
+    together,
+    train_circles,
+)
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, difference, joined, share, shuffled
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
@@ -249,6 +256,10 @@ def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
 # -- the right ----------------------------------------------------------------------------------------------
 
 
+RATIOS = 1, 11
+"""Largest number of ratios of which the networks are trained together, on a CPU and on a GPU."""
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Setting of Figure 6 (right): networks start from two frequencies, with the signals s and r s.
@@ -331,7 +342,8 @@ def pairs(run: Run) -> Result:
     """
     setting: Pairs = run.setting
     rows = joined(
-        run.keep(f"ratio-{n}", partial(_train_pairs, setting, n)) for n in range(len(setting.ratios))
+        run.keep(f"ratios-{part.start}-to-{part.stop - 1}", partial(_train_pairs, setting, part))
+        for part in parts_of(len(setting.ratios), together(*RATIOS))
     )
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
@@ -349,23 +361,36 @@ def pairs(run: Run) -> Result:
     return Result({"runs": rows}, {"ding-6c": figure})
 
 
-def _train_pairs(setting: Pairs, number: int) -> dict[str, Any]:
-    size, ratio, count, seed = setting.size, setting.ratios[number], setting.pairs, 6200 + number
-    generator = generator_of(seed)
+def _train_pairs(setting: Pairs, part: range) -> dict[str, Any]:
+    size, count = setting.size, setting.pairs
     typical = np.sqrt(size.tokens * size.dim)
-    both = np.array([generator.choice(size.tokens // 2, 2, replace=False) for _ in range(count)])
-    rows = np.arange(count)
-    signals = np.full((count, size.tokens // 2), setting.others)
-    signals[rows, both[:, 0]] = typical
-    signals[rows, both[:, 1]] = max(ratio * typical, setting.others)
-    starts = with_signals(generator.standard_normal((count, size.tokens, size.dim)), signals)
-    one = train_circles(size.model, runs=count, steps=size.steps, audited=count, seed=seed, initial=starts)
+    rows, starts, both = np.arange(count), [], []
+    for number in part:
+        generator = generator_of(6200 + number)
+        two = np.array([generator.choice(size.tokens // 2, 2, replace=False) for _ in rows])
+        signals = np.full((count, size.tokens // 2), setting.others)
+        signals[rows, two[:, 0]] = typical
+        signals[rows, two[:, 1]] = max(setting.ratios[number] * typical, setting.others)
+        starts.append(with_signals(generator.standard_normal((count, size.tokens, size.dim)), signals))
+        both.append(two)
+    networks = len(part) * count
+    one = train_circles(
+        size.model,
+        runs=networks,
+        first_run=part.start * count,
+        steps=size.steps,
+        audited=networks,
+        seed=6200,
+        initial=np.concatenate(starts),
+    )
+    larger, smaller = np.concatenate(both).T
+    rows = np.arange(networks)
     others = one.survived.copy()
-    others[rows[:, None], both] = False
+    others[rows, larger] = others[rows, smaller] = False
     return {
-        "ratio": np.full(count, ratio),
-        "larger": one.survived[rows, both[:, 0]],
-        "smaller": one.survived[rows, both[:, 1]],
+        "ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count),
+        "larger": one.survived[rows, larger],
+        "smaller": one.survived[rows, smaller],
         "revived": others.any(axis=1),
         **one.columns(),
     }

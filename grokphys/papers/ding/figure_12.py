@@ -13,7 +13,7 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import SERIES
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of, together
 from grokphys.papers.evidence import joined, mean, share, shuffled, where
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.interventions import keep_frequencies
@@ -31,8 +31,8 @@ ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
 )
 LEARNT = 1e-2
 """Test loss below which a network has learned the task."""
-PIECE = 4
-"""Largest number of networks that are trained together, so that a piece takes half an hour."""
+PIECE = 4, 60
+"""Largest number of networks of a start that are trained together, on a CPU (half an hour) and on a GPU."""
 SHOWN = 60
 """Largest number of steps of a loss curve that the table keeps."""
 
@@ -109,7 +109,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     shows="Signals of networks that begin with one or two circles, or with two random ones.",
     quick=Ablation(QUICK, "20", 3, 0),
     paper_setting=Ablation(PAPER, "10:2000,100", 60, 120_000),
-    cost="four to eight hours; four networks at a time are kept",
+    cost="four to eight hours; four networks of each start at a time are kept",
     rules=(
         Statement(
             "A: others are revived",
@@ -196,8 +196,8 @@ def ablation(run: Run) -> Result:
     """
     setting: Ablation = run.setting
     trained = joined(
-        run.keep(f"networks-from-{part.start}", partial(_train_part, setting, part))
-        for part in parts_of(setting.networks, PIECE)
+        run.keep(f"networks-{part.start}-to-{part.stop - 1}", partial(_train_part, setting, part))
+        for part in parts_of(setting.networks, together(*PIECE))
     )
     found = {name: where(trained, start=name) for name in (ALL, LARGEST, TWO, RANDOM, TWO_RANDOM)}
     rows = joined(found.values())
@@ -209,15 +209,13 @@ def ablation(run: Run) -> Result:
 def _train_part(setting: Ablation, part: range) -> dict[str, Any]:
     """Train some of the networks from each of the five starts; return a table of what `_ended` returns."""
     options: dict[str, Any] = {
-        "runs": len(part),
-        "first_run": part.start,
         "steps": setting.size.steps,
         "seed": setting.seed,
         "weight_decay": DECAY,
         "record": setting.record,
         "observables": ("validation_loss",),
     }
-    whole = train(setting.size.model, **options)
+    whole = train(setting.size.model, runs=len(part), first_run=part.start, **options)
     order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
     # Random frequencies are drawn from all except the two that were strongest at the end, in the same way
     # whichever networks are trained together.
@@ -225,11 +223,22 @@ def _train_part(setting: Ablation, part: range) -> dict[str, Any]:
     ranks = [2 + generator.choice(order.shape[1] - 2, 2, replace=False) for _ in range(part.stop)]
     drawn = np.take_along_axis(order, np.array(ranks[part.start :]), axis=1)
     cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
+    starts = [
+        keep_frequencies(E, chosen)
+        for kept in cases.values()
+        for E, chosen in zip(whole.initial, kept.tolist(), strict=True)
+    ]
+    # Seed and numbers are the same, so layers and training sets are those of the undisturbed networks.
+    again = train(
+        setting.size.model,
+        runs=len(starts),
+        run_numbers=[*part] * len(cases),
+        initial={"embedding": np.stack(starts)},
+        **options,
+    )
     found = [_ended(ALL, part, whole, order[:, :0])]
-    for name, kept in cases.items():
-        E = np.stack([keep_frequencies(e, k) for e, k in zip(whole.initial, kept.tolist(), strict=True)])
-        # The seed is the same, so layers and training sets are those of the undisturbed networks.
-        found.append(_ended(name, part, train(setting.size.model, initial={"embedding": E}, **options), kept))
+    for n, (name, kept) in enumerate(cases.items()):
+        found.append(_ended(name, part, again[n * len(part) : (n + 1) * len(part)], kept))
     return joined(found)
 
 

@@ -15,6 +15,7 @@ from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
 from analysis.stats.intervals import Interval
+from nets.engines.threads import cuda_is_available
 from nets.models import EmbeddingMLP
 from nets.training import train
 
@@ -28,7 +29,7 @@ BY_THE_RULE = "a circle survives here if the stopping rule says so; some of thes
 RECORD = "1:5,20:2005,200"
 """When to record: the first five steps, for early changes of the signals; then often enough for `RULE`, which
 compares the last 200 steps."""
-SHARD = 100
+SHARD = 240
 """Largest number of networks that are trained together, because their embeddings are in memory."""
 
 
@@ -59,6 +60,15 @@ class Size:
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
+
+
+def together(few: int, many: int) -> int:
+    """Return how many networks a recipe trains together: `few` on a CPU, or `many` on a GPU.
+
+    What is trained together is stored together. On a CPU a few networks take minutes, whereas a GPU takes
+    nearly as long for a few as for many.
+    """
+    return many if cuda_is_available() else few
 
 
 def parts_of(networks: int, most: int) -> list[range]:
@@ -157,13 +167,21 @@ class Circles:
 
 
 def train_circles(
-    model: EmbeddingMLP, *, runs: int, steps: int, audited: int = 0, initial: Any = None, **options: Any
+    model: EmbeddingMLP,
+    *,
+    runs: int,
+    steps: int,
+    first_run: int = 0,
+    audited: int = 0,
+    initial: Any = None,
+    **options: Any,
 ) -> Circles:
     """Train networks until their survivors are decided, and return their signals at the recorded steps.
 
     Of `runs` networks of a `model`, the first `audited` are trained for all `steps`, and so is a network that
     is never decided. They start from the embeddings `initial`, (tokens, dim) or (runs, tokens, dim), or from
-    drawn ones. The `options` are further arguments of `nets.train`.
+    drawn ones. The number of the first network in the seed is `first_run`, and the `options` are further
+    arguments of `nets.train`.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
     clock: list[int] = []
@@ -173,7 +191,7 @@ def train_circles(
         if initial is not None:
             own = initial if np.ndim(initial) == 2 else initial[part.start : part.stop]
             given["initial"] = {"embedding": own}
-        train(model, runs=len(part), first_run=part.start, steps=steps, stop=stop, **given)
+        train(model, runs=len(part), first_run=first_run + part.start, steps=steps, stop=stop, **given)
         clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(clock), np.concatenate(signals), audited)

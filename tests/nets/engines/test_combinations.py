@@ -267,6 +267,17 @@ def test_auto_is_fused_on_a_cpu_for_layers_and_pytorch_for_all_else(monkeypatch)
         chosen(ensemble, "fused")
 
 
+def test_steps_of_dense_layers_are_captured_on_cuda_and_no_others(monkeypatch):
+    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    monkeypatch.setattr("nets.engines.torch.BatchedEngine", lambda *args, graphs: graphs)
+    for model, captured in ((Mine("sum"), True), (nets.TokenTransformer(5, 4, depth=1, width=3), False)):
+        ensemble = draw(model, runs=1, seed=3)
+        for place in ("cuda", "cuda:1", "cpu"):
+            monkeypatch.setattr(choice, "_device", lambda device, place=place: place)
+            graphs = choose_engine("torch", ensemble, settings, "float32", "auto", None)
+            assert graphs is (captured and place != "cpu")
+
+
 def test_on_a_cpu_activations_take_a_gibibyte():
     machine = SimpleNamespace(
         device=torch.device("cpu"),

@@ -9,9 +9,10 @@ import analysis
 import nets
 from analysis.circles.fourier import fourier_signals
 from analysis.stats.intervals import mean, proportion
-from grokphys.papers.ding import figure_02, figure_05, figure_10, figure_12, figure_13
-from grokphys.papers.ding.training import Size, parts_of
+from grokphys.papers.ding import figure_02, figure_04, figure_05, figure_10, figure_12, figure_13, training
+from grokphys.papers.ding.training import Size, parts_of, together
 from grokphys.papers.recipe import Run
+from nets.engines.ensemble import draw
 
 TINY = Size(11, 12, 30)
 STARTS = (figure_12.ALL, figure_12.LARGEST, figure_12.TWO, figure_12.RANDOM, figure_12.TWO_RANDOM)
@@ -57,7 +58,7 @@ def test_networks_of_each_decay_are_counted_by_their_largest_signal(monkeypatch)
     monkeypatch.setattr(figure_10, "PART", 0.9)
     setting = figure_10.Decays(TINY, (0.0, 0.5), 2, 3)
     made = figure_10.by_decay(Run(setting, "quick")).columns()["networks"]
-    networks = trained(runs=2, seed=4)
+    networks = trained(runs=2, seed=3, first_run=2)
     own = made["weight_decay"] == 0.5
     signals = fourier_signals(networks.final)
     counts = [sum(s > 0.9 * max(each) for s in each) for each in signals.tolist()]
@@ -105,26 +106,37 @@ def test_rules_of_figure_10_on_a_few_networks():
 
 def test_networks_of_figure_12_begin_with_the_winners_or_with_others_and_are_counted_by_these(monkeypatch):
     """Trainings are made up: each ends somewhere, with a loss that goes below 0.01 or does not."""
-    rng, made = np.random.default_rng(3), []
+    rng, made, asked = np.random.default_rng(3), [], []
 
-    def train(model, *, initial=None, **options):
-        start = rng.normal(size=(3, 11, 12)) if initial is None else initial["embedding"]
-        loss = np.array([[2.0, 0.009, 0.5, 0.001], [3, 2, 1, 0.5], [1, 0.5, 0.004, 0.005]]) * (1 + len(made))
-        final = rng.normal(size=(3, 11, 12)) * rng.uniform(0, 3, (3, 1, 12))
-        one = SimpleNamespace(
-            initial=start, final=final, steps=np.arange(4) * 10, observables={"validation_loss": loss}
-        )
-        made.append((one, options))
-        return one
+    class Trained(list):
+        steps = np.arange(4) * 10
+        initial = property(lambda self: np.concatenate([one.initial for one in self]))
+        final = property(lambda self: np.concatenate([one.final for one in self]))
+        observables = property(lambda self: {"validation_loss": np.concatenate([one.loss for one in self])})
+
+        def __getitem__(self, runs):
+            return Trained(made[1 + runs.start // 3 : 1 + runs.stop // 3])
+
+    def train(model, *, runs, initial=None, **options):
+        asked.append((runs, options))
+        starts = rng.normal(size=(3, 11, 12)) if initial is None else initial["embedding"]
+        first = len(made)
+        for start in starts.reshape(-1, 3, 11, 12):
+            loss = np.array([[2.0, 0.009, 0.5, 0.001], [3, 2, 1, 0.5], [1, 0.5, 0.004, 0.005]])
+            final = rng.normal(size=(3, 11, 12)) * rng.uniform(0, 3, (3, 1, 12))
+            made.append(SimpleNamespace(initial=start, final=final, loss=loss * (1 + len(made))))
+        return Trained(made[first:])
 
     monkeypatch.setattr(figure_12, "train", train)
     monkeypatch.setattr(figure_12, "survives", stronger)
     tables = figure_12.ablation(Run(figure_12.Ablation(TINY, 10, 3, 5), "quick")).columns()
     rows, curves = tables["networks"], tables["curves"]
-    assert all(options == made[0][1] for _, options in made), "layers and splits are those of the first"
-    whole = made[0][0]
+    (_, first), (runs, again) = asked
+    assert (first.pop("first_run"), runs, again.pop("run_numbers")) == (0, 12, [0, 1, 2] * 4)
+    assert first == again, "layers and splits are those of the first"
+    whole = made[0]
     order = np.argsort(-fourier_signals(whole.final), axis=1)
-    for n, (one, _) in enumerate(made):
+    for n, one in enumerate(made):
         own, begun = rows["start"] == STARTS[n], fourier_signals(one.initial)
         kept = begun > 1e-6 if n else np.zeros((3, 5), bool)
         for k in range(3) if n else ():
@@ -135,7 +147,7 @@ def test_networks_of_figure_12_begin_with_the_winners_or_with_others_and_are_cou
             )
             assert n != 1 or kept_k == order[k, :1]
             np.testing.assert_allclose(begun[k, kept_k], fourier_signals(whole.initial)[k, kept_k])
-        alive, loss = stronger(fourier_signals(one.final)), one.observables["validation_loss"]
+        alive, loss = stronger(fourier_signals(one.final)), one.loss
         assert rows["network"][own].tolist() == [0, 1, 2]
         assert rows["circles"][own].tolist() == alive.sum(axis=1).tolist()
         assert rows["kept"][own].tolist() == (alive & kept).sum(axis=1).tolist()
@@ -170,12 +182,23 @@ def ablated(run):
     return figure_12.ablation(run(figure_12.Ablation(TINY, "10", 5, 5))).tables["networks"]
 
 
-@pytest.mark.parametrize(("module", "make"), [(figure_05, counted), (figure_12, ablated)])
+def decayed(run):
+    return figure_10.by_decay(run(figure_10.Decays(TINY, (0.0, 0.5), 3, 5))).tables["networks"]
+
+
+def narrow(run):
+    return figure_04.frozen(run(figure_04.Frozen(11, (4, 9), (10, 30), 3, 5))).tables["networks"]
+
+
+@pytest.mark.parametrize(
+    ("module", "make"),
+    [(figure_04, narrow), (figure_05, counted), (figure_10, decayed), (figure_12, ablated)],
+)
 def test_networks_are_the_same_whichever_are_trained_in_one_piece(module, make, monkeypatch):
     monkeypatch.setattr(figure_05, "published_count", lambda E: np.abs(E).sum(axis=(1, 2)))  # tells more
     tables = []
     for most in (2, 5):
-        monkeypatch.setattr(module, "PIECE", most)
+        monkeypatch.setattr(module, "PIECE", (most, 1))
         tables.append(make(lambda setting: Run(setting, "quick")))
     one, other = tables
     assert list(one) == list(other)
@@ -186,6 +209,25 @@ def test_networks_are_the_same_whichever_are_trained_in_one_piece(module, make, 
             assert one[name].tolist() == other[name].tolist(), name
 
 
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+def test_a_network_with_few_dimensions_is_one_with_many_of_which_the_others_are_zero(engine):
+    wide, few = nets.EmbeddingMLP(11, 12), nets.EmbeddingMLP(11, 5)
+    options = {"runs": 2, "steps": 40, "freeze_embedding": True, "engine": engine, "dtype": "float64"}
+    drawn = draw(wide, runs=2, seed=3).parameters
+    initial = figure_04.narrowed(drawn, np.array([5, 12]))
+    whole = nets.train(wide, initial=initial, seed=3, **options)
+    assert all((values[1] == drawn[name][1]).all() for name, values in initial.items())
+    first, bias = initial["hidden1.weight"].reshape(2, 2, 12, 100), initial["hidden1.bias"]
+    assert not first[0, :, 5:].any()
+    assert 0.99 * 10**-0.5 < np.abs(first[0]).max() < 10**-0.5, "as PyTorch draws for five dimensions"
+    assert 0.9 * 10**-0.5 < np.abs(bias[0]).max() < 10**-0.5
+    assert np.abs(first[1]).max() < 24**-0.5
+    cut = {"embedding": whole.initial[:, :, :5], "hidden1.weight": first[:, :, :5].reshape(2, 10, 100)}
+    own = nets.train(few, initial=drawn | initial | cut, seed=3, **options)
+    for name, losses in own.observables.items():
+        np.testing.assert_allclose(whole.observables[name][0], losses[0], rtol=1e-9)
+
+
 def test_parts_of_an_ensemble_are_all_of_it_once():
     for networks in range(1, 9):
         for most in range(1, 10):
@@ -193,3 +235,9 @@ def test_parts_of_an_ensemble_are_all_of_it_once():
             assert [k for part in parts for k in part] == list(range(networks))
             assert max(map(len, parts)) <= most
             assert len(parts) == -(-networks // most), "no more than are needed"
+
+
+def test_a_gpu_trains_more_networks_together(monkeypatch):
+    for gpu, expected in ((False, 4), (True, 60)):
+        monkeypatch.setattr(training, "cuda_is_available", lambda gpu=gpu: gpu)
+        assert together(4, 60) == expected

@@ -160,17 +160,20 @@ def test_figure_4_shows_geometric_means_of_both_losses_at_each_step(monkeypatch)
     made, rng = {}, np.random.default_rng(2)
 
     def train(model, **options):
-        made[model.dim] = options, rng.uniform(0.1, 9, (2, 3, 2))
-        losses = made[model.dim][1]
+        assert model.dim == options["initial"]["embedding"].shape[2] == 16
+        (dim,) = {*options["initial"]["embedding"].any(axis=1).sum(axis=1).tolist()}
+        made[dim] = options, rng.uniform(0.1, 9, (2, 3, 2))
+        losses = made[dim][1]
         return SimpleNamespace(observables={"train_loss": losses[0], "validation_loss": losses[1]})
 
     monkeypatch.setattr(figure_04, "train", train)
+    monkeypatch.setattr(figure_04, "PIECE", (3, 3))
     setting = figure_04.Frozen(11, (4, 8, 16), (10, 30), 3, 5)
     result = figure_04.frozen(Run(setting, "quick"))
     rows = result.columns()["networks"]
     for n, d in enumerate(setting.dims):
         options, losses = made[d]
-        assert options["seed"] == 5 + n
+        assert (options["seed"], options["first_run"]) == (5, 3 * n)
         assert (options["runs"], options["steps"], options["weight_decay"]) == (3, 30, 0.5)
         assert options["record"] == [10, 30]
         assert options["freeze_embedding"] is True
@@ -293,7 +296,7 @@ def test_counts_are_of_each_modulus_and_dimension_once_with_seeds_of_their_own(m
         return SimpleNamespace(final=E)
 
     monkeypatch.setattr(figure_05, "train", train)
-    monkeypatch.setattr(figure_05, "PIECE", 2)
+    monkeypatch.setattr(figure_05, "PIECE", (2, 2))
     rows = figure_05.count_circles(Run(figure_05.Counts(TINY, (7, 11), (4, 12), 3, 5), "quick"))
     pairs = [(7, 12), (11, 12), (11, 4)]
     parts = [(0, 2), (2, 1)]

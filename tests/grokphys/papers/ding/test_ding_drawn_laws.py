@@ -89,7 +89,8 @@ def test_figure_6_shows_scaled_frequencies_over_their_distance_from_the_others(m
 def test_figure_6_shows_survival_of_pairs_over_their_ratio(monkeypatch):
     alive = {"larger": [1, 1, 1, 1, 0, 1], "smaller": [0, 0, 1, 0, 1, 1], "revived": [1, 1, 0, 0, 1, 0]}
 
-    def train_pairs(setting, number):
+    def train_pairs(setting, part):
+        (number,) = part
         own = slice(2 * number, 2 * number + 2)
         return {"ratio": np.full(2, setting.ratios[number])} | {
             k: np.array(v[own], bool) for k, v in alive.items()
@@ -281,15 +282,18 @@ def test_figure_10_shows_both_counts_and_the_accuracy_over_the_decay(monkeypatch
     rng, made = np.random.default_rng(7), {}
 
     def train(model, *, weight_decay, **options):
+        (weight_decay,) = {*weight_decay}
         E = rng.normal(size=(3, 11, 12)) * 8
         accuracy = rng.uniform(size=(3, 2))
         made[weight_decay] = E, accuracy, options
         return SimpleNamespace(final=E, observables={"validation_accuracy": accuracy})
 
     monkeypatch.setattr(figure_10, "train", train)
+    monkeypatch.setattr(figure_10, "PIECE", (3, 3))
     decays = (0.0, 0.5, 2.0)
     result = figure_10.by_decay(Run(figure_10.Decays(TINY, decays, 3, 4), "quick"))
-    assert [made[decay][2]["seed"] for decay in decays] == [4, 5, 6]
+    assert [made[decay][2]["seed"] for decay in decays] == [4, 4, 4]
+    assert [made[decay][2]["first_run"] for decay in decays] == [0, 3, 6]
     assert made[0.5][2]["record"] == [30]
     left, right = result.figures["ding-10"].get_axes()
     signals = {decay: fourier_signals(made[decay][0]) for decay in decays}

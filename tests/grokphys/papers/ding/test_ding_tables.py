@@ -155,8 +155,8 @@ def test_sets_of_circles_have_accuracies_and_curves_their_strongest(monkeypatch)
 def test_networks_of_figure_6_stand_with_the_audit_of_their_training(monkeypatch):
     asked = []
 
-    def trained(model, *, runs, steps, audited, seed, initial):
-        asked.append((runs, steps, audited, seed))
+    def trained(model, *, runs, steps, audited, seed, initial, first_run=0):
+        asked.append((runs, first_run, steps, audited, seed))
         signals = np.stack([fourier_signals(initial)] * 4, axis=1)
         return training.Circles(np.array([0, 10, 20, 30]), signals, audited)
 
@@ -165,8 +165,8 @@ def test_networks_of_figure_6_stand_with_the_audit_of_their_training(monkeypatch
     assert not figure_06._scale_one(figure_06.Scaled(TINY, 9, (0.9, 1.1), 3, 2), 5)["audited"].any()
     assert rows["embedding"].tolist() == [4] * 6
     assert rows["audited"].tolist() == [True] + [False] * 5
-    pairs = figure_06._train_pairs(figure_06.Pairs(TINY, (0.0, 0.8), 3), 1)
+    pairs = figure_06._train_pairs(figure_06.Pairs(TINY, (0.0, 0.8), 3), range(1, 2))
     assert pairs["audited"].all()
     assert pairs["ratio"].tolist() == [0.8] * 3
     assert pairs["circles"].tolist() == [2, 2, 2]
-    assert asked == [(6, 60, 1, 6104), (6, 60, 0, 6105), (3, 60, 3, 6201)]
+    assert asked == [(6, 0, 60, 1, 6104), (6, 0, 60, 0, 6105), (3, 3, 60, 3, 6200)]

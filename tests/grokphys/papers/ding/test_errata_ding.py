@@ -261,12 +261,12 @@ def test_the_constructed_circles_are_lines():
 
 def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
     """Here, against the published scripts: frequencies 1 and 2 are raised, and scored."""
-    begun, seeds = [], []
+    begun, numbers = [], []
 
-    def nothing_changes(model, *, runs, steps, initial, seed, audited=0, **options):
+    def nothing_changes(model, *, runs, first_run, steps, initial, seed, audited=0):
         start = analysis.fourier_signals(initial)
         begun.append(start)
-        seeds.append(seed)
+        numbers.extend(range(first_run, first_run + runs))
         signals = np.repeat(start[:, None], 4, axis=1)
         return Circles(np.array([0, 1, steps // 2, steps]), signals, audited)
 
@@ -277,4 +277,9 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
     assert not rows["revived"].any()
     assert rows["smaller"][rows["ratio"] == 1.0].all()
     largest = [tuple(start.argmax(axis=1)) for start in begun]
-    assert len(set(largest)) == len(set(seeds)) == 3, "each ratio has pairs and networks of its own"
+    assert len(set(largest)) == 3, "each ratio has pairs of its own"
+    assert numbers == list(range(12)), "and networks of its own"
+    monkeypatch.setattr(figure_06, "RATIOS", (2, 2))
+    again = figure_06.pairs(Run(setting, "quick")).columns()["runs"]
+    assert all(again[name].tolist() == values.tolist() for name, values in rows.items())
+    np.testing.assert_array_equal(np.concatenate(begun[:3]), np.concatenate(begun[3:]))
