@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from analysis.plots.palette import SERIES
-from analysis.plots.style import style
+from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of, together
 from grokphys.papers.evidence import joined, mean, share, shuffled, where
@@ -289,10 +289,10 @@ def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
     `found` holds the tables of `_ended` by the name of the start.
     """
     with style(10.4):
-        figure = Figure(figsize=(10.4, 3.8))
+        figure = Figure(figsize=(10.4, 4.6))
         axes = figure.subplots(1, 2, sharey=True)
         for ax, title, names in (
-            (axes[0], "the strongest frequencies of the undisturbed network", (ALL, LARGEST, TWO)),
+            (axes[0], "the strongest of the undisturbed network", (ALL, LARGEST, TWO)),
             (axes[1], "random frequencies", (ALL, RANDOM, TWO_RANDOM)),
         ):
             for n, name in enumerate(names):
@@ -301,6 +301,6 @@ def _show(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
                 ax.plot(steps, losses[0], color=SERIES[n], linewidth=1.0, label=name)
                 ax.plot(steps, np.median(losses, axis=0), color=SERIES[n], linestyle=":")
             ax.set(xlabel="step", yscale="log", title=title)
-            ax.legend(loc="best", title="start with (dotted: median of all)")
-        axes[0].set(ylabel="test loss", ylim=(None, 1e4))  # room for the legends
+            legend_below(ax, title="frequencies at the start (dotted: median of all networks)", columns=3)
+        axes[0].set(ylabel="test loss")
     return figure
