@@ -70,6 +70,6 @@ AGAIN = """\
 ## Again with other seeds
 
 To see whether a verdict depends on chance, recipes ran a second time with other seeds (`--other-seeds`), by
-the same rules: all that draw random numbers, took less than twelve minutes the first time, and do not use the
-networks of a longer recipe. If the intervals are right, the two estimates of a claim are further apart than
-both intervals allow together for at most 5 % of the claims."""
+the same rules: all that draw random numbers, took less than twelve minutes on a CPU the first time, and do
+not use the networks of a longer recipe. If the intervals are right, the two estimates of a claim are
+further apart than both intervals allow together for at most 5 % of the claims."""
