@@ -81,17 +81,12 @@ def plain(value: Any) -> Any:
 
 
 def _named(function: Any) -> dict[str, str | None]:
-    """Return the description that a file stores in place of a function: its name and its source code."""
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return {"function": name, "source": _source(function)}
-
-
-def _source(definition: Any) -> str | None:
-    """Return the source code of a function or class, if it can be had."""
+    """Return what a file stores in place of a function: its name, and its source code if it can be had."""
+    name, source = getattr(function, "__qualname__", type(function).__qualname__), None
     # typed at a prompt, not written in Python, or in a file that is not what was executed
     with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
-        return inspect.getsource(definition)
-    return None
+        source = inspect.getsource(function)
+    return {"function": name, "source": source}
 
 
 def is_ours(kind: type) -> bool:
