@@ -280,13 +280,17 @@ class Architecture:
         if self.combine == "data":
             return dense(parameters, name, inputs)
         embedding = parameters[EMBEDDING]
-        if self.combine == "product":
+        if self.combine == "product" or inputs.shape[1] < embedding.shape[1]:
             pairs = embedded(embedding, inputs)
-            side = math.isqrt(pairs.shape[3])
-            first, second = pairs.unflatten(3, (side, side)).unbind(2)
-            return dense(parameters, name, (first @ second).flatten(2))
-        # The layer is linear, so it is computed for each token at each place, and the results of two tokens
-        # are added: there are fewer tokens than examples.
+            if self.combine == "sum":
+                return dense(parameters, name, pairs.sum(2))
+            if self.combine == "product":
+                side = math.isqrt(pairs.shape[3])
+                first, second = pairs.unflatten(3, (side, side)).unbind(2)
+                pairs = first @ second
+            return dense(parameters, name, pairs.flatten(2))
+        # The layer is linear. With no fewer examples than tokens it is computed for each token at each place,
+        # and the results of two tokens are added.
         places = parameters[f"{name}.weight"].unflatten(1, (-1, embedding.shape[2]))
         first, *others = (embedding[:, None] @ places).unbind(1)
         second = others[0] if others else first  # of a sum, both places have the same weights
@@ -297,8 +301,8 @@ class Architecture:
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":
     """Look up the embeddings of tokens for every member of an ensemble, inside `Model.outputs`.
 
-    All rows are read from one table, because PyTorch then sums the gradient of an embedding in a fixed order,
-    also on CUDA. With `gather`, the order would depend on the threads, and results would not repeat.
+    All rows are read from one table. With `gather`, PyTorch would sum the gradient of an embedding on CUDA in
+    an order that depends on the threads, and results would not repeat.
 
     Parameters
     ----------

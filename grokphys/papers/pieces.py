@@ -11,13 +11,13 @@ import json
 import math
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,12 @@ from physics.seeds import hear, hear_seeds
 from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.provenance import made_with
 
+if TYPE_CHECKING:
+    from grokphys.papers.recipe import Run
+
 SEEDS = "seeds that were used"
 ORIGIN = "how it was made"
-COMPUTES_NOTHING = ("grokphys.papers.recipe", "analysis.plots")
+COMPUTES_NOTHING = ("grokphys.papers.recipe", "grokphys.papers.pieces", "analysis.plots")
 """Modules and packages that recipes import, and on which no number depends."""
 DATE = "%Y-%m-%dT%H:%M:%SZ"
 """Format of dates, that of ISO 8601 in UTC."""
@@ -62,18 +65,59 @@ class Piece:
     new: bool
 
 
+def trains_on_gpu() -> bool:
+    """Return whether trainings run on a GPU by default."""
+    # Imported by name, because recipes that train nothing do not depend on PyTorch.
+    return bool(import_module("nets.engines.threads").cuda_is_available())
+
+
 def made_here() -> dict[str, str]:
     """Return what `made_with` does for simulations and trainings, with the name of the GPU if there is one.
 
     The GPU, on which trainings run by default, follows the name of the processor.
     """
-    # Imported by name, because recipes that train nothing do not depend on PyTorch.
-    threads = import_module("nets.engines.threads")
     made = made_with("physics", "nets")
-    if threads.cuda_is_available():
+    if trains_on_gpu():
         gpu = import_module("torch").cuda.get_device_name()
         made = made | {"processor": f"{made['processor']}, {gpu}"}
     return made
+
+
+def in_parts(
+    run: "Run",
+    count: int,
+    sizes: tuple[int, int],
+    make: Callable[[range], Mapping[str, Any]],
+    name: str = "networks",
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield the arrays of `count` networks part by part, each of which `run.keep` computes or has stored.
+
+    Parameters
+    ----------
+    run : Run
+        Run of a recipe.
+    count : int
+        Number of networks, or of other things.
+    sizes : pair of int
+        Largest number of networks in a part on a CPU, where a few take minutes, and on a GPU, which takes
+        nearly as long for a few as for many. Stored parts of either size are used on both, so that a run can
+        go on on another machine.
+    make : callable
+        Function of a range of networks that returns their arrays by name.
+    name : str, default "networks"
+        What the names of the pieces begin with.
+    """
+
+    def piece(part: range) -> str:
+        return f"{name}-{part.start}-to-{part.stop - 1}"
+
+    folder, first = run.folder(make), 0
+    while first < count:
+        parts = [range(first, min(first + size, count)) for size in sizes]
+        stored = [part for part in parts if folder and (folder / f"{piece(part)}.npz").exists()]
+        part = max(stored, key=len) if stored else parts[trains_on_gpu()]
+        yield run.keep(piece(part), partial(make, part))
+        first = part.stop
 
 
 def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0) -> str:

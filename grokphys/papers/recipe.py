@@ -91,11 +91,9 @@ class Printed:
         return 0.0 if self.counted else float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
 
     def __str__(self) -> str:
-        if self.interval is None:
-            return self.text
         decimals = len(self.text.partition(".")[2])
-        low, high = (f"{side:.{decimals}f}" for side in self.interval)
-        return f"{self.text} [{low}, {high}]"
+        sides = ", ".join(f"{side:.{decimals}f}" for side in self.interval or ())
+        return f"{self.text} [{sides}]" if sides else self.text
 
 
 @dataclass(frozen=True)
@@ -263,8 +261,7 @@ class Run:
     budget : {"quick", "paper"}
         Whether this is a smoke test at a toy setting, or a run at the setting of the paper.
     store : Path, optional
-        Directory in which `keep` stores slow computations, so that an interrupted run can continue. By
-        default nothing is stored.
+        Directory in which `keep` stores pieces, from which an interrupted run continues; None for none.
     name : str, default ""
         Name of the recipe.
     shift : int, default 0
@@ -280,24 +277,27 @@ class Run:
     shift: int = 0
     pieces: dict[Path, Piece] = field(default_factory=dict, compare=False)
 
-    def keep(
-        self, name: str, make: Callable[[], Mapping[str, Any]], *, family: str = ""
-    ) -> dict[str, NDArray[Any]]:
+    def keep(self, name: str, make: Callable[[], Mapping[str, Any]], family: str = "") -> dict[str, Any]:
         """Return arrays by name, which the function `make` computes or an interrupted run has stored.
 
         The `name` distinguishes them from others of the recipe, or from others of a `family` of recipes of
         one setting that share them. Whatever they depend on must be in the setting, or in the module that
         defines `make`. A `FileFormatError` says that stored arrays cannot be read.
         """
-        if self.store is None:
+        folder = self.folder(make, family)
+        if folder is None:
             return {key: np.asarray(value) for key, value in make().items()}
-        folder = self.store / (family or self.name) / piece_digits(self.setting, make, self.shift)
         if not self.pieces:
             print(f"  pieces in {folder}", flush=True)
-        path = folder / f"{name}.npz"
-        arrays, piece = kept(path, make)
+        arrays, piece = kept(path := folder / f"{name}.npz", make)
         self.pieces.setdefault(path, piece)
         return arrays
+
+    def folder(self, make: Callable[..., Any], family: str = "") -> Path | None:
+        """Return the folder in which `keep` stores what a function computes, or None if nothing is stored."""
+        return self.store and self.store / (family or self.name) / piece_digits(
+            self.setting, make, self.shift
+        )
 
 
 @dataclass(frozen=True)

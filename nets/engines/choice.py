@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
 from nets.engines.threads import cuda_is_available
+from nets.models import DenseModel
 from physics.checks import choice, number, real_array, whole_number
 from physics.errors import InputError
 
@@ -167,9 +168,10 @@ def choose_engine(
 
         from nets.engines.torch import BatchedEngine
 
-        # Steps of dense layers wait for nothing, which a captured step may not; those of a model of your own
-        # may.
-        graphs = place.startswith("cuda") and ensemble.model.architecture is not None
+        # A captured step may not wait for the device. That of dense layers does not, and that of a model
+        # with outputs of its own may.
+        dense = type(ensemble.model).outputs is DenseModel.outputs
+        graphs = place.startswith("cuda") and dense
         return BatchedEngine(ensemble, settings, dtype, torch.device(place), chunk, graphs=graphs)
     return FusedEngine(ensemble, settings, dtype)
 

@@ -126,7 +126,8 @@ class BatchedEngine:
         with torch.no_grad():
             for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
                 index = self._sets[part][members]
-                outputs = self._outputs(self._of(members), index)
+                # In float32 a loss near 1e-7 would be too small: terms are rounded to multiples of 1.2e-7.
+                outputs = self._outputs(self._of(members), index).double()
                 found.append((self._loss(outputs, index, members), self._hits(outputs, index, members)))
         loss, accuracy = (torch.cat(column).double().cpu().numpy() for column in zip(*found, strict=True))
         return loss, accuracy
@@ -267,7 +268,7 @@ class BatchedEngine:
         Outputs that are not finite are no answer; `argmax` would take the first NaN for the largest.
         """
         if self._targets is not None:
-            targets = self._targets[members]
+            targets = self._targets[members].to(outputs.dtype)
             outputs = outputs @ targets.transpose(1, 2) - targets.square().sum(-1)[:, None] / 2
         right = (outputs.argmax(-1) == self._labels[index]) & outputs.amax(-1).isfinite()
         return right.double().mean(-1)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from analysis.plots.palette import INK, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, parts_of, together
+from grokphys.papers.ding.training import DECAY
 from grokphys.papers.evidence import difference, joined, mean, shuffled
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.engines.ensemble import draw
 from nets.models import EmbeddingMLP
@@ -92,6 +93,7 @@ def _descent(tables: Tables, level: float) -> Interval:
             _transition,
             chance=shuffled("networks", "test_loss", within="step"),
             least=0.3,
+            note="a slope and no step: windows about other dimensions show as much",
         ),
         Statement(
             "small d",
@@ -113,10 +115,7 @@ def frozen(run: Run) -> Result:
     """
     setting: Frozen = run.setting
     networks = len(setting.dims) * setting.networks
-    rows = joined(
-        run.keep(f"networks-{part.start}-to-{part.stop - 1}", partial(_train_part, setting, part))
-        for part in parts_of(networks, together(*PIECE))
-    )
+    rows = joined(in_parts(run, networks, PIECE, partial(_train_part, setting)))
     return Result({"networks": rows}, {"ding-4": _show(setting, rows)})
 
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from analysis.plots.palette import FRAME
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of, show_intervals, together
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
 from grokphys.papers.evidence import jackknife, joined, mean, share, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -100,9 +101,11 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
         }
 
     return joined(
-        run.keep(f"p-{p}-d-{d}-networks-{part.start}-to-{part.stop - 1}", partial(train_part, p, d, part))
+        one
         for p, d in pairs
-        for part in parts_of(setting.networks, together(*PIECE))
+        for one in in_parts(
+            run, setting.networks, PIECE, partial(train_part, p, d), name=f"p-{p}-d-{d}-networks"
+        )
     )
 
 

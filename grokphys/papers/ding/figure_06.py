@@ -13,16 +13,10 @@ from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import (
-    BY_THE_RULE,
-    Size,
-    parts_of,
-    show_intervals,
-    together,
-    train_circles,
-)
+from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, difference, joined, share, shuffled
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.interventions import scale_frequency, with_signals
 from physics.seeds import generator as generator_of
@@ -341,10 +335,7 @@ def pairs(run: Run) -> Result:
     for each network. The rules judge how often the stronger one, the weaker one and any other survives.
     """
     setting: Pairs = run.setting
-    rows = joined(
-        run.keep(f"ratios-{part.start}-to-{part.stop - 1}", partial(_train_pairs, setting, part))
-        for part in parts_of(len(setting.ratios), together(*RATIOS))
-    )
+    rows = joined(in_parts(run, len(setting.ratios), RATIOS, partial(_train_pairs, setting), name="ratios"))
     with style(5.6):
         figure = Figure(figsize=(5.6, 4.0))
         ax = figure.subplots()

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,9 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.ding.training import PAPER, QUICK, Size, parts_of, show_intervals, together
+from grokphys.papers.ding.training import PAPER, QUICK, Size, show_intervals
 from grokphys.papers.evidence import jackknife, joined, mean, rank_correlation, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -169,10 +169,7 @@ def by_decay(run: Run) -> Result:
             "accuracy": trained.observables["validation_accuracy"][:, -1],
         }
 
-    rows = joined(
-        run.keep(f"networks-{part.start}-to-{part.stop - 1}", partial(train_part, part))
-        for part in parts_of(len(setting.decays) * count, together(*PIECE))
-    )
+    rows = joined(in_parts(run, len(setting.decays) * count, PIECE, train_part))
     with style(9.6):
         figure = Figure(figsize=(9.6, 3.6))
         left, right = figure.subplots(1, 2)

@@ -17,7 +17,6 @@ from grokphys.papers.ding.training import (
     BY_THE_RULE,
     PAPER,
     QUICK,
-    SHARD,
     Size,
     parts_of,
     show_intervals,
@@ -29,6 +28,8 @@ from nets.engines.ensemble import draw
 from physics.seeds import generator as generator_of
 
 SECTION = "Appendix B"
+SHARD = 100
+"""Number of networks of Figure 11 (right) that have one seed."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Survivors:
     audited : int
         Number of networks that are trained to the end, to count errors of the stopping rule.
     seed : int
-        Seed, to which the number of a piece of `SHARD` networks is added.
+        Seed of the first `SHARD` networks; that of the next ones is larger by 1.
     """
 
     size: Size

@@ -15,7 +15,6 @@ from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
 from analysis.stats.intervals import Interval
-from nets.engines.threads import cuda_is_available
 from nets.models import EmbeddingMLP
 from nets.training import train
 
@@ -60,15 +59,6 @@ class Size:
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
-
-
-def together(few: int, many: int) -> int:
-    """Return how many networks a recipe trains together: `few` on a CPU, or `many` on a GPU.
-
-    What is trained together is stored together. On a CPU a few networks take minutes, whereas a GPU takes
-    nearly as long for a few as for many.
-    """
-    return many if cuda_is_available() else few
 
 
 def parts_of(networks: int, most: int) -> list[range]:

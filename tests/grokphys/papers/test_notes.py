@@ -101,6 +101,34 @@ def test_three_circles_suffice_for_networks_that_have_three():
     assert fine.tolist() == (counts[rows["network"][three].astype(int)] == 3).tolist()
 
 
+def test_starts_from_random_circles_in_the_notes_of_figure_12():
+    rows = table("ding-12", "networks")
+    learnt, circles = (
+        {start: rows[name][rows["start"] == start].astype(float) for start in set(rows["start"].tolist())}
+        for name in ("learnt", "circles")
+    )
+    one, two, usual = (learnt[start] for start in ("one random (C)", "two random (D)", "all"))
+    for rule in ("C and D: slower", "C and D: three or more"):
+        assert note("ding-12", rule).startswith("both starts together: from one circle always")
+    assert (one > usual).all()
+    assert (two < usual).mean() == pytest.approx(0.95)
+    assert (circles["one random (C)"] >= 3).all()
+    assert (circles["two random (D)"] == 2).mean() == pytest.approx(0.68, abs=0.01)
+
+
+def test_frozen_embeddings_improve_by_no_step_at_p():
+    rows = table("ding-4", "networks")
+    last = rows["step"] == rows["step"].max()
+    d, loss = rows["d"][last], np.log10(rows["test_loss"][last])
+    assert note("ding-4", "transition").startswith("a slope and no step")
+    falls = {
+        c: loss[(c - 16 <= d) & (d < c)].mean() - loss[(c < d) & (d <= c + 16)].mean() for c in range(46, 71)
+    }
+    assert falls[59] == pytest.approx(claims("ding-4")["transition"]["estimate"], rel=1e-5)
+    assert min(falls.values()) > 0.9
+    assert sorted(falls.values()).index(falls[59]) < 8, "two thirds of the others show more"
+
+
 def test_the_gradient_of_figure_13_in_words():
     rows = table("ding-13", "gradients")
     first, late, most, again = [], [], [], []

@@ -307,3 +307,29 @@ def test_code_that_is_edited_during_a_run_does_not_count(tmp_path, monkeypatch):
     finally:
         for one in cached:
             one.cache_clear()
+
+
+def test_parts_are_of_the_device_unless_they_are_stored_already(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Some GPU")
+    made = []
+
+    def make(part):
+        made.append((part.start, part.stop))
+        return {"k": np.array(part)}
+
+    for gpu, count, expected in (
+        (False, 4, [(0, 2), (2, 4)]),  # on a CPU two at a time
+        (True, 9, [(4, 9)]),  # goes on on a GPU, with five
+        (False, 11, [(9, 11)]),
+        (True, 11, []),
+    ):
+        monkeypatch.setattr(threads, "cuda_is_available", lambda gpu=gpu: gpu)
+        for store in (tmp_path, None):
+            given = Run("setting", "paper", store, "parts")
+            found = [one["k"].tolist() for one in pieces.in_parts(given, count, (2, 5), make, "n")]
+            assert np.concatenate(found).tolist() == list(range(count))
+            if store:
+                assert made == expected, gpu
+            else:
+                assert {len(one) for one in found[:-1]} <= {5 if gpu else 2}
+            made.clear()

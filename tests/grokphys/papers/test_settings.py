@@ -65,7 +65,7 @@ TRAINED = {
     "ding-2": DING | {"runs": 30},
     "ding-3": DING | {"runs": 30, "record": [30_000], "observables": ()},
     "ding-4": DING
-    | {"model": EmbeddingMLP(59, 16), "freeze_embedding": True, "steps": 10_000}
+    | {"runs": 10, "freeze_embedding": True, "steps": 10_000}
     | {"record": [500, 1000, 2000, 5000, 10_000]},
     "ding-5": DING | {"model": EmbeddingMLP(17, 128), "runs": 10},
     "ding-6": DING | {"runs": 50, "shared": ("embedding",)},
@@ -75,7 +75,7 @@ TRAINED = {
     "ding-8": DING,
     "ding-9": FITTED,
     "ding-9a": FITTED | {"model": EmbeddingMLP(59, 16)},
-    "ding-10": DING | {"runs": 20, "weight_decay": 0.0},
+    "ding-10": DING | {"runs": 20, "weight_decay": [0.0] * 20},
     "ding-11b": DING | {"runs": 100},
     "ding-12": DING | {"runs": 4, "record": "10:2000,100"},
     "ding-13": DING | {"observables": ("gradient",), "record": "5:1000,200"},

@@ -9,8 +9,8 @@ import analysis
 import nets
 from analysis.circles.fourier import fourier_signals
 from analysis.stats.intervals import mean, proportion
-from grokphys.papers.ding import figure_02, figure_04, figure_05, figure_10, figure_12, figure_13, training
-from grokphys.papers.ding.training import Size, parts_of, together
+from grokphys.papers.ding import figure_02, figure_04, figure_05, figure_10, figure_12, figure_13
+from grokphys.papers.ding.training import Size, parts_of
 from grokphys.papers.recipe import Run
 from nets.engines.ensemble import draw
 
@@ -198,7 +198,7 @@ def test_networks_are_the_same_whichever_are_trained_in_one_piece(module, make, 
     monkeypatch.setattr(figure_05, "published_count", lambda E: np.abs(E).sum(axis=(1, 2)))  # tells more
     tables = []
     for most in (2, 5):
-        monkeypatch.setattr(module, "PIECE", (most, 1))
+        monkeypatch.setattr(module, "PIECE", (most, most))
         tables.append(make(lambda setting: Run(setting, "quick")))
     one, other = tables
     assert list(one) == list(other)
@@ -235,9 +235,3 @@ def test_parts_of_an_ensemble_are_all_of_it_once():
             assert [k for part in parts for k in part] == list(range(networks))
             assert max(map(len, parts)) <= most
             assert len(parts) == -(-networks // most), "no more than are needed"
-
-
-def test_a_gpu_trains_more_networks_together(monkeypatch):
-    for gpu, expected in ((False, 4), (True, 60)):
-        monkeypatch.setattr(training, "cuda_is_available", lambda gpu=gpu: gpu)
-        assert together(4, 60) == expected

@@ -97,6 +97,7 @@ def test_figure_6_shows_survival_of_pairs_over_their_ratio(monkeypatch):
         }
 
     monkeypatch.setattr(figure_06, "_train_pairs", train_pairs)
+    monkeypatch.setattr(figure_06, "RATIOS", (1, 1))
     result = figure_06.pairs(Run(figure_06.Pairs(TINY, (0.1, 0.5, 1.0), 2), "quick"))
     found = bars(result.figures["ding-6c"].get_axes()[0])
     assert list(found) == ["the larger", "the smaller", "any other, revived"]

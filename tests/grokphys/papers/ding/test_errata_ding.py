@@ -271,6 +271,7 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
         return Circles(np.array([0, 1, steps // 2, steps]), signals, audited)
 
     monkeypatch.setattr(figure_06, "train_circles", nothing_changes)
+    monkeypatch.setattr(figure_06, "RATIOS", (1, 1))
     setting = figure_06.Pairs(Size(31, 64, 1500), (0.2, 0.6, 1.0), 4)
     rows = figure_06.pairs(Run(setting, "quick")).columns()["runs"]
     assert rows["larger"].all()
