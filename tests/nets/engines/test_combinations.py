@@ -12,6 +12,7 @@ import nets
 from nets.engines import choice
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
+from nets.engines.fused import FusedEngine
 from nets.engines.torch import BatchedEngine
 from physics import InputError, symmetric
 
@@ -353,3 +354,30 @@ def test_dropout_in_a_model_of_ones_own_is_drawn_for_each_member():
     assert len({dropped.positions[run, 1].tobytes() for run in range(3)}) > 1
     alone = nets.train(replace(Reading(), dropout=0.5), **(options | {"runs": 1, "first_run": 2}))
     np.testing.assert_allclose(alone.positions[0], dropped.positions[2], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("engine", [BatchedEngine, FusedEngine])
+def test_a_loss_near_the_rounding_of_float32_is_not_rounded(engine):
+    ensemble = draw(nets.ConstantAttention(7), runs=1, seed=3)
+    zero = {name: np.zeros_like(value) for name, value in ensemble.parameters.items()}
+    zero["output.bias"][..., 0] = 16.0
+    right = np.flatnonzero(ensemble.model.task.labels == 0)[None]
+    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
+    place = (torch.device("cpu"), 1) if engine is BatchedEngine else ()
+    machine = engine(replace(ensemble, parameters=zero, train=right), settings, "float32", *place)
+    loss, accuracy = machine.losses("train")
+    assert loss == pytest.approx(np.log1p(6 * np.exp(-16.0)), rel=1e-6)
+    assert accuracy == 1
+
+
+@pytest.mark.parametrize("combine", ["sum", "concatenate", "product"])
+def test_a_few_examples_have_the_outputs_that_they_have_among_many(combine):
+    """With fewer examples than tokens, the first layer is computed for each example, not for each token."""
+    model = Mine(combine)
+    ensemble = draw(model, runs=2, seed=3)
+    parameters = {name: torch.as_tensor(value) for name, value in ensemble.parameters.items()}
+    inputs = torch.as_tensor(model.task.inputs)[ensemble.train]
+    assert inputs.shape[1] > TOKENS
+    outputs = model.outputs(parameters, inputs)
+    for few in (1, TOKENS - 1, TOKENS):
+        torch.testing.assert_close(model.outputs(parameters, inputs[:, :few]), outputs[:, :few])
