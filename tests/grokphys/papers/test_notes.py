@@ -264,16 +264,17 @@ def test_what_equal_pairs_leave_open():
     settled = [claim for name, claim in every.items() if name.endswith(("1e-06", "0.0001"))]
     assert len(settled) == 4
     for claim in settled:
-        assert (claim["estimate"], claim["count"]) == (1.0, 40)
+        assert (claim["estimate"], claim["count"], claim["verdict"]) == (1.0, 60, "holds")
         missed = 100 * (1 - claim["low"])
         assert f"leave open whether up to {missed:.0f} % of such pairs would not" in FINDINGS
     changes = table("predictability", "changes")
-    sizes = [f"start × (1 ± {size:g})" for size in (1e-6, 1e-5, 1e-4, 1e-3)]
-    assert (changes["agreement"][np.isin(changes["change"], sizes)] == 1).all()
+    for size, agree in ((1e-6, 1), (1e-5, 1), (1e-4, 1), (1e-2, 0.75)):
+        own = changes["agreement"][changes["change"] == f"start × (1 ± {size:g})"]
+        assert agree <= (own == 1).mean() <= min(1, agree + 0.15)
+    assert changes["base"].min() == 40, "no network of the earlier run"
+    before = (0.05 / 8 / 2) ** (1 / 40)  # of eight claims that were open then
     rule = next(one for one in RECIPES["predictability"].rules if one.name.endswith("1e-06"))
-    missed = 1 - (0.05 / 8 / 2) ** (1 / 60)
-    assert missed < 1 - rule.least, "60 pairs would decide it, if eight claims are open as now"
-    assert sum(claim["verdict"] == "inconclusive" for claim in every.values()) == 8
+    assert before < rule.least < claim["low"]
 
 
 def test_where_image_networks_slow_down():
@@ -354,10 +355,6 @@ def test_shares_in_the_findings():
     means = 100 * np.bincount(cell, rows["time"]) / np.bincount(cell)
     assert f"{means.min():.0f} to {means.max():.0f} % of the neurons" in FINDINGS
     changes = table("predictability", "changes")
-    close = (
-        changes["agreement"][changes["change"] == f"start × (1 ± {size})"] for size in ("1e-06", "0.001")
-    )
-    assert all((values == 1).all() for values in close)
     fresh = changes["change"] == "fresh layers and split"
     agreed = [changes["agreement"][fresh & (changes["tokens"] == p)] for p in (31, 59)]
     kept = [np.mean(2 * values / (1 + values)) for values in agreed]
