@@ -60,7 +60,7 @@ class Architecture:
         "relu", "quadratic", "silu", "tanh" and "abs".
     loss : {"cross_entropy", "mean_squared_error"}
         Loss, averaged over the examples. The squared error is also averaged over the outputs, as in PyTorch's
-        `MSELoss`.
+        `MSELoss`. Under "neurons" it is the cross-entropy.
     embedding_penalty : float, default 0.0
         Factor, at least 0, of the mean magnitude of the embedding's components, which is added to the
         training loss. Under "neurons" it is 0.
@@ -114,9 +114,9 @@ class Architecture:
         Raises
         ------
         InputError
-            If `combine`, `activation` or `loss` is unknown, if `embedding_penalty` or `even` is out of its
-            range, if the sizes are not whole numbers of at least 1, if they or the loss do not agree with the
-            model, or if "product" meets a dimension that is not a square number.
+            If `combine`, `activation` or `loss` is unknown, if `loss`, `embedding_penalty` or `even` is not
+            allowed, if the sizes are not whole numbers of at least 1, if they or the loss do not agree with
+            the model, or if "product" meets a dimension that is not a square number.
         """
         neurons = self.combine == "neurons"
         activations = Neuron if neurons else Activation
@@ -137,6 +137,11 @@ class Architecture:
                 raise InputError(
                     f"architecture.{name} of {kind} must be 0 where combine is 'neurons', got {value}"
                 )
+        if neurons and loss != "cross_entropy":
+            raise InputError(
+                f"architecture.loss of {kind} must be 'cross_entropy' where combine is 'neurons', got "
+                f"{loss!r}"
+            )
         if self.combine == "product" and math.isqrt(dim) ** 2 != dim:
             raise InputError(f"dim of {kind} must be a square where embeddings are matrices, got {dim}")
         wanted: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: embedding}

@@ -70,6 +70,8 @@ class Training:
         Factors by which the drawn layers and the drawn embedding are multiplied, greater than 0.
     dtype : {"float32", "float64"}, default "float32"
         Number type of the training.
+    stable_gradient : bool, default False
+        Whether to compute the gradient of the cross-entropy without cancellation; see `train`.
     engine : {"auto", "fused", "torch"}, default "auto"
         Engine that trains; "auto" is "fused" if the model and the device allow it.
     device : str, default "auto"
@@ -131,6 +133,7 @@ class Training:
         layer_scale: float | Sequence[float] = 1.0,
         embedding_scale: float | Sequence[float] = 1.0,
         dtype: str = "float32",
+        stable_gradient: bool = False,
         engine: str = "auto",
         device: str = "auto",
         chunk: int | None = None,
@@ -151,7 +154,9 @@ class Training:
         runs = self.ensemble.runs
         settings = optimizer_of(runs, **self._rates, **self._fixed)
         self.batch_size = batch_size_of(batch_size, self.ensemble.train.shape[1])
-        self.machine = choose_engine(engine, self.ensemble, settings, dtype, device, chunk)
+        self.machine = choose_engine(
+            engine, self.ensemble, settings, dtype, device, chunk, stable_gradient=stable_gradient
+        )
         self._dtype, self._pace, self.step = dtype, 1, 0
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
 

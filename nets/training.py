@@ -56,6 +56,7 @@ def train(
     delta: float = 0.01,
     stop: str | StopRule | None = None,
     dtype: str = "float32",
+    stable_gradient: bool = False,
     engine: str = "auto",
     device: str = "auto",
     chunk: int | None = None,
@@ -150,6 +151,11 @@ def train(
         for the steps since the checkpoint.
     dtype : {"float32", "float64"}, default "float32"
         Number type of the training and of the recorded embeddings.
+    stable_gradient : bool, default False
+        Whether to compute the gradient of the cross-entropy without cancellation. By default, 1 is subtracted
+        from the probability of the right class, as PyTorch does it. In float32 this gradient is rounding once
+        the loss is near 1e-7; in long trainings the loss then jumps up again (see `docs/findings.md`). A
+        squared error does not change.
     engine : {"auto", "fused", "torch"}, default "auto"
         "fused" runs compiled kernels on a CPU, one member in each thread, for models that have an
         architecture. "torch" runs PyTorch with all members as one batch. "auto" is "fused" if the model and

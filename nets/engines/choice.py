@@ -9,7 +9,7 @@ from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
 from nets.engines.threads import cuda_is_available
 from nets.models import DenseModel
-from physics.checks import choice, number, real_array, whole_number
+from physics.checks import choice, flag, number, real_array, whole_number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -123,7 +123,14 @@ def optimizer_of(
 
 
 def choose_engine(
-    name: str, ensemble: Ensemble, settings: Optimizer, dtype: str, device: str, chunk: int | None
+    name: str,
+    ensemble: Ensemble,
+    settings: Optimizer,
+    dtype: str,
+    device: str,
+    chunk: int | None,
+    *,
+    stable_gradient: bool = False,
 ) -> Engine:
     """Return the engine that trains an ensemble.
 
@@ -141,6 +148,8 @@ def choose_engine(
         "cpu", a CUDA device such as "cuda" or "cuda:1", or "auto", which is CUDA if it is available.
     chunk : int or None
         Largest number of members whose activations PyTorch holds at once; None lets it choose.
+    stable_gradient : bool, default False
+        Whether to compute the gradient of the cross-entropy without cancellation.
 
     Returns
     -------
@@ -154,6 +163,7 @@ def choose_engine(
     """
     choice("dtype", dtype, ("float32", "float64"))
     choice("engine", name, ("auto", "fused", "torch"))
+    stable = flag("stable_gradient", stable_gradient)
     place = _device(device)
     if chunk is not None:
         chunk = whole_number("chunk", chunk, 1)
@@ -172,8 +182,9 @@ def choose_engine(
         # with outputs of its own may.
         dense = type(ensemble.model).outputs is DenseModel.outputs
         graphs = place.startswith("cuda") and dense
-        return BatchedEngine(ensemble, settings, dtype, torch.device(place), chunk, graphs=graphs)
-    return FusedEngine(ensemble, settings, dtype)
+        where = torch.device(place)
+        return BatchedEngine(ensemble, settings, dtype, where, chunk, graphs=graphs, stable_gradient=stable)
+    return FusedEngine(ensemble, settings, dtype, stable_gradient=stable)
 
 
 def _device(device: str) -> str:

@@ -11,7 +11,7 @@ Array = NDArray[Any]
 Integers = NDArray[Any]
 
 SUM, CONCATENATE, PRODUCT, DATA = range(4)
-CROSS_ENTROPY, SQUARED_ERROR = range(2)
+CROSS_ENTROPY, STABLE_CROSS_ENTROPY, SQUARED_ERROR = range(3)
 BLOCK = 128
 """Number of examples in a block. A step needs about 8 arrays of a block, of 50 kB for 100 float32 columns."""
 
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     combine : int
         How the embeddings of a pair enter: SUM, CONCATENATE, PRODUCT, or DATA for inputs without embedding.
     loss : int
-        CROSS_ENTROPY or SQUARED_ERROR.
+        CROSS_ENTROPY, STABLE_CROSS_ENTROPY (with another gradient), or SQUARED_ERROR.
     tokens, dim : int
         Shape of the embedding.
     encoded : int

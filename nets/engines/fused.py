@@ -92,13 +92,17 @@ class FusedEngine:
         Optimizer and its rates.
     dtype : {"float32", "float64"}
         Number type of the training.
+    stable_gradient : bool, default False
+        Whether to use `losses.stable_cross_entropy_gradient`, if the loss is the cross-entropy.
     """
 
     name = "fused"
     device = "cpu"
     chunk = None
 
-    def __init__(self, ensemble: Ensemble, optimizer: Optimizer, dtype: str) -> None:
+    def __init__(
+        self, ensemble: Ensemble, optimizer: Optimizer, dtype: str, *, stable_gradient: bool = False
+    ) -> None:
         self._ensemble = ensemble
         model, architecture = ensemble.model, ensemble.model.architecture
         assert architecture is not None
@@ -113,9 +117,10 @@ class FusedEngine:
         self._second = np.zeros_like(self._parameters)
         encoded = [self._places[name].stop for name in model.encoder]
         self._sizes = np.array(architecture.sizes)
+        entropy = first_layer.STABLE_CROSS_ENTROPY if stable_gradient else first_layer.CROSS_ENTROPY
         self._shape = first_layer.Shape(
             COMBINE.get(architecture.combine, first_layer.DATA),
-            first_layer.CROSS_ENTROPY if architecture.loss == "cross_entropy" else first_layer.SQUARED_ERROR,
+            entropy if architecture.loss == "cross_entropy" else first_layer.SQUARED_ERROR,
             0 if data else model.tokens,
             0 if data else model.dim,
             max(encoded),

@@ -158,7 +158,7 @@ def calls_for(
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     calls = Calls()
-    return functions_for(activation, 0.0, True, matrix, row, batch, betas)._replace(
+    return functions_for(activation, 0.0, shape.loss, matrix, row, batch, betas)._replace(
         gradient=address_of(_gradient, 0, row, row, shape, sizes, pairs, batch, scratch, calls),
         tabulate=address_of(_pack, row, shape, sizes, scratch),
         forward=address_of(_forward, 1, shape, sizes, scratch, calls),

@@ -22,9 +22,9 @@ from nets.engines import activations, first_layer, losses, optimizers
 from nets.engines.first_layer import (
     BLOCK,
     CONCATENATE,
-    CROSS_ENTROPY,
     DATA,
     PRODUCT,
+    SQUARED_ERROR,
     Calls,
     Examples,
     Scratch,
@@ -62,8 +62,7 @@ def calls_for(
     """
     row, batch, matrix = scratch.gradient, scratch.everything, np.empty((1, 1), scratch.gradient.dtype)
     net, where, calls = (shape, sizes, examples, batch), (0, row), Calls()
-    entropy = shape.loss == CROSS_ENTROPY
-    calls = functions_for(activation, shape.even, entropy, matrix, row, batch, betas)._replace(
+    calls = functions_for(activation, shape.even, shape.loss, matrix, row, batch, betas)._replace(
         gradient=address_of(_gradient, *where, row, *net, scratch, calls),
         forward=address_of(_forward, *where, *net, 0, 1, scratch, calls),
         turn=address_of(_turn, row, 0, 0, sizes, row),
@@ -84,7 +83,7 @@ def calls_for(
 
 
 def functions_for(
-    activation: str, even: float, entropy: bool, matrix: Array, row: Array, labels: Integers, betas: Array
+    activation: str, even: float, loss: int, matrix: Array, row: Array, labels: Integers, betas: Array
 ) -> Calls:
     """Compile the kernels that dense networks and two-layer networks have in common.
 
@@ -97,8 +96,8 @@ def functions_for(
     even : float
         Weight of the even part of SiLU that is added to the activation. If it is 0, no kernel is compiled for
         it.
-    entropy : bool
-        Whether the loss is the cross-entropy; otherwise it is the squared error.
+    loss : int
+        Loss, as in `Shape`.
     matrix : ndarray, shape (n, m)
         A matrix in the number type of the training.
     row : ndarray, shape (n,)
@@ -113,13 +112,14 @@ def functions_for(
     Calls
         Addresses of the compiled kernels; 0 for those that are not needed, or not shared.
     """
-    errors = losses.cross_entropy_gradient if entropy else losses.squared_error_gradient
-    loss = losses.cross_entropy if entropy else losses.squared_error
+    entropy = loss != SQUARED_ERROR
+    errors = losses.GRADIENTS[loss]
+    value = losses.cross_entropy if entropy else losses.squared_error
     calls = Calls(
         product=address_of(add_product, matrix, True, matrix, matrix, 0),
         activate=address_of(activations.ACTIVATION[activation], row, row, 0),
         errors=address_of(errors, matrix, labels, matrix, labels, 0, 1, 0, matrix),
-        loss=address_of(loss, matrix, labels, matrix, row, 0, betas),
+        loss=address_of(value, matrix, labels, matrix, row, 0, betas),
         update=address_of(optimizers.adamw, row, row, row, row, 0, 1, betas, betas),
     )
     if activation in ("silu", "tanh") or even > 0 or entropy:

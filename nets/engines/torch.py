@@ -38,6 +38,24 @@ class Dropout:
         return states * keep.to(self._device) / (1 - rate)
 
 
+def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropy (members, examples) of `outputs` (members, examples, classes), by PyTorch."""
+    losses = torch.nn.functional.cross_entropy(outputs.flatten(0, 1), labels.flatten(), reduction="none")
+    return losses.reshape(labels.shape)
+
+
+def stable_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropy in a form whose gradient has small relative errors in all entries.
+
+    If q is the probability of the right class, PyTorch subtracts 1 from it, which cancels its digits if q is
+    nearly 1. The loss is also ``log(1 + r)``, where r is the sum of the probabilities of all other classes
+    over q. Its gradient is the negative sum of their probabilities. The arguments are as in `cross_entropy`.
+    """
+    own = labels[..., None]
+    others = outputs.scatter(-1, own, -torch.inf)
+    return torch.nn.functional.softplus(others.logsumexp(-1) - outputs.gather(-1, own)[..., 0])
+
+
 class BatchedEngine:
     """Trains an ensemble with PyTorch; autograd computes the gradients, and members do not interact.
 
@@ -56,6 +74,8 @@ class BatchedEngine:
     graphs : bool, default False
         Whether to capture full-batch steps without dropout as a CUDA graph, which keeps the memory of its
         activations.
+    stable_gradient : bool, default False
+        Whether to compute the gradient of the cross-entropy without cancellation; see `stable_cross_entropy`.
 
     Raises
     ------
@@ -74,8 +94,10 @@ class BatchedEngine:
         chunk: int | None,
         *,
         graphs: bool = False,
+        stable_gradient: bool = False,
     ) -> None:
         self._ensemble, self.device = ensemble, device
+        self._cross_entropy = stable_cross_entropy if stable_gradient else cross_entropy
         self._graphs = graphs and not ensemble.model.dropout
         self._bias = torch.ones(2, dtype=torch.float64, device=device)
         self._dtype = getattr(torch, dtype)
@@ -255,10 +277,7 @@ class BatchedEngine:
         """Return the mean loss of each member, (members,), from its outputs and its examples' indices."""
         labels = self._labels[index]
         if self._targets is None:
-            losses = torch.nn.functional.cross_entropy(
-                outputs.flatten(0, 1), labels.flatten(), reduction="none"
-            )
-            return losses.reshape(labels.shape).mean(-1)
+            return self._cross_entropy(outputs, labels).mean(-1)
         targets = self._targets[members[:, None], labels]
         return (outputs - targets).square().mean((1, 2))
 

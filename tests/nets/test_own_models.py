@@ -360,13 +360,16 @@ def test_models_that_the_refusals_below_are_made_of_can_be_trained(model):
                 (changed(Product, embedding_penalty=np.inf), "embedding_penalty", "inf"),
             )
         ),
-        (
-            changed(Neurons, architecture=replace(Neurons().architecture, even=0.5)),
-            "architecture.even of Mine must be 0 where combine is 'neurons', got 0.5",
-        ),
-        (
-            changed(Neurons, architecture=replace(Neurons().architecture, embedding_penalty=0.5)),
-            "architecture.embedding_penalty of Mine must be 0 where combine is 'neurons', got 0.5",
+        *(
+            (
+                changed(Neurons, architecture=replace(Neurons().architecture, **{name: value}), **fields),
+                f"architecture.{name} of Mine must be {allowed} where combine is 'neurons', got {value!r}",
+            )
+            for name, value, allowed, fields in (
+                ("even", 0.5, "0", {}),
+                ("embedding_penalty", 0.5, "0", {}),
+                ("loss", "mean_squared_error", "'cross_entropy'", {"loss": "mean_squared_error"}),
+            )
         ),
         (
             changed(Table, embedding_penalty=0.5),

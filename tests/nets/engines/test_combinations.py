@@ -270,7 +270,7 @@ def test_auto_is_fused_on_a_cpu_for_layers_and_pytorch_for_all_else(monkeypatch)
 
 def test_steps_of_dense_layers_are_captured_on_cuda_and_no_others(monkeypatch):
     settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
-    monkeypatch.setattr("nets.engines.torch.BatchedEngine", lambda *args, graphs: graphs)
+    monkeypatch.setattr("nets.engines.torch.BatchedEngine", lambda *_, graphs, **__: graphs)
     for model, captured in ((Mine("sum"), True), (nets.TokenTransformer(5, 4, depth=1, width=3), False)):
         ensemble = draw(model, runs=1, seed=3)
         for place in ("cuda", "cuda:1", "cpu"):
