@@ -92,6 +92,7 @@ def train(
     track: Annotated[int | None, given_otherwise("at recorded steps and the last", "INT")] = None,
     stop_at_thresholds: Switch = False,
     dtype: Literal["float32", "float64"] = "float32",
+    stable_gradient: Switch = False,
     engine: Literal["auto", "fused", "torch"] = "auto",
     device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = "auto",
     out: StoredFile = None,
@@ -182,6 +183,9 @@ def train(
         dtype: Number type of the stored positions, which are the embeddings here; the networks are trained in
             it too: float32, with about 7 significant digits, or float64, with about 16. Losses and other
             observables are stored as float64.
+        stable_gradient: Compute the gradient of the cross-entropy at the right class as the sum of the other
+            probabilities. Otherwise it is the probability of this class minus 1, as in PyTorch, which is only
+            rounding in float32 once the loss is near 1e-7.
         engine: Engine that computes the steps: fused (compiled kernels, on a CPU, for models of dense layers)
             or torch (PyTorch, for all models). With auto it is fused where possible, and torch otherwise.
         device: Device to compute on: cpu, or cuda (an NVIDIA graphics card). With auto it is cuda if PyTorch
@@ -219,6 +223,7 @@ def train(
         track=track,
         stop="thresholds" if stop_at_thresholds else None,
         dtype=dtype,
+        stable_gradient=stable_gradient,
         engine=engine,
         device=device,
         out=out,

@@ -74,6 +74,7 @@ def test_train(called, tmp_path):
     )
     words += (
         " --track 3 --threshold quality=0.5 --stop-at-thresholds --dtype float64 --engine torch --device cpu"
+        " --stable-gradient"
     )
     found = called("nets.training.train", f"{words} --out {tmp_path / 't.h5'} --overwrite --resume")
     model = nets.ToyAddition(7, 2, hidden=(9, 8), kind="classification", scale=0.5)
@@ -83,6 +84,7 @@ def test_train(called, tmp_path):
         freeze_embedding=False, optimizer="sgd", batch_size=4, train_fraction=0.7, shared=("layers",),
         layer_scale=0.8, embedding_scale=[0.9, 1.1], record="1:4,2", observables=("train_loss",), track=3,
         thresholds={"quality": 0.5}, stop="thresholds", dtype="float64", engine="torch", device="cpu",
+        stable_gradient=True,
         out=tmp_path / "t.h5", overwrite=True, resume=True, progress=True,
     )  # fmt: skip
     frozen = called("nets.training.train", "train --model toy-addition --freeze-embedding")
