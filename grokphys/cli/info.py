@@ -54,9 +54,10 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
             print(printable(f"  observable   {name}, {len(clock)} frames{own}"))
         program = found.parameters.get("program", "unknown")
         print(printable(f"  made by      {program}, grokphys {found.code_version}"))
+        width = max(map(len, found.parameters), default=0) + 1
         for name, value in found.parameters.items():
             if name != "program":
-                print(printable(f"    {name:<15}{_shortened(value)}"))
+                print(printable(f"    {name:<{width}}{_shortened(value)}"))
     return 1 if failures else 0
 
 

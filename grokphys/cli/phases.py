@@ -15,7 +15,7 @@ from physics.errors import InputError
 Scale = Literal["auto", "linear", "log"]
 AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
 Settings = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
-OTHERS = ("freeze_embedding", "shared", "dtype", "engine", "device")
+OTHERS = ("freeze_embedding", "shared", "dtype", "stable_gradient", "engine", "device")
 """Other arguments of `nets.train` that a diagram may set."""
 
 

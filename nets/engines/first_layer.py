@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     combine : int
         How the embeddings of a pair enter: SUM, CONCATENATE, PRODUCT, or DATA for inputs without embedding.
     loss : int
-        CROSS_ENTROPY, STABLE_CROSS_ENTROPY (with another gradient), or SQUARED_ERROR.
+        CROSS_ENTROPY, STABLE_CROSS_ENTROPY (its gradient keeps its digits), or SQUARED_ERROR.
     tokens, dim : int
         Shape of the embedding.
     encoded : int

@@ -45,15 +45,17 @@ def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def stable_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross-entropy in a form whose gradient has small relative errors in all entries.
+    """Return the cross-entropy in a form whose gradient keeps its digits in all entries.
 
-    If q is the probability of the right class, PyTorch subtracts 1 from it, which cancels its digits if q is
-    nearly 1. The loss is also ``log(1 + r)``, where r is the sum of the probabilities of all other classes
-    over q. Its gradient is the negative sum of their probabilities. The arguments are as in `cross_entropy`.
+    At the right class, PyTorch subtracts 1 from the probability q, which cancels its digits if q is nearly 1.
+    The loss is also ``log(1 + r)``, where r is the sum of the probabilities of all other classes over q. The
+    gradient at the right class is then the negative sum of their probabilities. The arguments are as in
+    `cross_entropy`.
     """
     own = labels[..., None]
-    others = outputs.scatter(-1, own, -torch.inf)
-    return torch.nn.functional.softplus(others.logsumexp(-1) - outputs.gather(-1, own)[..., 0])
+    gaps = outputs - outputs.gather(-1, own)
+    others = gaps.scatter(-1, own, torch.finfo(gaps.dtype).min)  # with -inf, a single class would give NaN
+    return -torch.nn.functional.logsigmoid(-others.logsumexp(-1))
 
 
 class BatchedEngine:
@@ -150,7 +152,8 @@ class BatchedEngine:
                 index = self._sets[part][members]
                 # In float32 a loss near 1e-7 would be too small: terms are rounded to multiples of 1.2e-7.
                 outputs = self._outputs(self._of(members), index).double()
-                found.append((self._loss(outputs, index, members), self._hits(outputs, index, members)))
+                value = self._loss(outputs, index, members, cross_entropy)
+                found.append((value, self._hits(outputs, index, members)))
         loss, accuracy = (torch.cat(column).double().cpu().numpy() for column in zip(*found, strict=True))
         return loss, accuracy
 
@@ -207,7 +210,8 @@ class BatchedEngine:
             if batch is not None:
                 index = index.gather(1, batch[members].long())
             dropout = None if step is None else self._dropout(members, step)
-            loss = self._loss(self._outputs(parameters, index, dropout), index, members)
+            outputs = self._outputs(parameters, index, dropout)
+            loss = self._loss(outputs, index, members, self._cross_entropy)
             penalty = self._ensemble.model.embedding_penalty
             if penalty:
                 loss = loss + penalty * parameters["embedding"].abs().mean((1, 2))
@@ -273,11 +277,16 @@ class BatchedEngine:
         """Return the outputs of some members for the examples `index`, (members, examples)."""
         return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
-    def _loss(self, outputs: Tensor, index: Tensor, members: Tensor) -> Tensor:
-        """Return the mean loss of each member, (members,), from its outputs and its examples' indices."""
+    def _loss(
+        self, outputs: Tensor, index: Tensor, members: Tensor, entropy: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        """Return the mean loss of each member, (members,), from its outputs and its examples' indices.
+
+        `entropy` is the function that computes the cross-entropy, if this is the loss.
+        """
         labels = self._labels[index]
         if self._targets is None:
-            return self._cross_entropy(outputs, labels).mean(-1)
+            return entropy(outputs, labels).mean(-1)
         targets = self._targets[members[:, None], labels]
         return (outputs - targets).square().mean((1, 2))
 

@@ -11,6 +11,9 @@ from analysis.circles.survival import agreement, survives
 from grokphys.papers.beyond import rounding
 from grokphys.papers.beyond.rounding import DOUBLE, STABLE, USUAL, Setting
 from grokphys.papers.beyond.selection import Place
+from grokphys.papers.catalogue import recipes
+from grokphys.papers.evidence import joined
+from grokphys.papers.judge import judge
 from grokphys.papers.recipe import Run
 
 PLACE = Place(11, 8, 900)
@@ -43,22 +46,31 @@ def test_networks_are_those_of_their_arithmetic(arithmetic, options):
     alive = survives(fourier_signals(trained.positions))
     np.testing.assert_array_equal(found["step"], [trained.steps] * 2)
     np.testing.assert_array_equal(found["loss"], trained.observables["train_loss"])
-    np.testing.assert_array_equal(found["circles"], alive.sum(axis=2))
-    np.testing.assert_array_equal(found["survived"], alive[:, -1])
+    np.testing.assert_array_equal(found["alive"], alive)
     np.testing.assert_array_equal(found["accuracy"], trained.observables["validation_accuracy"][:, -1])
 
 
 def test_each_network_is_in_the_table_once_for_each_arithmetic_and_compared_with_its_own_double(monkeypatch):
+    steps = np.arange(0, 11_000, 1000)
+
+    def alive_of(numbers, kind):
+        late = np.arange(4) <= ((numbers + kind) % 3)[:, None]
+        alive = np.repeat(late[:, None], len(steps), axis=1)
+        alive[:, steps == 5000] = [True, False, True, True]
+        alive[:, steps < 5000] = True
+        return alive
+
     def made(place, arithmetic, part):
-        number = np.array(part)[:, None]
+        number = np.array(part)
         kind = (USUAL, STABLE, DOUBLE).index(arithmetic)
-        steps = np.tile(np.arange(0, 11_000, 1000), (len(part), 1))
-        loss = np.where(steps == 10_000, 10.0 ** (kind - number), 1e-3)
+        loss = np.where(steps == 10_000, 10.0 ** (kind - number)[:, None], 1e-3)
         loss = np.where(steps < 5000, 1e-9, loss)  # a rise at step 5000, which is not counted
-        survived = np.arange(4) <= (number + kind) % 3
-        circles = np.broadcast_to(survived.sum(axis=1)[:, None], steps.shape)
-        accuracy = np.full(len(part), 0.5 + kind / 10)
-        return {"step": steps, "loss": loss, "circles": circles, "survived": survived, "accuracy": accuracy}
+        return {
+            "step": np.tile(steps, (len(part), 1)),
+            "loss": loss,
+            "alive": alive_of(number, kind),
+            "accuracy": np.full(len(part), 0.5 + kind / 10),
+        }
 
     monkeypatch.setattr(rounding, "_trained", made)
     setting = Setting((Place(31, 4, 10_000), Place(59, 4, 10_000)), (11, 3), (2, 3))
@@ -68,37 +80,86 @@ def test_each_network_is_in_the_table_once_for_each_arithmetic_and_compared_with
         for kind, arithmetic in enumerate((USUAL, STABLE, DOUBLE)):
             own = (rows["tokens"] == tokens) & (rows["arithmetic"] == arithmetic)
             numbers = np.arange(doubles if arithmetic == DOUBLE else runs)
+            alive = alive_of(numbers, kind)
             np.testing.assert_array_equal(rows["network"][own], 1000 * tokens + numbers)
             np.testing.assert_allclose(rows["rise"][own], np.maximum(3 + kind - numbers, 0))
             np.testing.assert_allclose(rows["loss"][own], kind - numbers)
             np.testing.assert_array_equal(rows["circles"][own], (numbers + kind) % 3 + 1)
+            np.testing.assert_array_equal(rows["died"][own], (alive[:, 5] & ~alive[:, -1]).sum(axis=1))
             np.testing.assert_allclose(rows["accuracy"][own], 0.5 + kind / 10)
-            sets = [np.arange(4) <= ((numbers + k) % 3)[:, None] for k in (kind, 2)]
-            expected = np.where(numbers < doubles, agreement(*sets), np.nan)
-            np.testing.assert_allclose(rows["as_double"][own], expected)
+            shared = agreement(alive[:, -1], alive_of(numbers, 2)[:, -1])
+            np.testing.assert_allclose(rows["as_double"][own], np.where(numbers < doubles, shared, np.nan))
             course = (tables["course"]["tokens"] == tokens) & (tables["course"]["arithmetic"] == arithmetic)
-            assert tables["course"]["step"][course].tolist() == list(range(0, 11_000, 1000))
+            np.testing.assert_array_equal(tables["course"]["step"][course], steps)
             np.testing.assert_allclose(tables["course"]["first_loss"][course], [-9] * 5 + [-3] * 5 + [kind])
-            np.testing.assert_allclose(tables["course"]["circles"][course], ((numbers + kind) % 3 + 1).mean())
+            np.testing.assert_allclose(
+                tables["course"]["circles"][course], alive[:doubles].sum(axis=2).mean(axis=0)
+            )
+
+
+def gap(tables, *what, **options):
+    one = rounding._gap(31, *what, **options)(tables, 0.95)
+    return one.estimate, one.count
 
 
 def test_gaps_are_between_the_same_networks():
     rows = {
-        "tokens": np.array([31, 31, 31, 31, 31, 59]),
-        "network": np.array([2, 0, 1, 1, 2, 1]),
-        "arithmetic": np.array([USUAL, USUAL, USUAL, DOUBLE, DOUBLE, DOUBLE]),
-        "rise": np.array([5.0, 9.0, 3.0, 1.0, 6.0, 70.0]),
-        "as_double": np.array([5.0, 9.0, np.nan, 1.0, 6.0, 70.0]),
+        "tokens": np.array([31, 31, 31, 31, 31, 31, 59]),
+        "network": np.array([2, 0, 1, 1, 2, 0, 1]),
+        "arithmetic": np.array([USUAL, USUAL, USUAL, STABLE, STABLE, DOUBLE, DOUBLE]),
+        "rise": np.array([5.0, 9.0, 3.0, 1.0, 6.0, 4.0, 70.0]),
     }
     tables = {"networks": rows}
-
-    def found(*what, **options):
-        one = rounding._gap(31, *what, **options)(tables, 0.95)
-        return one.estimate, one.count
-
-    assert found("rise", USUAL, DOUBLE) == (0.5, 2)
-    assert found("rise", DOUBLE, USUAL) == (-0.5, 2)
-    assert found("rise", USUAL, DOUBLE, sizes=True) == (1.5, 2)
-    assert found("as_double", USUAL, DOUBLE) == (-1.0, 1)
-    assert found("rise", USUAL, STABLE)[1] == 0
+    assert gap(tables, "rise", USUAL, STABLE) == (0.5, 2)
+    assert gap(tables, "rise", STABLE, USUAL) == (-0.5, 2)
+    assert gap(tables, "rise", USUAL, STABLE, sizes=True) == (1.5, 2)
+    assert gap(tables, "rise", USUAL, DOUBLE) == (5.0, 1)
+    assert gap(tables, "rise", STABLE, DOUBLE)[1] == 0
+    assert gap(tables, "rise", USUAL, USUAL, also=STABLE) == (0.0, 2)
     assert rounding._rise(31, USUAL)(tables, 0.95).estimate == pytest.approx(17 / 3)
+
+
+def test_a_network_that_diverged_is_not_left_out():
+    rows = {
+        "tokens": np.full(4, 31),
+        "network": np.array([0, 1, 0, 1]),
+        "arithmetic": np.array([USUAL, USUAL, STABLE, STABLE]),
+        "rise": np.array([5.0, np.nan, 1.0, 1.0]),
+    }
+    assert np.isnan(gap({"networks": rows}, "rise", USUAL, STABLE)[0])
+
+
+def networks(tokens, **columns):
+    """Twelve networks of one modulus; each column has a value for each arithmetic, and noise."""
+    noise = np.random.default_rng(1).uniform(-0.01, 0.01, 36)
+    other = {"rise": (5, 0, 0), "died": (2, 0, 0), "loss": (-3, -7, -7), "as_double": (0.5, 1, 1)}
+    values = {name: np.repeat(np.array(own, float), 12) + noise for name, own in (other | columns).items()}
+    where_ = {"tokens": np.full(36, tokens), "network": np.tile(np.arange(12), 3)}
+    return where_ | {"arithmetic": np.repeat([USUAL, STABLE, DOUBLE], 12)} | values
+
+
+@pytest.mark.parametrize("tokens", [31, 59])
+@pytest.mark.parametrize(
+    ("columns", "wrong"),
+    [
+        ({}, set()),
+        ({"rise": (1, 0, 0)}, {0}),
+        ({"rise": (5, 1, 0)}, {1}),
+        ({"rise": (5, 0, 1)}, {2}),
+        ({"died": (0, 2, 2)}, {3}),
+        ({"died": (2, 2, 0)}, {3}),
+        ({"loss": (-7, -3, -7)}, {4}),
+        ({"loss": (-7, -7, -3)}, {4}),
+        ({"loss": (-7, -7, -7.2)}, {4}),
+        ({"as_double": (1, 0.5, 1)}, {5}),
+        ({"as_double": (1, 1, 0)}, {5}),
+    ],
+)
+def test_each_rule_is_about_its_own_arithmetics_and_modulus(tokens, columns, wrong):
+    (recipe,) = [one for name, one in recipes().items() if name == "rounding"]
+    tables = {"networks": joined([networks(31), networks(59)])}
+    assert {claim.verdict for claim in judge(recipe.rules, tables)} == {"holds"}
+    parts = [networks(p, **(columns if p == tokens else {})) for p in (31, 59)]
+    claims = judge(recipe.rules, {"networks": joined(parts)})
+    failed = {n for n, claim in enumerate(claims) if claim.verdict != "holds"}
+    assert failed == {n + 6 * (tokens == 59) for n in wrong}
