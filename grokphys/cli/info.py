@@ -54,7 +54,7 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
             print(printable(f"  observable   {name}, {len(clock)} frames{own}"))
         program = found.parameters.get("program", "unknown")
         print(printable(f"  made by      {program}, grokphys {found.code_version}"))
-        width = max(map(len, found.parameters), default=0) + 1
+        width = max([15, *(len(name) + 1 for name in found.parameters)])
         for name, value in found.parameters.items():
             if name != "program":
                 print(printable(f"    {name:<{width}}{_shortened(value)}"))

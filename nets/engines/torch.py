@@ -54,8 +54,7 @@ def stable_cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
     """
     own = labels[..., None]
     gaps = outputs - outputs.gather(-1, own)
-    others = gaps.scatter(-1, own, torch.finfo(gaps.dtype).min)  # with -inf, a single class would give NaN
-    return -torch.nn.functional.logsigmoid(-others.logsumexp(-1))
+    return -torch.nn.functional.logsigmoid(-gaps.scatter(-1, own, -torch.inf).logsumexp(-1))
 
 
 class BatchedEngine:

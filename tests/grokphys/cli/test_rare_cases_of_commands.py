@@ -85,6 +85,14 @@ def test_info_tells_clocks_apart_and_says_what_is_not_there_yet(clocks, capsys):
     assert any(line.endswith("float64, steps 7 to 7") for line in lines)
 
 
+def test_info_keeps_long_names_apart_from_their_values(tmp_path, capsys):
+    parameters = {"x": 1, "embedding_weight_decay": None}
+    Trajectory(np.zeros((1, 1, 3, 1)), [0], parameters=parameters).save(tmp_path / "t.h5")
+    assert main(["info", str(tmp_path / "t.h5")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [f"    x{' ' * 22}1", "    embedding_weight_decay null"]
+
+
 def test_neurons_are_summarized_over_the_runs_that_are_finite(monkeypatch):
     W = np.random.default_rng(0).normal(size=(4, 7, 5))
     W[1, 2, 3], W[2, 0, 0] = NAN, INF
