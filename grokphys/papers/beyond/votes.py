@@ -31,8 +31,9 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
-from grokphys.papers.ding.training import DECAY, parts_of, show_intervals
+from grokphys.papers.ding.training import DECAY, show_intervals
 from grokphys.papers.evidence import Chance, joined, mean, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.networks import networks
@@ -42,8 +43,10 @@ from physics.neurons.spectrum import neuron_spectrum
 Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
 SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
-PIECE, ROWS = 50, 40
-"""Largest number of networks that are trained together, and of neurons of each that the table lists."""
+PIECE = 50, 50
+"""Largest number of networks that are trained together, on a CPU and on a GPU."""
+ROWS = 40
+"""Largest number of neurons of each network that the table lists."""
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,17 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
     return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
 
 
-def _trained(place: Place, part: range, seed: int) -> dict[str, Any]:
+def _trained(place: Place, seed: int, part: range) -> dict[str, Any]:
     """Train a part of the networks of one size, and return what their start predicts and how they end.
 
     Parameters
     ----------
     place : Place
         Modulus, dimension and number of steps.
-    part : range
-        Numbers of the networks.
     seed : int
         Seed, to which the modulus is added.
+    part : range
+        Numbers of the networks.
 
     Returns
     -------
@@ -144,8 +147,7 @@ def _tables(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
         part = joined(
-            run.keep(f"{place.tokens}-{number}", partial(_trained, place, chosen, seed))
-            for number, chosen in enumerate(parts_of(runs, PIECE))
+            in_parts(run, runs, PIECE, partial(_trained, place, seed), f"p-{place.tokens}-networks")
         )
         for table, columns, width in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),

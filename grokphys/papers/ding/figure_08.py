@@ -1,7 +1,6 @@
 """Ding et al., Figure 8: how many circles a network needs in order to add."""
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -13,16 +12,19 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import INK
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
 from grokphys.papers.evidence import joined, share, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.interventions import keep_frequencies
 from nets.networks import networks
 from nets.training import train
 
 SECTION = "Section 4.1"
-PIECE = 5
-"""Largest number of networks that are trained together, because the layers of all frames are in memory."""
+PIECE = 5, 5
+"""Largest number of networks that are trained together, on a CPU and on a GPU.
+
+The layers of all frames are in memory."""
 FEW = 0.2
 """Accuracy below which a network counts as unable to add."""
 HIGH, NEAR_ZERO = 1.0, 0.1
@@ -163,10 +165,7 @@ def collaboration(run: Run) -> Result:
         names = ("network", "step", "kept", "rank", "test_loss", "accuracy")
         return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
-    rows = joined(
-        run.keep(f"networks-from-{part.start}", partial(train_part, part))
-        for part in parts_of(setting.networks, PIECE)
-    )
+    rows = joined(in_parts(run, setting.networks, PIECE, train_part))
     last = where(rows, step=setting.size.steps)
     curves = where(rows, rank=0)
     return Result({"sets": last, "curves": curves})

@@ -25,11 +25,11 @@ from grokphys.papers.ding.training import (
     SOLVED,
     Fits,
     law_of,
-    parts_of,
     path_of,
     show_intervals,
 )
 from grokphys.papers.evidence import Chance, columns_of, joined, mean, share, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -44,8 +44,10 @@ LOOK: dict[str, Any] = {
 }
 WILD = 1e3
 """Relative error that replaces a larger one, and that of a trajectory that overflows."""
-PIECE = 5
-"""Largest number of networks that are trained together, because embeddings of all steps are in memory."""
+PIECE = 5, 5
+"""Largest number of networks that are trained together, on a CPU and on a GPU.
+
+Embeddings of all steps are in memory."""
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
@@ -76,9 +78,9 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
         return columns_of(rows) | {"signals": signals}
 
     found = joined(
-        run.keep(f"d-{d}-networks-from-{part.start}", partial(train_part, d, part))
+        part
         for d in setting.dims
-        for part in parts_of(setting.networks, PIECE)
+        for part in in_parts(run, setting.networks, PIECE, partial(train_part, d), f"d-{d}-networks")
     )
     signals = found.pop("signals")
     return found, signals

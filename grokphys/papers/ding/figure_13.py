@@ -1,7 +1,6 @@
 """Ding et al., Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,9 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import DEAD, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, parts_of
+from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
 from grokphys.papers.evidence import joined, mean, shuffled, where
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -23,8 +23,10 @@ ROUNDING = (
     "in one network a second rise, probably by rounding, makes the gradient largest near step 18 000, which "
     "widens the interval; in the others it is largest near step 20 (see the notes)"
 )
-PIECE = 5
-"""Largest number of networks that are trained together, because gradients of all frames are in memory."""
+PIECE = 5, 5
+"""Largest number of networks that are trained together, on a CPU and on a GPU.
+
+Gradients of all frames are in memory."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,7 @@ def gradients(run: Run) -> Result:
             "alive": np.repeat(alive, len(steps), axis=0),
         }
 
-    rows = joined(
-        run.keep(f"networks-from-{part.start}", partial(train_part, part))
-        for part in parts_of(setting.networks, PIECE)
-    )
+    rows = joined(in_parts(run, setting.networks, PIECE, train_part))
     table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
     return Result({"gradients": table}, {"ding-13": _show(where(rows, network=0))})
 

@@ -167,7 +167,7 @@ def test_the_start_that_pairs_share_is_left_out_of_their_distance():
 
 
 def test_neurons_of_votes_are_foretold_by_both_halves_of_what_they_read():
-    found = votes._trained(Place(11, 6, 2), range(2), 5)
+    found = votes._trained(Place(11, 6, 2), 5, range(2))
     trained = nets.train(
         nets.EmbeddingMLP(11, 6), runs=2, steps=2, seed=16, weight_decay=0.5, record=2,
         observables=("layers",), device="cpu",

@@ -292,9 +292,9 @@ def test_rules_of_votes_hold_neurons_against_an_exchange_and_the_better_predicto
 
 def test_networks_of_votes_are_numbered_and_their_tables_cut(monkeypatch):
     rng, asked = np.random.default_rng(5), []
-    monkeypatch.setattr(votes, "PIECE", 2)
+    monkeypatch.setattr(votes, "PIECE", (2, 2))
 
-    def trained(place, chosen, seed):
+    def trained(place, seed, chosen):
         asked.append((place.tokens, list(chosen)))
         count, K = len(chosen), place.tokens // 2
         part = {

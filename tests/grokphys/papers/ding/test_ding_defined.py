@@ -41,7 +41,7 @@ def test_a_row_of_figure_2_is_a_frequency_at_the_start_and_at_the_end(monkeypatc
 
 
 def test_gradients_are_those_of_each_network_whatever_was_trained_together(monkeypatch):
-    monkeypatch.setattr(figure_13, "PIECE", 1)
+    monkeypatch.setattr(figure_13, "PIECE", (1, 1))
     made = figure_13.gradients(Run(figure_13.Gradients(TINY, "10:20,10", 2, 9), "quick")).columns()[
         "gradients"
     ]

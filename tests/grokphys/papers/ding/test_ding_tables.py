@@ -93,7 +93,7 @@ def test_a_path_that_overflows_has_the_largest_error_and_is_not_followed(monkeyp
 
 
 def test_networks_that_are_fitted_go_on_in_the_next_piece(monkeypatch):
-    monkeypatch.setattr(figure_09, "PIECE", 2)
+    monkeypatch.setattr(figure_09, "PIECE", (2, 2))
     monkeypatch.setattr(figure_09, "_score", lambda name, x: {"last": float(x[-1, 0]), "of": name})
     laws = (figure_09.LINEAR, figure_09.LASSO)
     setting = figure_09.Fits(7, (4, 6), 3, 50, laws, steps=6)
@@ -114,7 +114,7 @@ def test_networks_that_are_fitted_go_on_in_the_next_piece(monkeypatch):
 
 def test_sets_of_circles_have_accuracies_and_curves_their_strongest(monkeypatch):
     monkeypatch.setattr(figure_08, "survives", stronger)
-    monkeypatch.setattr(figure_08, "PIECE", 1)
+    monkeypatch.setattr(figure_08, "PIECE", (1, 1))
     made = figure_08.collaboration(Run(figure_08.Kept(TINY, "30", 2, 4), "quick")).columns()
     sets, curves = made["sets"], made["curves"]
     trained = nets.train(
