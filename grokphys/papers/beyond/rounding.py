@@ -75,6 +75,16 @@ def largest_rise(losses: Any) -> NDArray[np.float64]:
     return np.asarray((logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1]).max(axis=-1))
 
 
+def first_jump(losses: Any, steps: Any) -> NDArray[np.float64]:
+    """Return the first of `steps` (steps,) at which losses (..., steps) exceed ten times their least before.
+
+    The result is NaN where there is no such step.
+    """
+    logs = np.log10(losses)
+    jumps = logs[..., 1:] > np.minimum.accumulate(logs, axis=-1)[..., :-1] + 1
+    return np.where(jumps.any(axis=-1), np.asarray(steps)[1:][jumps.argmax(axis=-1)], np.nan)
+
+
 def _trained(place: Place, arithmetic: str, part: range) -> dict[str, NDArray[Any]]:
     """Train a part of the networks of one size; return the loss, and which circles survive, at each frame."""
     trained = train(
@@ -124,6 +134,7 @@ def _tables(run: Run) -> dict[str, Columns]:
                     "network": 1000 * place.tokens + np.arange(count),
                     "arithmetic": np.full(count, arithmetic),
                     "rise": largest_rise(rows["loss"][:, late]),
+                    "jump": first_jump(rows["loss"][:, late], steps[late]),
                     "loss": np.log10(rows["loss"][:, -1]),
                     "circles": end.sum(axis=1),
                     "died": (before & ~end).sum(axis=1),

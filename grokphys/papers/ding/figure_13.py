@@ -20,8 +20,8 @@ from nets.training import train
 
 SECTION = "Appendix D"
 ROUNDING = (
-    "in one network a second rise, probably by rounding, makes the gradient largest near step 18 000, which "
-    "widens the interval; in the others it is largest near step 20 (see the notes)"
+    "in one network a second rise, by rounding, makes the gradient largest near step 18 000, which widens "
+    "the interval; in the others it is largest near step 20 (see the notes)"
 )
 PIECE = 5, 5
 """Largest number of networks that are trained together, on a CPU and on a GPU.

@@ -29,6 +29,12 @@ def test_a_loss_that_falls_by_a_tenth_never_rises():
     np.testing.assert_allclose(rounding.largest_rise(0.1 ** np.arange(6)), -1.0)
 
 
+def test_a_jump_is_tenfold():
+    losses = [[1.0, 0.1, 0.9, 1.1, 9.0], [3.0, 2.0, 1.0, 0.5, 4.0], [1.0, 11.0, 0.1, 0.2, 1.1]]
+    found = rounding.first_jump(losses, [10, 20, 30, 40, 50])
+    np.testing.assert_array_equal(found, [40, np.nan, 20])
+
+
 @pytest.mark.parametrize(
     ("arithmetic", "options"),
     [
@@ -83,6 +89,7 @@ def test_each_network_is_in_the_table_once_for_each_arithmetic_and_compared_with
             alive = alive_of(numbers, kind)
             np.testing.assert_array_equal(rows["network"][own], 1000 * tokens + numbers)
             np.testing.assert_allclose(rows["rise"][own], np.maximum(3 + kind - numbers, 0))
+            np.testing.assert_array_equal(rows["jump"][own], np.where(kind - numbers > -2, 10_000, np.nan))
             np.testing.assert_allclose(rows["loss"][own], kind - numbers)
             np.testing.assert_array_equal(rows["circles"][own], (numbers + kind) % 3 + 1)
             np.testing.assert_array_equal(rows["died"][own], (alive[:, 5] & ~alive[:, -1]).sum(axis=1))
