@@ -22,9 +22,7 @@ from nets.training import train
 
 SECTION = "Section 4.1"
 PIECE = 5, 5
-"""Largest number of networks that are trained together, on a CPU and on a GPU.
-
-The layers of all frames are in memory."""
+"""Most networks trained together, on a CPU and on a GPU. The layers of all frames are in memory."""
 FEW = 0.2
 """Accuracy below which a network counts as unable to add."""
 HIGH, NEAR_ZERO = 1.0, 0.1

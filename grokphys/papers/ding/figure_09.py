@@ -45,9 +45,7 @@ LOOK: dict[str, Any] = {
 WILD = 1e3
 """Relative error that replaces a larger one, and that of a trajectory that overflows."""
 PIECE = 5, 5
-"""Largest number of networks that are trained together, on a CPU and on a GPU.
-
-Embeddings of all steps are in memory."""
+"""Most networks trained together, on a CPU and on a GPU. Embeddings of all steps are in memory."""
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:

@@ -24,9 +24,7 @@ ROUNDING = (
     "the interval; in the others it is largest near step 20 (see the notes)"
 )
 PIECE = 5, 5
-"""Largest number of networks that are trained together, on a CPU and on a GPU.
-
-Gradients of all frames are in memory."""
+"""Most networks trained together, on a CPU and on a GPU. Gradients of all frames are in memory."""
 
 
 @dataclass(frozen=True)

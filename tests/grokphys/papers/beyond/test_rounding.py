@@ -1,5 +1,7 @@
 """Tables and measures of the recipe "rounding" from their definitions."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from grokphys.papers.beyond.selection import Place
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.evidence import joined
 from grokphys.papers.judge import judge
+from grokphys.papers.publish import stored_results
 from grokphys.papers.recipe import Run
 
 PLACE = Place(11, 8, 900)
@@ -170,3 +173,29 @@ def test_each_rule_is_about_its_own_arithmetics_and_modulus(tokens, columns, wro
     claims = judge(recipe.rules, {"networks": joined(parts)})
     failed = {n for n, claim in enumerate(claims) if claim.verdict != "holds"}
     assert failed == {n + 6 * (tokens == 59) for n in wrong}
+
+
+def test_what_rounding_does_to_networks_and_circles():
+    docs = Path(rounding.__file__).parents[3] / "docs"
+    notes, findings = (
+        " ".join((docs / page).read_text("utf-8").split()) for page in ("notes.md", "findings.md")
+    )
+    rows = stored_results(recipes(), docs / "results")["rounding"].tables["networks"]
+    rows = {name: np.asarray(values) for name, values in rows.items()}
+    jumps, rises, died = (np.array(rows[name], float) for name in ("jump", "rise", "died"))
+    usual = rows["arithmetic"] == "subtraction, 32 bits"
+    assert f"the loss of each of the {usual.sum()} networks jumps up by four to eight orders" in findings
+    assert np.isfinite(jumps[usual]).all()
+    assert np.isnan(jumps[~usual]).all()
+    first, last = (
+        f"{step // 1000:.0f} {step % 1000:03.0f}" for step in (min(jumps[usual]), max(jumps[usual]))
+    )
+    assert f"between steps {first} and {last}" in findings
+    assert 4 < rises[usual].min() < rises[usual].max() < 8
+    assert died[~usual].sum() == 0
+    small, large = (usual & (rows["tokens"] == tokens) for tokens in (31, 59))
+    assert f"{died[small].sum():.0f} die in {small.sum()} networks of $p = 31$" in findings
+    kept = rows["circles"][(rows["tokens"] == 59) & (rows["arithmetic"] == "sum, 32 bits")].sum()
+    assert f"{died[large].sum():.0f} of {kept} in {large.sum()} networks of $p = 59$" in findings
+    assert f"none of the {kept} circles of `rounding`" in notes
+    assert f"with PyTorch's gradient {died[large].sum():.0f} of them do" in notes
