@@ -4,8 +4,8 @@ The gradient of the cross-entropy with respect to the logit of the right class i
 probability of this class. Numbers of 32 bits near 1 are multiples of 6e-8, so that the subtraction leaves
 only rounding once the loss is that small. PyTorch computes it so, and so did the published codes. Summed over
 all other classes, their probabilities give the same number with all its digits. The recipe trains networks in
-three arithmetics from the same starts. The rules were written after a pilot (three networks of another seed,
-p = 31), in which the loss jumped up by five orders and circles died with q - 1 in 32 bits only.
+three kinds of arithmetic from the same starts. The rules were written after a pilot (three networks of
+another seed, p = 31), in which the loss jumped up by five orders and circles died with q - 1 in 32 bits only.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Setting:
     places : sequence of Place
         Sizes of the networks, with their numbers of steps.
     runs : sequence of int
-        For each size, number of networks in each of the arithmetics with 32 bits.
+        For each size, number of networks in each arithmetic with 32 bits.
     doubles : sequence of int
         For each size, how many of the same networks are also trained with 64 bits.
     """
@@ -291,7 +291,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "rounding",
     paper="beyond",
     item="rounding: one subtraction in 32 bits",
-    shows="Training loss and circles late in training, in three arithmetics.",
+    shows="Training loss and circles late in training, in three kinds of arithmetic.",
     quick=Setting((Place(31, 32, 600),), (3,), (2,)),
     paper_setting=Setting((Place(31, 64, 30_000), Place(59, 128, 30_000)), (24, 12), (12, 8)),
     cost="two hours",

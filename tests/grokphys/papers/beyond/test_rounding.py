@@ -165,7 +165,7 @@ def networks(tokens, **columns):
         ({"as_double": (1, 1, 0)}, {5}),
     ],
 )
-def test_each_rule_is_about_its_own_arithmetics_and_modulus(tokens, columns, wrong):
+def test_each_rule_is_about_its_own_arithmetic_and_modulus(tokens, columns, wrong):
     (recipe,) = [one for name, one in recipes().items() if name == "rounding"]
     tables = {"networks": joined([networks(31), networks(59)])}
     assert {claim.verdict for claim in judge(recipe.rules, tables)} == {"holds"}
