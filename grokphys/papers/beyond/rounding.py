@@ -71,8 +71,7 @@ def largest_rise(losses: Any) -> NDArray[np.float64]:
 
     A loss that always falls gives a number below 0, of the size of its slowest fall.
     """
-    logs = np.log10(losses)
-    return np.asarray((logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1]).max(axis=-1))
+    return np.asarray(_rises(losses).max(axis=-1))
 
 
 def first_jump(losses: Any, steps: Any) -> NDArray[np.float64]:
@@ -80,9 +79,14 @@ def first_jump(losses: Any, steps: Any) -> NDArray[np.float64]:
 
     The result is NaN where there is no such step.
     """
-    logs = np.log10(losses)
-    jumps = logs[..., 1:] > np.minimum.accumulate(logs, axis=-1)[..., :-1] + 1
+    jumps = _rises(losses) > 1
     return np.where(jumps.any(axis=-1), np.asarray(steps)[1:][jumps.argmax(axis=-1)], np.nan)
+
+
+def _rises(losses: Any) -> Any:
+    """Return the decimal log of each loss but the first over the least before, (..., steps - 1)."""
+    logs = np.log10(losses)
+    return logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1]
 
 
 def _trained(place: Place, arithmetic: str, part: range) -> dict[str, NDArray[Any]]:

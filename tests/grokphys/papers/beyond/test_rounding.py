@@ -166,11 +166,11 @@ def networks(tokens, **columns):
     ],
 )
 def test_each_rule_is_about_its_own_arithmetic_and_modulus(tokens, columns, wrong):
-    (recipe,) = [one for name, one in recipes().items() if name == "rounding"]
+    rules = recipes()["rounding"].rules
     tables = {"networks": joined([networks(31), networks(59)])}
-    assert {claim.verdict for claim in judge(recipe.rules, tables)} == {"holds"}
+    assert {claim.verdict for claim in judge(rules, tables)} == {"holds"}
     parts = [networks(p, **(columns if p == tokens else {})) for p in (31, 59)]
-    claims = judge(recipe.rules, {"networks": joined(parts)})
+    claims = judge(rules, {"networks": joined(parts)})
     failed = {n for n, claim in enumerate(claims) if claim.verdict != "holds"}
     assert failed == {n + 6 * (tokens == 59) for n in wrong}
 
