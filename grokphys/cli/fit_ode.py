@@ -1,5 +1,6 @@
 """`grokphys fit-ode`: one law of motion for the Fourier signals of many runs."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -76,7 +77,7 @@ def fit_ode(
         raise InputError("resamples needs directory (--directory), to which intervals.csv is written")
     written = [] if directory is None else [directory / name for name in fits.FILES]
     if table is not None:
-        if table.resolve() in [path.resolve() for path in written]:
+        if os.path.realpath(table) in map(os.path.realpath, written):  # of links in a circle, too
             raise InputError(f"table must be another file than those of directory (--directory), got {table}")
         refuse_table(table, overwrite)
     for path in written:

@@ -333,6 +333,12 @@ def test_a_table_in_the_place_of_a_file_of_the_directory_is_refused(
     assert not Path("fit").exists()
 
 
+def test_a_table_behind_links_in_a_circle_ends_in_a_sentence(signals, tmp_path, capsys):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert main(["fit-ode", str(signals), "--table", str(tmp_path / "circle" / "t.csv")]) == 1
+    assert "circle is a link that leads nowhere" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
