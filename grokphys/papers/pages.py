@@ -28,7 +28,7 @@ NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
     "Ding": {"Figure 1": "a drawing"},
 }
 """Items of the papers that no recipe can reproduce, and why."""
-OURS = ("beyond the papers", "beyond both papers", "this project")
+OURS = ("beyond the papers", "beyond both papers", "a question of this project", "this project")
 """Beginnings of the sources of statements that no paper makes, which have no quotation marks."""
 
 

@@ -7,31 +7,39 @@ run: a result stores a digest of them, and a test compares it with that of the p
 was corrected after the run, or its words were made clear, a note in italics says so.
 
 * **A number** is *not covered* if the interval of our number minus the printed one excludes zero by more than
-  the printed rounding; a count is not rounded. If the paper prints an interval, it is taken into account. The
+  the printed rounding; a count, such as that of the circles among 100 networks, is not rounded. If the paper
+  prints an interval, it is taken into account, at the level of ours by quantiles of the normal law. The
   number is *covered* if the 95 % interval of the difference contains zero, within the rounding, and half of
   the width of our 95 % interval is at most the margin. Otherwise the result is *inconclusive*.
 * **A statement** *holds* if the whole interval of its effect lies in the range of the rule, and *does not
   hold* if it lies outside. If the interval contains a bound of the range, our data are *inconclusive*. The
   range of a statement of equality has two sides.
 * **Intervals** count what was drawn independently: embeddings, networks or training sets. Shares have
-  Wilson's interval, which is wider where several rows belong to one unit, and their differences Newcombe's.
-  Means have Student's interval, and most other numbers that of the jackknife, which leaves out one unit after
-  the other. Where all n units have the same value, others can still be a share of up to 1 - (α/2)^(1/n) of
-  all units, at the confidence level 1 - α. The interval then reaches as far as these could move a mean.
+  Wilson's interval. Where several rows belong to one unit, it is that of as many independent rows as would
+  vary like the shares of the units, with Student's quantile in place of the normal one. Means have Student's
+  interval, and medians that of order statistics. The difference of two independent shares or means has
+  Newcombe's interval, which combines those of the two. Most other numbers have that of the jackknife, which
+  leaves out one unit after the other, correlations on the scale of Fisher's z. A place at which a share
+  passes one half lies between the places at which the limits of its interval do.
+* **Equal values.** Where all n units have the same value, others can still be a share of up to
+  1 - (α/2)^(1/n) of all units, at the confidence level 1 - α. The interval then reaches as far as these could
+  move a mean. Values that differ, however little, have the interval of their spread.
 * **Many claims.** All claims of an item are decided together by Holm's procedure, so that the probability of
   any wrong *holds*, *does not hold* or *not covered* among them is at most 5 %: of m claims each is tried at
   the level α = 5 % / m, those that remain open at 5 % / their number, and so on until none is decided.
   *Covered* is weaker: nothing contradicts the number.
 * **Corrections of the method.** An audit found, after the first runs, that *covered* had counted as a
   decision in Holm's procedure, which made later ones easier, and that the interval of the paper had not been
-  widened with ours. Another found that intervals of equal values had no width, and so always decided. Each
-  time all results were judged again from their tables; the history of the repository has the earlier
-  verdicts.
+  widened with ours. Another found that intervals of equal values had no width, and so always decided. A
+  third, which computed most verdicts again by a program of its own, found rules that need no effect, an error
+  that was left out, and units that had counted twice. Each time all results were judged again from their
+  tables; the history of the repository has the earlier verdicts.
 * **Chance** describes data for which a statement is not true: columns of the tables in
   [results](results/README.md) that are shuffled or replaced. In a test, a statement may hold in 5 % of such
   data, with a tolerance for the number of times that they are drawn.
 * **A ninth of the plane** are the cells of a phase diagram whose middles lie in an outer third of both axes:
-  nine of 10 × 10 cells.
+  nine of 10 × 10 cells. The top of a plane with weight decay on its vertical axis has the smallest decay,
+  as in the paper.
 * **Fitted** marks a row whose setting was chosen to reproduce this number.
 * **Withdrawn** marks a statement whose rule, as we found out after the run, is met without the effect that
   the statement is about. It is not judged, and the row says why.
@@ -65,7 +73,8 @@ interval without an upper end. *Exact* marks a count or a proof, which has no er
 counts what was drawn independently, such as networks. *Fitted* marks a claim whose setting the paper leaves
 open, so that we chose it to reproduce this number. The *rule* of a statement is the range in which its whole
 interval must lie for the statement to hold. Words in italics after it say what was corrected or made clear
-after the run. Words in quotation marks are those of a paper."""
+after the run. Words in quotation marks are those of a paper, with its symbols in words: *the
+predicted accuracy* is $\\widehat{\\mathrm{Acc}}$ there."""
 AGAIN = """\
 ## Again with other seeds
 

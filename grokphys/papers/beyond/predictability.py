@@ -257,6 +257,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             chance=MIXED,
             least=0.9,
             independent="embedding",
+            note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed",
             possible=(0.0, 1.0),
         )
         for size in (1e-6, 1e-4, 1e-2)

@@ -252,6 +252,7 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             _gap(tokens, "loss", STABLE, DOUBLE, sizes=True),
             chance=_mixed("loss"),
             most=0.1,
+            note="the mean of these absolute values",
         ),
         Statement(
             f"{at}: and so are the circles",

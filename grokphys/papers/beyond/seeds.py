@@ -148,6 +148,7 @@ def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> No
             chance=CHANCE,
             least=0.1,
             independent="cell",
+            note="the two to four cells that share a side with it",
         ),
     ),
     draw=_draw,

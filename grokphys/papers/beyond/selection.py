@@ -243,6 +243,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             least=-0.05,
             most=0.05,
             note=PAIRED,
+            withdrawn="a smooth curve that begins flat passes as well, without any threshold",
         ),
     )
 

@@ -256,7 +256,7 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 SOURCE, HE = "beyond both papers: a question of this project", "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
-EXCHANGED = "if neurons of a network exchange their predictions, the share is 1.5 times that chance"
+EXCHANGED = "if neurons of a network exchange their predictions, the share is 1.4 to 1.6 times that chance"
 OVERLAP = (
     "the circles in both sets, predicted and final survivors, over those in at least one of them; as many "
     "are predicted as the other networks keep on average"

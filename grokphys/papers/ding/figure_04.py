@@ -93,7 +93,7 @@ def _descent(tables: Tables, level: float) -> Interval:
             _transition,
             chance=shuffled("networks", "test_loss", within="step"),
             least=0.3,
-            note="a slope and no step: windows about other dimensions show as much",
+            withdrawn="the loss falls as steeply about other dimensions: it has a slope, and no step at p",
         ),
         Statement(
             "small d",

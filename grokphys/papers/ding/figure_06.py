@@ -15,7 +15,7 @@ from analysis.stats.intervals import Interval, proportion
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
-from grokphys.papers.evidence import correlation, difference, joined, share, shuffled
+from grokphys.papers.evidence import correlation, joined, paired_gap, share, shuffled
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.interventions import scale_frequency, with_signals
@@ -149,7 +149,9 @@ def _survives(sign: int) -> Any:
 
 
 def _more(tables: Tables, level: float) -> Interval:
-    return difference(_survives(1)(tables, level), _survives(-1)(tables, level))
+    rows = tables["runs"]
+    far = (rows["deviation"] >= MUCH, rows["deviation"] <= -MUCH)
+    return paired_gap(lambda x: x.sum() / len(x), (rows["survived"],), *far, level, groups=rows["embedding"])
 
 
 @recipe(
@@ -190,6 +192,7 @@ def _more(tables: Tables, level: float) -> Interval:
             chance=shuffled("runs", "survived"),
             least=0.3,
             independent="embedding",
+            note="corrected after the run: what one embedding has above and below is resampled together",
         ),
     ),
 )

@@ -196,7 +196,7 @@ def _draw_accuracies(setting: Fractions, tables: Tables) -> dict[str, Figure]:
             _distance,
             chance=shuffled("networks", "predicted_accuracy"),
             most=0.1,
-            note="the training fraction itself has a mean distance of 0.09 from the true accuracy",
+            withdrawn="the training fraction itself has a mean distance of 0.09 from the true accuracy",
         ),
     ),
     draw=_draw_accuracies,

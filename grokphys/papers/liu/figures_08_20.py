@@ -281,7 +281,7 @@ def _bends(tables: Tables, level: float) -> Interval:
     log = np.log10(np.where(done, steps, 10 * steps[done].max(initial=1)))
 
     def bend(part: Any, values: Any) -> float:
-        small, middle, large = (values[part == k].mean() for k in range(3))
+        small, middle, large = np.bincount(part, values, 3) / np.bincount(part, minlength=3)
         return float(small - 2 * middle + large)
 
     return jackknife(bend, (third, log), level)

@@ -100,7 +100,7 @@ def test_a_replica_shares_no_seed_with_the_first_run(place):
     assert all(seed >= again["seed_shift"] for seed in again["seeds"])
 
 
-SHARED = {"liu-5b", "liu-10", "liu-seeds"}
+SHARED = {"liu-4b", "liu-5b", "liu-10", "liu-seeds", "ding-7"}
 """Recipes that use networks of longer ones, so that their own time is short."""
 
 

@@ -86,7 +86,7 @@ def networks_that_select(runs=12):
 def test_selection_holds_where_there_is_selection_and_not_by_chance():
     tables = networks_that_select()
     claims = judge(RECIPES["selection"].rules, tables)
-    assert {claim.verdict for claim in claims} == {"holds"}
+    assert {claim.verdict for claim in claims} == {"holds", "withdrawn"}
     assert all(rate <= 0.05 for rate in held_by_chance("selection", tables, draws=20).values())
 
 

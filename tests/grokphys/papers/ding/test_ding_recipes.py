@@ -292,6 +292,6 @@ def test_survival_that_hangs_on_roundness_is_told_from_survival_that_does_not():
     ],
 )  # fmt: skip
 def test_statements_are_told_from_their_contraries(name, true, false):
-    assert set(verdicts(name, true).values()) == {"holds"}
+    assert set(verdicts(name, true).values()) - {"withdrawn"} == {"holds"}
     assert "holds" not in verdicts(name, false).values()
     assert seldom_hold(name, true)

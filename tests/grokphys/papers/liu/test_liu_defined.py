@@ -191,7 +191,19 @@ def test_rates_of_figure_6_are_compared_where_one_network_is_the_faster():
     column, row = np.array([0, 0, 2, 2, 1, 0]), np.array([2, 2, 0, 1, 1, 2])
     steps = np.array([900.0, 100.0, 200.0, 400.0, np.inf, np.inf])
     rows |= {"column": column, "row": row, "validation_steps": steps}
-    assert diagrams._takes_long(tables, 0.95) == proportion(1, 2)  # 900 above the median of 300
+    long = diagrams._takes_long(tables, 0.95)
+    assert (long.estimate, long.count) == (0.5, 4)  # 900 above the median of 300; two networks tell no limits
+    assert (long.low, long.high) == pytest.approx((0, 1))
+    many = {name: np.tile(values, 30) for name, values in rows.items()}
+    many["validation_steps"] = many["validation_steps"] * np.repeat(np.linspace(0.1, 3, 30), 6)
+    long = diagrams._takes_long({"networks": many}, 0.95)
+    ordered = np.sort(np.concatenate([many["validation_steps"][k::6] for k in (2, 3)]))
+    rank = int(stats.binom.ppf(0.0125, 60, 0.5))
+    own = np.concatenate([many["validation_steps"][k::6] for k in (0, 1)])
+    over = [int((own > ordered[k]).sum()) for k in (60 - rank, rank - 1)]
+    assert over[0] < over[1]
+    assert (long.low, long.high) == (proportion(over[0], 60, 0.975).low, proportion(over[1], 60, 0.975).high)
+    assert (long.estimate, long.count) == ((own > np.median(ordered)).mean(), 120)
     good = diagrams._generalizes_slowly_decoded(tables, 0.95)
     assert good == difference(proportion(2, 3), proportion(1, 3))
 
