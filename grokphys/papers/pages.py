@@ -264,10 +264,16 @@ def _rule_row(rule: Rule) -> Sequence[str]:
         printed = f"{rule.printed} ({rule.printed.source})"
         told = (printed, f"this number{note}", f"margin {rule.margin:g}", "")
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else getattr(rule.chance, "words", "made up")
+        chance = rule.chance if isinstance(rule.chance, str) else _words(rule.chance)
+        chance += f"; false with {_words(rule.counter)}" if rule.counter else ""
         words = rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
         told = (f"{words} ({rule.source})", rule.effect + note, _range(rule.least, rule.most), chance)
     return (name, *told, rule.independent)
+
+
+def _words(model: Any) -> str:
+    """Return what a model of chance does to the tables, in words."""
+    return str(getattr(model, "words", "made up"))
 
 
 def _note(rule: Rule) -> str:

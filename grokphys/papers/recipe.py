@@ -159,18 +159,13 @@ class Statement:
         shuffled, the reason.
     least, most : float, default -inf and inf
         The smallest and the largest effect with which the statement holds; at least one must be finite.
-    independent : str, default "network"
-        Unit that was drawn independently and that the interval resamples.
-    fitted : str, default ""
-        Settings that were chosen on the same data; "" if none were.
-    digits : int, default 2
-        Number of decimals of the effect that are shown.
-    note : str, default ""
-        What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
-    possible : tuple of float, default (-np.inf, np.inf)
-        Smallest and largest possible value, at which a shown interval ends; see also `measured`.
+    independent, fitted, digits, note, possible
+        As in `Number`; `fitted` names settings that were chosen on the same data.
     withdrawn : str, default ""
         Why the rule is no test, if that was found out after the run; it is then not judged.
+    counter : callable, optional
+        Model of data in which the statement is false, for a statement whose `chance` is a reason because
+        nothing can be shuffled. As on shuffled tables, the statement may hold in at most 5 % of cases.
 
     Raises
     ------
@@ -192,6 +187,7 @@ class Statement:
     note: str = ""
     possible: tuple[float, float] = (-np.inf, np.inf)
     withdrawn: str = ""
+    counter: "Callable[[Tables, np.random.Generator], Tables] | None" = None
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():

@@ -35,8 +35,10 @@ was corrected after the run, or its words were made clear, a note in italics say
   that was left out, and units that had counted twice. Each time all results were judged again from their
   tables; the history of the repository has the earlier verdicts.
 * **Chance** describes data for which a statement is not true: columns of the tables in
-  [results](results/README.md) that are shuffled or replaced. In a test, a statement may hold in 5 % of such
-  data, with a tolerance for the number of times that they are drawn.
+  [results](results/README.md) that are shuffled or replaced. Where shuffling tells nothing, the column gives
+  the reason and, after *false with*, other data in which the statement is false. In a test, a statement may
+  hold in 5 % of such data, with a tolerance for the number of times that they are drawn; the test lists the
+  few rules that pass on theirs.
 * **A ninth of the plane** are the cells of a phase diagram whose middles lie in an outer third of both axes:
   nine of 10 × 10 cells. The top of a plane with weight decay on its vertical axis has the smallest decay,
   as in the paper.

@@ -15,6 +15,7 @@ from analysis.laws.ode import fit_trajectories
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import replaced
 from grokphys.papers.ding.training import DECAY
 from grokphys.papers.evidence import exchanged, joined, mean, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
@@ -212,6 +213,7 @@ class Two:
             "nearest of the other networks; 1 where both are drawn from the same shapes",
             _ratio("networks", "to_particles", "to_networks"),
             chance="swapping the two would make it hold: the next rule tells what it cannot be by chance",
+            counter=replaced("networks", to_particles="to_starts"),
             least=0.67,
             most=1.5,
             note=OPPOSITE,

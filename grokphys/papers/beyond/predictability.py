@@ -22,6 +22,7 @@ from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import SOURCE, Place
+from grokphys.papers.counters.builders import instead
 from grokphys.papers.ding.training import DECAY, show_intervals
 from grokphys.papers.evidence import difference, joined, mean, paired_gap, pooled, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
@@ -293,6 +294,9 @@ def _rules(tokens: int) -> tuple[Statement, ...]:
             "the same of fresh embeddings, minus that of unrelated networks",
             _more(tokens, "fresh embedding"),
             chance="shuffling would make them alike, as the statement says they are",
+            counter=instead(
+                "changes", rows={"change": "fresh layers and split"}, of={"change": "fresh embedding"}
+            ),
             least=-0.1,
             most=0.1,
             independent="embedding",

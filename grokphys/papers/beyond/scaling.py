@@ -16,7 +16,8 @@ import physics
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, joined, share, where
+from grokphys.papers.counters.builders import instead
+from grokphys.papers.evidence import Chance, difference, joined, share, where
 from grokphys.papers.recipe import Columns, Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
@@ -93,6 +94,26 @@ def _law(tokens: int) -> Any:
     return _critical(tokens, np.log(tokens) / tokens)
 
 
+LARGEST = {"family": "plain addition", "tokens": 60}
+
+
+@partial(Chance, "fractions at p = 60 that are 28/60 of those at p = 28, as by a law 1/p")
+def _one_over_p(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which 60 symbols need as many samples for each symbol as 28 do."""
+    rows = instead("orders", rows=LARGEST | {"tokens": 28}, of=LARGEST)(tables, generator)["orders"]
+    own = (rows["family"] == LARGEST["family"]) & (rows["tokens"] == 60)
+    return {**tables, "orders": {**rows, "fraction": np.where(own, 28 / 60, 1) * rows["fraction"]}}
+
+
+@partial(Chance, "the last isolated symbol of another order, which is taken to complete that order")
+def _of_another_order(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables of p = 60 in which the last isolated symbol has nothing to do with completeness."""
+    rows = where(tables["orders"], **LARGEST)
+    rows = {name: np.repeat(values, rows["orders"]) for name, values in rows.items()}
+    last = rows["size"] == generator.permutation(rows["size"])
+    return {**tables, "orders": {**rows, "last": last, "orders": np.ones(len(last), int)}}
+
+
 EXACT = "the closure of a training set is computed, and has no chance that could be shuffled"
 
 
@@ -165,6 +186,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
             "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
             _ratio(_critical(60), _critical(10)),
             chance=EXACT,
+            counter=instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
             most=0.8,
             independent="order",
             note="r_c is the median fraction over random orders",
@@ -176,6 +198,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
             "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
             _ratio(_law(60), _law(28)),
             chance=EXACT,
+            counter=_one_over_p,
             least=0.9,
             most=1.1,
             note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60",
@@ -188,6 +211,7 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
             "share of orders in which the last isolated symbol completes it, p = 60, plain addition",
             _last,
             chance=EXACT,
+            counter=_of_another_order,
             least=0.5,
             independent="order",
         ),

@@ -15,6 +15,7 @@ from analysis.plots.palette import REFERENCE, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
+from grokphys.papers.counters.builders import instead
 from grokphys.papers.ding.training import DECAY, show_intervals
 from grokphys.papers.evidence import Chance, jackknife, joined, mean, paired_gap, shuffled, where
 from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
@@ -186,6 +187,7 @@ PAIRED = "corrected after the run: networks with the same initial weights are re
 def _selection_rules(tokens: int) -> tuple[Statement, ...]:
     at = f"p = {tokens}"
     tanh, quarter, silu = Kind("tanh"), Kind("tanh", 0.25), Kind("silu")
+    plain = {"tokens": tokens, "activation": "tanh", "even": 0.0}
     return (
         *(
             Statement(
@@ -220,6 +222,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             "validation accuracy with tanh minus that with SiLU",
             _gap(tokens, tanh, silu, np.mean, "accuracy"),
             chance="shuffling activations would make them alike",
+            counter=instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain),
             least=-0.02,
             note=PAIRED,
         ),
@@ -240,6 +243,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
             _gap(tokens, quarter, tanh, np.mean, "effective"),
             chance="shuffling λ would make them alike; the fall over all λ is the rule before",
+            counter=instead("networks", rows={"even": 0.5}, of={"even": 0.25}),
             least=-0.05,
             most=0.05,
             note=PAIRED,
@@ -255,11 +259,10 @@ FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
 def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the effective number of circles over the even part, and by activation."""
     table = tables["networks"]
-    places = np.unique(table["tokens"])
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.9))
         left, right = figure.subplots(1, 2, sharey=True)
-        for n, p in enumerate(places):
+        for n, p in enumerate(np.unique(table["tokens"])):
             rows = where(table, tokens=p, activation="tanh")
             weights = np.unique(rows["even"])
             found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from analysis.plots.palette import DEAD, FRAME, SERIES, cyclic_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
-from grokphys.papers.evidence import mean, share, shuffled, where
+from grokphys.papers.evidence import Chance, columns_of, mean, share, shuffled, where
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -107,6 +108,18 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
     return share([not one["survived"][np.argmax(one["first"])] for one in own], level)
 
 
+@partial(Chance, "survivors replaced by as many circles of the largest signals at the start")
+def _strongest_survive(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which the signals at the start decide which circles of a network survive."""
+    rows = tables["circles"]
+    survived = np.zeros(len(rows["first"]), bool)
+    for network in np.unique(rows["network"]):
+        own = np.flatnonzero(rows["network"] == network)
+        count = np.count_nonzero(rows["survived"][own])
+        survived[own[np.argsort(-rows["first"][own])[:count]]] = True
+    return {**tables, "circles": {**rows, "survived": survived}}
+
+
 @recipe(
     "ding-2",
     paper="Ding",
@@ -142,6 +155,7 @@ def _strongest_dies(tables: Tables, level: float) -> Interval:
             "share of networks in which the frequency that begins strongest dies",
             _strongest_dies,
             chance="by chance about 25 of 29 die: the statement only says that strength does not decide",
+            counter=_strongest_survive,
             least=0.05,
         ),
     ),
@@ -236,6 +250,15 @@ def _better(tables: Tables, level: float) -> Interval:
     return mean(rows["in_fourier"] - rows["in_components"], level, groups=rows["network"])
 
 
+@partial(Chance, "random embeddings, in which as many of the strongest frequencies count as survivors")
+def _random_embeddings(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which each final embedding is replaced by normally distributed numbers."""
+    rows = []
+    for network, count in zip(*np.unique(tables["planes"]["network"], return_counts=True), strict=True):
+        rows += _planes(int(network), generator.standard_normal((PAPER.tokens, PAPER.dim)), int(count))
+    return {**tables, "planes": columns_of(rows)}
+
+
 @recipe(
     "ding-3",
     paper="Ding",
@@ -262,6 +285,7 @@ def _better(tables: Tables, level: float) -> Interval:
             "part of the variance along as many pairs of components as circles survive, mean of networks",
             _significant,
             chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
+            counter=_random_embeddings,
             least=0.95,
             note="the chance was said to be a fifth until after the run",
         ),
@@ -272,6 +296,7 @@ def _better(tables: Tables, level: float) -> Interval:
             "part of a plane's variance at its own frequency: Fourier planes minus pairs of components",
             _better,
             chance="there is nothing to shuffle between the two bases but the sign: 0",
+            counter=_random_embeddings,
             least=0.1,
             withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency",
         ),
@@ -315,15 +340,16 @@ PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_comp
 """Columns of the table "planes", which has no row if no circle survives."""
 
 
-def _planes(network: int, E: Array) -> list[dict[str, Any]]:
+def _planes(network: int, E: Array, count: int | None = None) -> list[dict[str, Any]]:
     """Compare the Fourier planes of the survivors of a network with pairs of its principal components.
 
     `E` (tokens, dim) is the final embedding. There is a row for each survivor, the strongest first, with the
     pair of components of the same rank, the frequency that is strongest in this pair, and fractions of the
-    variance.
+    variance. If a `count` is given, as many of the strongest frequencies count as survivors.
     """
     signal, found = fourier_signals(E), principal_components(E)
-    order = [int(k) + 1 for k in np.argsort(-signal) if survives(signal)[k]]
+    alive = np.count_nonzero(survives(signal)) if count is None else count
+    order = [int(k) + 1 for k in np.argsort(-signal)[:alive]]
     rows = []
     for pair, k in enumerate(order):
         columns = slice(2 * pair, 2 * pair + 2)

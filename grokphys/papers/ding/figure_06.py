@@ -12,6 +12,7 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
+from grokphys.papers.counters.builders import drawn
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
@@ -180,6 +181,7 @@ def _more(tables: Tables, level: float) -> Interval:
             "share of trials with a signal at least 10 below the mean of the others in which it survives",
             _survives(-1),
             chance="a share near the mean of all trials; the difference below tests it",
+            counter=shuffled("runs", "survived"),
             most=0.1,
             independent="embedding",
         ),
@@ -309,6 +311,11 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "share of networks with r < 1 in which the larger one survives",
             _larger,
             chance="4 of 29 circles survive elsewhere",
+            counter=drawn(
+                "survivors drawn at random from the 29 circles, as many as survive",
+                "runs",
+                larger=lambda rows, rng: 29 * rng.random(len(rows["circles"])) < rows["circles"],
+            ),
             least=0.95,
         ),
         Statement(
@@ -327,6 +334,9 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "share of networks in which any other frequency survives",
             _revived,
             chance="none, if what is near zero stayed there",
+            counter=drawn(
+                "no other frequency that survives", "runs", revived=lambda rows, _: rows["revived"] & False
+            ),
             least=0.05,
         ),
     ),

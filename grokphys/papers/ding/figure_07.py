@@ -14,6 +14,7 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import drawn
 from grokphys.papers.ding.training import BY_THE_RULE, show_intervals
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
 from grokphys.papers.evidence import correlation, jackknife, mean, share, shuffled
@@ -120,6 +121,11 @@ def _draw_gradients(setting: Trials, tables: Tables) -> dict[str, Figure]:
             "share of circles whose signal falls in step 4",
             _decrease,
             chance="half of them, if signals only fluctuated",
+            counter=drawn(
+                "a random sign of each `change_4`",
+                "circles",
+                change_4=lambda rows, rng: rows["change_4"] * rng.choice([-1, 1], len(rows["change_4"])),
+            ),
             least=0.95,
             independent="embedding",
         ),

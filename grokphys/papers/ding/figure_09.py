@@ -15,6 +15,8 @@ from analysis.plots.palette import FIRST, INK, SECOND, SERIES
 from analysis.plots.signals import show_coefficients
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.counters.builders import drawn
+from grokphys.papers.counters.ding import COMPETING, DRIFT
 from grokphys.papers.ding.training import (
     DECAY,
     LASSO,
@@ -28,7 +30,7 @@ from grokphys.papers.ding.training import (
     path_of,
     show_intervals,
 )
-from grokphys.papers.evidence import Chance, columns_of, joined, mean, share, shuffled, where
+from grokphys.papers.evidence import columns_of, joined, mean, share, shuffled, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -80,8 +82,7 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
         for d in setting.dims
         for part in in_parts(run, setting.networks, PIECE, partial(train_part, d), f"d-{d}-networks")
     )
-    signals = found.pop("signals")
-    return found, signals
+    return found, found.pop("signals")
 
 
 def _score(name: str, x: Array) -> dict[str, Any]:
@@ -94,8 +95,7 @@ def _score(name: str, x: Array) -> dict[str, Any]:
         wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
         error = np.linalg.norm(path - x) / np.linalg.norm(x)
     signs = np.sign(law.A) if isinstance(law, ODEFit) else np.zeros((1, 1))
-    between = signs[~np.eye(len(signs), dtype=bool)]
-    pairs = np.count_nonzero(between)
+    between = signs[~np.eye(len(signs), dtype=bool) & (signs != 0)]
     return {
         "r2": 1 - missed,
         "missed": missed,  # of which r2 keeps too few digits if it is close to 1
@@ -103,7 +103,7 @@ def _score(name: str, x: Array) -> dict[str, Any]:
         "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
         "followed": np.mean(wrong <= 0.1 * x[0]),
         "coefficients": np.mean(signs != 0) if isinstance(law, ODEFit) else 1.0,
-        "collaborate": np.mean(between[between != 0] > 0) if pairs else np.nan,
+        "collaborate": np.mean(between > 0) if len(between) else np.nan,
     }
 
 
@@ -130,13 +130,11 @@ def _unstable(tables: Tables, level: float) -> Interval:
     return share(~(where(tables["fits"], law=QUADRATIC)["error"] <= 1), level)
 
 
-@partial(Chance, "each error replaced by that of signals that never change, in any order")
-def _at_rest(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which each error is that of signals that never change, permuted among all rows."""
-    rows = tables["fits"]
-    return {**tables, "fits": {**rows, "error": generator.permutation(rows["error_of_rest"])}}
-
-
+AT_REST = drawn(
+    "each error replaced by that of signals that never change, in any order",
+    "fits",
+    error=lambda rows, rng: rng.permutation(rows["error_of_rest"]),
+)
 CLOSE = 0.1
 """Largest relative error of a trajectory that a law describes well."""
 SHARE = (
@@ -172,6 +170,7 @@ SPARSE = Statement(
             "R² of the changes by the quadratic law, mean of networks",
             _fits,
             chance=OF_A_CONSTANT,
+            counter=DRIFT,
             least=0.95,
         ),
         Statement(
@@ -189,7 +188,7 @@ SPARSE = Statement(
             SECTION,
             "relative error of the trajectory by least squares, mean of networks",
             _mean(LINEAR, "error"),
-            chance=_at_rest,
+            chance=AT_REST,
             most=0.01,
             digits=4,
         ),
@@ -199,7 +198,7 @@ SPARSE = Statement(
             SECTION,
             f"share of networks whose trajectory Lasso describes to a {SHARE}",
             _close(LASSO),
-            chance=_at_rest,
+            chance=AT_REST,
             least=0.75,
         ),
         Statement(
@@ -208,7 +207,7 @@ SPARSE = Statement(
             SECTION,
             f"share of networks whose trajectory Eq. 4 with Lasso's A describes to a {SHARE}",
             _close(SOLVED),
-            chance=_at_rest,
+            chance=AT_REST,
             least=0.75,
         ),
         SPARSE,
@@ -219,6 +218,7 @@ SPARSE = Statement(
             "part of Lasso's coefficients between circles that are positive, mean of networks",
             _mean(LASSO, "collaborate"),
             chance="signs drawn at random would be of both kinds too: the paper claims no more",
+            counter=COMPETING,
             least=0.05,
             most=0.95,
         ),
@@ -255,8 +255,7 @@ def equations(run: Run) -> Result:
 def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
     assert isinstance(law, ODEFit)
     alive = (1 + np.flatnonzero(x[-1] > 2 * x[-1].mean())).tolist()
-    title = f"{named}Lasso: {np.count_nonzero(law.A)} of {law.A.size}"
-    show_coefficients(law.A, ax, marked=alive, title=title)
+    show_coefficients(law.A, ax, marked=alive, title=f"{named}Lasso: {(law.A != 0).sum()} of {law.A.size}")
 
 
 @recipe(
@@ -275,6 +274,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
             "R² of the changes by least squares, mean of networks of all dimensions",
             _mean(LINEAR, "r2"),
             chance=OF_A_CONSTANT,
+            counter=DRIFT,
             least=0.95,
         ),
         Statement(
@@ -283,7 +283,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
             SECTION,
             "relative error of the trajectory by Lasso, mean of networks of all dimensions",
             _mean(LASSO, "error"),
-            chance=_at_rest,
+            chance=AT_REST,
             most=0.1,
             possible=(0.0, np.inf),
             fitted="an R² of 0.8 was asked for until the embedded run had been seen",
@@ -367,6 +367,7 @@ def three_fits(run: Run) -> Result:
             "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
             _mean(LASSO, "followed"),
             chance="a law that follows none has 0: there is nothing to shuffle",
+            counter=DRIFT,
             least=0.9,
             possible=(0.0, 1.0),
         ),

@@ -13,6 +13,7 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, FIRST, INK, SECOND, SOFT, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.counters.builders import replaced
 from grokphys.papers.ding.training import (
     BY_THE_RULE,
     PAPER,
@@ -163,6 +164,7 @@ def _tells(tables: Tables, level: float) -> Interval:
             "Pearson correlation of survival and initial circularity: none, by an equivalence margin of 0.1",
             _tells,
             chance="shuffled survival makes it true: what would make it untrue is a correlation",
+            counter=replaced("circles", circularity="signal"),
             least=-0.1,
             most=0.1,
             note=f"{BY_THE_RULE}; circularity and initial signal are correlated",

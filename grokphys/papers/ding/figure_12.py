@@ -13,6 +13,7 @@ from analysis.circles.survival import survives
 from analysis.plots.palette import SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import drawn, instead
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
 from grokphys.papers.evidence import joined, mean, share, shuffled, where
 from grokphys.papers.pieces import in_parts
@@ -103,6 +104,14 @@ def _ends_with(tables: Tables, level: float) -> Interval:
     return mean(_of(LARGEST)(tables)["circles"], level)
 
 
+STAYS = drawn(
+    "nothing revived that began at zero",
+    "networks",
+    circles=lambda rows, _: np.where(rows["start"] == ALL, rows["circles"], rows["kept"]),
+    others=0,
+)
+
+
 @recipe(
     "ding-12",
     paper="Ding",
@@ -119,6 +128,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
             "share of networks A in which a frequency survives that began at zero",
             _share((LARGEST,), lambda rows: rows["others"] > 0),
             chance="none, if what began at zero stayed there",
+            counter=STAYS,
             least=0.75,
         ),
         Statement(
@@ -128,6 +138,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
             "mean number of circles of networks A",
             _ends_with,
             chance="they began with one; shuffling among one start leaves the mean",
+            counter=STAYS,
             least=3.5,
             most=4.5,
         ),
@@ -138,6 +149,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
             "share of networks A to D that end with a single circle",
             _share((LARGEST, TWO, RANDOM, TWO_RANDOM), lambda rows: rows["circles"] == 1),
             chance="half of them begin with one; what survives cannot be shuffled to be one",
+            counter=STAYS,
             most=0.1,
         ),
         Statement(
@@ -156,6 +168,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
             "mean log₁₀ of the lowest test loss of networks B; guessing has 0.6",
             _lowest,
             chance="all starts may come as low in 30 000 steps: shuffling among them tells nothing",
+            counter=instead("networks", rows={"start": RANDOM}, of={"start": TWO}),
             most=-6.0,
             note="by PyTorch in float32, in which the smallest losses come out too small",
         ),
@@ -185,6 +198,7 @@ def _ends_with(tables: Tables, level: float) -> Interval:
             "share of networks C and D in which three circles or more survive",
             _share((RANDOM, TWO_RANDOM), lambda rows: rows["circles"] >= 3),
             chance="none, if what began at zero stayed there",
+            counter=STAYS,
             least=0.75,
             note="both starts together: from one circle always, while two random ones mostly stay alone",
         ),

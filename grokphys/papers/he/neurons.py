@@ -14,6 +14,7 @@ from analysis.circles.neurons import diversification
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import drawn
 from grokphys.papers.evidence import Chance, mean, shuffled, where
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
@@ -228,6 +229,22 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
 
+def _broken_stick(rows: Any, generator: np.random.Generator) -> NDArray[Any]:
+    """Draw the number of neurons of each row, as if frequencies shared them like a randomly broken stick."""
+    counts = np.asarray(rows["neurons"]).reshape(len(np.unique(rows["network"])), -1)
+    shares = generator.dirichlet(np.ones(counts.shape[1]), len(counts))
+    return generator.multinomial(counts.sum(axis=1), shares).ravel()
+
+
+@partial(Chance, "input phases drawn evenly from half of the circle")
+def _half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which the phases of all neurons are within half a turn."""
+    rows = tables["frequencies"]
+    phases = [generator.uniform(0, np.pi, count) for count in rows["neurons"]]
+    new = {f"asymmetry_{k}": np.array([abs(np.exp(1j * k * own).mean()) for own in phases]) for k in (2, 4)}
+    return {**tables, "frequencies": {**rows, **new}}
+
+
 def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the neurons of the first network, and the accuracy of all with each activation."""
     rows, counts = (where(tables[name], network=0) for name in ("neurons", "frequencies"))
@@ -316,6 +333,9 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "effective number of frequencies, by the entropy of the neurons', over all; 1 if equal",
             _balanced,
             chance="neurons that draw frequencies at random are balanced too; the statement asks no more",
+            counter=drawn(
+                "neurons divided like a stick broken at random", "frequencies", neurons=_broken_stick
+            ),
             least=0.9,
             possible=(0.0, 1.0),
         ),
@@ -327,6 +347,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "0.13 for 46 random phases",
             _uneven,
             chance="random phases are about as even; the statement asks for no more",
+            counter=_half_a_circle,
             most=0.2,
         ),
         Statement(
@@ -336,6 +357,12 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "standard deviation of α β² over its mean, of the neurons of a network",
             _scatter,
             chance="the spread of one column, which no shuffle changes",
+            counter=drawn(
+                "the magnitudes of random weights, α and β from a Rayleigh distribution",
+                "neurons",
+                input_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
+                output_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
+            ),
             most=0.25,
             note="α and β are the magnitudes of the input and the output weights at the neuron's frequency",
         ),

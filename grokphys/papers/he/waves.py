@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.plots.palette import INK
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import drawn
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.he.neurons import ALIGNED, misalignment
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
@@ -173,6 +174,16 @@ def _aligned(activation: str) -> Measure:
 
 KEPT = "part of the power of the input weights at the frequency of the start, median of the neurons"
 ALONE = "each neuron is compared with its own start, which no shuffle of neurons changes"
+ANY_POWER = drawn(
+    "the power of random weights at one of the 11 frequencies",
+    "neurons",
+    kept=lambda rows, rng: rng.beta(1, 10, len(rows["kept"])),
+)
+ANY_PHASE = drawn(
+    "a flow of the same magnitude, but of a random phase",
+    "neurons",
+    deviation=lambda rows, rng: np.abs(2 * np.sin(rng.uniform(0, np.pi, len(rows["kept"])))),
+)
 
 
 @recipe(
@@ -193,6 +204,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             KEPT,
             _mean("kept", "quadratic"),
             chance=ALONE,
+            counter=ANY_POWER,
             least=0.99,
         ),
         Statement(
@@ -202,6 +214,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             KEPT,
             _mean("kept", "relu"),
             chance=ALONE,
+            counter=ANY_POWER,
             least=0.9,
         ),
         Number(
@@ -232,6 +245,7 @@ ALONE = "each neuron is compared with its own start, which no shuffle of neurons
             "|θ of the network minus that of the flow| over the latter, at half of the smallest t*, median",
             _mean("deviation", "quadratic"),
             chance=ALONE,
+            counter=ANY_PHASE,
             most=0.05,
             note="of quadratic networks, which are the ones that the flow describes",
         ),

@@ -1,6 +1,7 @@
 """Liu et al., Figure 16 and Appendix L: deduction in groups, and the origin of the effective loss."""
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from analysis.stats.intervals import mean as mean_of
-from grokphys.papers.evidence import columns_of, exact, mean, shuffled, slope, where
+from grokphys.papers.evidence import Chance, columns_of, exact, mean, shuffled, slope, where
 from grokphys.papers.liu.figures_09_to_11 import COMPUTED, CURRICULUM
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from physics import EffectiveTheory, LinearNetwork, Operation, closures, random_training_sets, simulate
@@ -41,6 +42,17 @@ def _needed(name: str) -> Measure:
     return measure
 
 
+@partial(Chance, "what follows from the whole chain replaced by what follows without one of its links")
+def _one_link_less(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which one link of each chain is left out, at random, where none should be."""
+    rows = tables["chains"]
+    follows = np.array(rows["follows"])
+    for name in np.unique(rows["operation"]):
+        own = np.flatnonzero(rows["operation"] == name)
+        follows[own[0]] = follows[generator.choice(own[1:])]
+    return {**tables, "chains": {**rows, "follows": follows}}
+
+
 def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     """Draw what follows from random training sets of two groups, C_6 and S_3, over the training fraction."""
     with style(9.6):
@@ -67,6 +79,7 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
             "whether it follows with one of them left out",
             _needed(name),
             chance=COMPUTED,
+            counter=_one_link_less,
             least=0.5,
             independent="proof",
             digits=0,
@@ -255,6 +268,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
             "mean distance of the internal energy over |P_0(D)| ℓ_0/4 from 1, at the slowest layers",
             _emerges,
             chance="none: both are computed of the same state",
+            counter=shuffled("energies", "effective", within="time", among={"rate_ratio": 0.003}),
             most=0.05,
             independent="start",
             digits=3,

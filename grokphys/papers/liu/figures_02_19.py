@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analysis.plots.palette import INK, WHITE, class_colors, graded_colors
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import replaced
 from grokphys.papers.evidence import mean, rank_correlation, shuffled, where
 from grokphys.papers.liu.figures_08_20 import DATA, IMAGES
 from grokphys.papers.liu.measures import frequency_of, share_of
@@ -255,6 +256,7 @@ def _log_change(column: str) -> Measure:
             "variance about the class means after 100 steps over that at the start",
             _log_change("within"),
             chance="none: start and end are of the same images, and no order of encoders changes their ratio",
+            counter=replaced("encoders", within_start="between_start", within_end="between_end"),
             most=0.1,
             independent="encoder",
         ),
@@ -265,6 +267,7 @@ def _log_change(column: str) -> Measure:
             "variance of the class means after 100 steps over that at the start",
             _log_change("between"),
             chance="none: as above",
+            counter=replaced("encoders", between_start="within_start", between_end="within_end"),
             least=0.5,
             independent="encoder",
         ),

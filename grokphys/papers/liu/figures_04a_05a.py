@@ -11,7 +11,8 @@ from scipy.integrate import solve_ivp
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, mean, share, shuffled
+from grokphys.papers.counters.builders import drawn
+from grokphys.papers.evidence import Chance, difference, mean, share, shuffled
 from grokphys.papers.liu.measures import crossing
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from physics import (
@@ -286,6 +287,15 @@ def _largest(column: str, centred: bool) -> Any:
     return measure
 
 
+def _changing(column: str) -> Chance:
+    """Return a model of data in which relative changes are of any size up to 1."""
+    return drawn(
+        f"`{column}` drawn evenly from 0 to 1, as of what nothing conserves",
+        "flows",
+        **{column: lambda rows, rng: rng.random(len(rows["start"]))},
+    )
+
+
 INTEGRATED = "none: what is conserved is computed for every start, and shuffling starts changes no mean"
 
 
@@ -305,6 +315,7 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
             f"mean largest relative change of {what}, integrated numerically",
             _largest(column, centred),
             chance=INTEGRATED,
+            counter=_changing(column),
             most=1e-3,
             independent="start",
             digits=6,

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import columns_of, mean, shuffled, where
+from grokphys.papers.counters.builders import drawn
+from grokphys.papers.evidence import Chance, columns_of, mean, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import DECODER_RATE, TRACK
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
 from grokphys.papers.liu.measures import median
@@ -80,6 +81,11 @@ def _in_units(tables: Tables, level: float) -> Interval:
             "of the loss, which only changes the unit of time",
             _in_units,
             chance="none: the time is computed, and what could be shuffled leaves its median as it is",
+            counter=drawn(
+                "times drawn from an exponential distribution of mean n_h",
+                "flows",
+                formed_over_n_h=lambda rows, rng: rng.standard_exponential(len(rows["set"])),
+            ),
             least=2.0,
             most=4.5,
             independent="training set",
@@ -179,6 +185,15 @@ def _steps_over(name: str) -> Any:
     return measure
 
 
+def _waiting(name: str) -> Chance:
+    """Return a model of data in which networks take times of the mean n_h that end at random."""
+    return drawn(
+        "steps drawn from an exponential distribution of mean n_h",
+        "networks",
+        steps_to_rqi=lambda rows, rng: rng.exponential(rows[f"n_h_{name}"]),
+    )
+
+
 def _linear(tables: Tables, level: float) -> Interval:
     rows = tables["tokens"]
     found = [
@@ -205,6 +220,7 @@ def _linear(tables: Tables, level: float) -> Interval:
                 f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
                 _steps_over(name),
                 chance="none: a median of networks, which no order changes",
+                counter=_waiting(name),
                 least=2.0,
                 most=4.5,
             )

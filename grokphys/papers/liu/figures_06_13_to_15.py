@@ -12,6 +12,7 @@ from analysis.plots.palette import PHASES as PHASE_COLORS
 from analysis.plots.palette import REFERENCE, WHITE
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.liu import OF_RATE, UNNAMED
 from grokphys.papers.evidence import exact, share, shuffled
 from grokphys.papers.liu.measures import comprehends, contrast, median
 from grokphys.papers.liu.planes import (
@@ -31,8 +32,7 @@ from grokphys.papers.liu.planes import (
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.models import DenseModel, GroupDecoder, ToyAddition
 
-Kind = Literal["regression", "classification"]
-KINDS: tuple[Kind, ...] = ("regression", "classification")
+KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 LABELS = {
     "weight_decay": "decoder weight decay",
     "embedding_learning_rate": "representation learning rate",
@@ -67,8 +67,7 @@ def plane_of(
 
 
 def _small(model: Any) -> dict[str, Any]:
-    kind = {"kind": model.kind} if isinstance(model, ToyAddition) else {}
-    return {"hidden": (20, 20), **kind}
+    return {"hidden": (20, 20)} | ({"kind": model.kind} if isinstance(model, ToyAddition) else {})
 
 
 def both(y: str, limits: tuple[float, float], seed: int, each: int = 3) -> dict[str, Any]:
@@ -321,6 +320,7 @@ def initialisation(run: Run) -> Result:
             "in the other",
             between(GENERAL, LOWER, UPPER, LOWER, title=f"Addition, {kind}"),
             chance="none: a shuffle can only make this statement of no effect truer",
+            counter=OF_RATE,
             least=-0.2,
             most=0.2,
         )
@@ -377,6 +377,7 @@ def _named(tables: Tables, level: float) -> Interval:
             "validation above 90 % with training below",
             _named,
             chance="none: the outcomes are counted, not drawn",
+            counter=UNNAMED,
             least=0.99,
             independent="outcome",
             digits=3,
@@ -392,8 +393,7 @@ def definitions(run: Run) -> Result:
     steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
     train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
     fits, generalizes = np.isfinite(train), np.isfinite(validation)
-    soon = validation < train + DELAY
-    cases = (fits & generalizes & soon, fits & generalizes, fits, ~generalizes)
+    cases = (fits & (validation < train + DELAY), fits & generalizes, fits, ~generalizes)
     printed = np.select(cases, PHASES, "not named")
     rows = {"train_steps": train, "validation_steps": validation, "printed": printed}
     rows["phase"] = classify_phases(*(np.where(np.isfinite(x), x, np.nan) for x in (train, validation)))

@@ -16,7 +16,7 @@ from analysis.phases.classification import DELAY
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import jackknife, joined, rank_correlation, share, shuffled
+from grokphys.papers.evidence import exchanged, jackknife, joined, rank_correlation, share, shuffled
 from grokphys.papers.liu.planes import CHANCE, HIGH, LOW, Plane, corner, diagram
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import ImageMLP
@@ -155,6 +155,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
             "share of networks that reach 60 % in validation, 1000 steps or more after 90 % in training",
             _much_later,
             chance="none: the delay is a network's own, and no order of networks changes it",
+            counter=exchanged("networks", "train_steps", "validation_steps"),
             least=0.5,
         ),
     ),

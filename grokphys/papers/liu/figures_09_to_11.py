@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, SERIES, graded_colors, ink_on
 from analysis.plots.style import legend_below, points, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import exact, mean, share, shuffled
+from grokphys.papers.counters.builders import replaced
+from grokphys.papers.counters.liu import NEVER, one_sample_less
+from grokphys.papers.evidence import columns_of, exact, mean, share, shuffled
 from grokphys.papers.liu.figures_03_04b_05b import PAPER, QUICK, Fractions, said, train_fractions
 from grokphys.papers.liu.figures_04a_05a import DELTA, STRICT, TOKENS, training_sets
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
@@ -99,6 +101,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
                 f"whether the parallelogram {q} follows from the first {given} samples, 1 or 0",
                 _implies(given, q),
                 chance=COMPUTED,
+                counter=one_sample_less(CURRICULUM),
                 least=0.5,
                 independent="proof",
                 digits=0,
@@ -115,6 +118,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
             "degrees of freedom n_0 that the eight samples leave; a line has 2",
             _freedom,
             chance=COMPUTED,
+            counter=one_sample_less(CURRICULUM),
             least=1.5,
             most=2.5,
             independent="proof",
@@ -157,14 +161,14 @@ def curriculum(run: Run) -> Result:
             title += rf"$\overline{{\mathrm{{RQI}}}}$ = {len(found)}/{total}"
             show_parallelograms(ground_state(theory, start), found, title, ax)
     operation = Operation(6)
-    sets = {"size": np.array(run.setting), "sets": np.zeros(len(run.setting), int)}
-    sets["unique"] = sets["sets"].copy()
-    for k, size in enumerate(run.setting):
+    sets = []
+    for size in run.setting:
         chosen = np.array(list(itertools.combinations(range(len(operation.samples)), size)))
         masks = np.zeros((len(chosen), len(operation.samples)), bool)
         np.put_along_axis(masks, chosen, True, axis=1)
-        sets["sets"][k], sets["unique"][k] = len(masks), closures(operation, masks).complete.sum()
-    return Result({"stages": stages, "parallelograms": implied, "sets": sets}, {"liu-9": figure})
+        unique = int(closures(operation, masks).complete.sum())
+        sets.append({"size": size, "sets": len(masks), "unique": unique})
+    return Result({"stages": stages, "parallelograms": implied, "sets": columns_of(sets)}, {"liu-9": figure})
 
 
 # -- Figure 10 ---------------------------------------------------------------------------------------------
@@ -177,8 +181,6 @@ TOLERANCES = (
     (DELTA, "", "the tolerance to which the published code amounts; Appendix E says δ = 0.01"),
 )
 """Tolerances of Figure 10, the ends of the names of their columns, and what to say of them."""
-
-
 BOUND_ONE = {"rqi": (797, {"_strict": 94, "": 54}), "predicted_accuracy": (217, {"_strict": 99, "": 88})}
 """For each column: how many networks have the bound 1, and the percentage of the others within theirs."""
 
@@ -273,6 +275,7 @@ def _draw_bounds(setting: Fractions, tables: Tables) -> dict[str, Figure]:
                 "mean of the bound minus the RQI, where the bound is above 0",
                 _far(end),
                 chance="none: with bounds in another order, their mean distance is the same",
+                counter=replaced("networks", **{f"rqi{end}": "rqi_bound"}),
                 least=0.1,
                 note=f"the mean decides: fewer than half of the networks are 0.1 below their bound; {note}",
             )
@@ -285,6 +288,7 @@ def _draw_bounds(setting: Fractions, tables: Tables) -> dict[str, Figure]:
             "smallest fraction of random training sets with bound 1",
             _smallest_whole,
             chance="none: that it exists is shown by one example",
+            counter=NEVER,
             most=0.4,
             independent="training set",
             note="of 10 000 random sets of each size; ten chosen pairs, 0.18 of the data, suffice",

@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import rarest_absent
 from grokphys.papers.evidence import joined, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.figures_03_04b_05b import (
     Fractions,
@@ -98,6 +99,7 @@ def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
             "share of the rarest of the five representations among the networks of both paces",
             _rarest,
             chance="none: an order of networks changes no share",
+            counter=rarest_absent("networks", "equations"),
             least=0.002,
             digits=3,
             note=TOGETHER,
@@ -294,10 +296,8 @@ SEEN = "the rise is what the figure shows; until after the run, the quotation ha
 def _rises(column: str, *, held_out: bool = False) -> Any:
     def measure(tables: Tables, level: float) -> Interval:
         rows = tables["networks"]
-        values, fraction = rows[column], rows["fraction"]
-        if held_out:
-            values = (values - fraction) / (1 - fraction)
-        return rank_correlation(fraction, values, level)
+        fraction, known = rows["fraction"], rows["fraction"] if held_out else 0
+        return rank_correlation(fraction, (rows[column] - known) / (1 - known), level)
 
     return measure
 

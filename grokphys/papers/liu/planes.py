@@ -24,6 +24,7 @@ from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as PHASE_COLORS
 from analysis.plots.style import points, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import rarest_absent
 from grokphys.papers.evidence import difference, jackknife, joined, share, shuffled, where
 from grokphys.papers.liu.measures import contrast, smallest
 from grokphys.papers.recipe import Draw, Result, Run, Statement, Tables
@@ -231,6 +232,7 @@ FOUR = Statement(
     "share of the rarest phase among the networks of the plane",
     rarest_phase,
     chance="none: where phases stand in the plane changes no share",
+    counter=rarest_absent("networks", "phase"),
     least=0.01,
     digits=3,
 )

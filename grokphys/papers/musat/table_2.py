@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from analysis.plots.distributions import show_estimates
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import instead
 from grokphys.papers.evidence import difference, joined
 from grokphys.papers.musat.ensembles import (
     FITTED,
@@ -94,6 +95,7 @@ def _more(low: float, high: float) -> Statement:
 
 
 ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.5 and 2 are unlike"
+UNLIKE = instead("particles", rows={"f_a": 2.0}, of={"f_a": 1.0})
 
 
 def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -133,6 +135,7 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "share of circles of particles at f_a = 1 minus that of networks at weight decay 1",
             gap(circles("particles", f_a=1.0), circles("networks")),
             chance=ALIKE,
+            counter=UNLIKE,
             least=-0.1,
             most=0.1,
             independent="run",
@@ -147,6 +150,7 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "twentieth of the pairs",
             gap(imperfections("particles", f_a=1.0), imperfections("networks")),
             chance=ALIKE,
+            counter=UNLIKE,
             least=-PAIRS / 20,
             most=PAIRS / 20,
             independent="run",
@@ -278,6 +282,9 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
             "share of circles at step 0.005 minus that at 0.02, f_a = 1, after the same time",
             _of_step(lambda **constants: circles("particles", **constants)),
             chance=STEP,
+            counter=instead(
+                "particles", rows={"f_a": 1.5, "step_size": 0.005}, of={"f_a": 1.0, "step_size": 0.005}
+            ),
             least=-0.05,
             most=0.05,
             independent="run",
@@ -290,6 +297,7 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
             "paper's own half-width",
             _of_step(lambda **constants: imperfections("particles", **constants)),
             chance=STEP,
+            counter=instead("particles", rows={"step_size": 0.04}, of={"step_size": 0.02}),
             least=-4.0,
             most=4.0,
             independent="run",

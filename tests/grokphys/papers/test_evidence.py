@@ -174,6 +174,7 @@ def test_the_digest_of_rules_changes_with_everything_but_their_functions():
     number, statement = rules()
     digest = results.rules_digest((number, statement))
     assert results.rules_digest((number, replace(statement, measure=max))) == digest
+    assert results.rules_digest((number, replace(statement, counter=max))) == digest
     for changed in (
         replace(number, name="m"), replace(number, printed=Printed("0.50", "here")),
         replace(number, printed=Printed("0.5", "there")), replace(number, margin=0.2),

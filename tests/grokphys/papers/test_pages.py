@@ -92,6 +92,8 @@ def test_a_row_of_a_rule_says_whose_words_it_judges():
     assert gone[2] == "a slope (*withdrawn: Noise passes.; Clearer.*)"
     own = Statement("s", "q", "this project", "e", max, Chance("in any order", max), most=2.0)
     assert pages._rule_row(own) == ("s", "q (this project)", "e", "at most 2", "in any order", "network")
+    countered = statement(counter=Chance("all of one sign", max))
+    assert pages._rule_row(countered)[4] == "none; false with all of one sign"
 
 
 def test_rules_say_what_chance_does_to_the_tables():
@@ -99,6 +101,7 @@ def test_rules_say_what_chance_does_to_the_tables():
         for rule in one.rules:
             words = "" if isinstance(rule, Number) else rule.chance
             assert isinstance(words, str | Chance), f"{one.name}, {rule.name}"
+            assert isinstance(getattr(rule, "counter", None), Chance | None), f"{one.name}, {rule.name}"
 
 
 def test_a_row_of_a_result_repeats_neither_words_nor_notes():
