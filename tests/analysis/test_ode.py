@@ -1,6 +1,7 @@
 import naive
 import numpy as np
 import pytest
+from numpy.polynomial.chebyshev import chebvander
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 from sklearn.exceptions import ConvergenceWarning
@@ -130,6 +131,10 @@ def test_the_papers_recipe_on_the_real_trajectory_flatters():
     assert np.mean(lasso.A != 0) < 0.25
     early = analysis.fit_trajectories(signals[:501], penalty=None)
     assert early.score(signals[500:]).derivative < 0
+    rates = np.diff(signals, axis=0)
+    powers = chebvander(np.linspace(-1, 1, len(rates)), 29)  # as many coefficients as a row of A and b
+    left = rates - powers @ np.linalg.lstsq(powers, rates, rcond=None)[0]
+    assert 1 - np.var(left) / np.var(rates - rates.mean(axis=0)) == pytest.approx(0.995, abs=0.0005)
 
 
 def test_an_unstable_rollout_is_reported_as_overflow():
