@@ -1,6 +1,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+from scipy import stats
 from scipy.spatial import procrustes
 
 from grokphys.papers.beyond import pairings
@@ -20,10 +21,15 @@ def test_the_theory_starts_where_its_network_does():
 
 
 def test_a_distance_is_held_against_that_of_another_run():
-    tables = {"networks": {"distance": np.array([1.0, 4.0, 2.0]), "to_another": np.array([2.0, 2.0, 2.0])}}
-    found = pairings._ratio("networks", "distance", "to_another")(tables, 0.95)
-    assert np.isclose(found.estimate, 1.0)
+    measure = pairings._ratio("networks", "distance", "to_another")
+    rows = {"distance": np.array([1.0, 4.0, 2.0]), "to_another": np.array([2.0, 2.1, 1.9])}
+    found = measure({"networks": rows}, 0.95)
+    assert np.isclose(found.estimate, (8 / 7.98) ** (1 / 3))
     assert found.low < 1 < found.high
+    expected = stats.ttest_1samp(np.log(rows["distance"] / rows["to_another"]), 0).confidence_interval(0.95)
+    np.testing.assert_allclose(np.log([found.low, found.high]), expected)
+    twice = {name: np.repeat(values, 2) for name, values in rows.items()}  # each other's nearest
+    np.testing.assert_allclose([measure({"networks": twice}, 0.95).low, 3], [found.low, found.count])
 
 
 def test_every_network_has_its_row_however_many_there_are(monkeypatch):
