@@ -19,29 +19,43 @@ class Terminated(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def terminates() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` in the main thread while a block of code runs.
+    """Let SIGTERM raise `Terminated` in the main thread while a block of code runs, as Ctrl-C interrupts it.
 
-    The context manager does nothing if other code already handles the signal, or in another thread, because
-    only the main thread can set a handler.
+    If either signal arrives while an extension module is imported, the module may report that it cannot be
+    imported. The interrupt then takes the place of this error. A signal that other code already handles is
+    left to it, and so are both in another thread, because only the main thread can set a handler.
 
     Raises
     ------
+    KeyboardInterrupt
+        If Ctrl-C arrives within the block.
     Terminated
-        If the signal arrives within the block.
+        If SIGTERM does.
     """
+    came: list[KeyboardInterrupt] = []
 
-    def end(*_: Any) -> None:
-        raise Terminated
+    def end(number: int, _: Any) -> None:
+        came.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        raise came[-1]
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    if (before := signal.getsignal(signal.SIGTERM)) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, end)
+    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: handler for number, handler in usual.items() if signal.getsignal(number) == handler}
+    for number in before:
+        signal.signal(number, end)
     try:
         yield
+    except ImportError as error:
+        if not came:
+            raise
+        for note in getattr(error, "__notes__", ()):
+            came[-1].add_note(note)
+        raise came[-1] from error
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager

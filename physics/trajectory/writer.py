@@ -237,8 +237,12 @@ class FileRecorder:
             wait_for(self._thread, self._cancelled)
 
     def _tell(self, error: BaseException) -> None:
-        """Add a note to the exception that ends the recording, which says where the frames are."""
-        if self._written and not isinstance(error, Exception) and self._target.partial.exists():
+        """Add a note to what interrupts the recording, which says where the frames are.
+
+        An extension module whose import is interrupted raises an `ImportError`.
+        """
+        interrupts = isinstance(error, ImportError) or not isinstance(error, Exception)
+        if self._written and interrupts and self._target.partial.exists():
             go_on = "" if self._resume is None else "; pass resume (--resume) to continue it"
             kept = "1 frame is" if self._written == 1 else f"{self._written} frames are"
             error.add_note(f"{kept} kept in {self._target.partial}{go_on}")

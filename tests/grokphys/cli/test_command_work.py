@@ -1,5 +1,6 @@
 """What commands do at work: files that are refused first, frames that are followed, bars that move."""
 
+import contextlib
 import gc
 import signal
 import sys
@@ -158,6 +159,28 @@ def test_a_termination_is_raised_only_where_nobody_handles_it():
         assert (came, signal.getsignal(signal.SIGTERM)) == ([1], mine)
     finally:
         signal.signal(signal.SIGTERM, default)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, interrupts.Terminated)]
+)
+def test_an_import_that_a_signal_breaks_is_an_interrupt_and_no_other_is(number, kind):
+    before = signal.getsignal(number)
+
+    def work():
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        error = ImportError("numba._devicearray failed to import")
+        error.add_note("7 frames are kept")
+        raise error
+
+    with pytest.raises(KeyboardInterrupt) as stop, interrupts.terminates():
+        work()
+    assert type(stop.value) is kind
+    assert stop.value.__notes__ == ["7 frames are kept"]
+    with pytest.raises(ImportError, match="no such module"), interrupts.terminates():
+        raise ImportError("no such module")
+    assert signal.getsignal(number) == before
 
 
 def test_former_names_of_options_are_replaced_with_their_values():

@@ -852,7 +852,11 @@ def test_commands_end_by_signals_at_random_moments_and_go_on_to_the_same_bits(tm
                 time.sleep(rng.uniform(0.2, 1.0) * takes)
                 process.send_signal(number)
                 _, said = process.communicate(timeout=60)
-            assert "Traceback" not in said or process.returncode in (-number, 1), said
+            # An extension module that is interrupted prints a traceback of its own, before our sentence.
+            by_a_module = process.returncode == 128 + number and said.splitlines()[-1].startswith(
+                "grokphys: "
+            )
+            assert "Traceback" not in said or by_a_module or process.returncode in (-number, 1), said
             if (tmp_path / f"{kind}-{k}.h5.partial").exists():
                 assert "--resume" in said
             subprocess.run([*run, path, "--resume"], check=True, capture_output=True, timeout=120)

@@ -242,14 +242,14 @@ def test_a_frame_that_is_handed_back_is_a_copy():
 
 
 @pytest.mark.parametrize(("frames", "kept"), [(1, "1 frame is"), (2, "2 frames are")])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ImportError, ValueError])
 def test_an_interruption_is_told_what_is_kept_and_an_error_is_as_it_was(tmp_path, error, frames, kept):
     path = tmp_path / "t.h5"
     with pytest.raises(error) as said, FileRecorder(path, Layout(1, 3, 1, "float64"), {}) as recorder:
         for step in range(frames):
             recorder.append(step, 0.0, np.zeros((1, 3, 1)))
         raise error
-    notes = [f"{kept} kept in {path}.partial"] if error is KeyboardInterrupt else []
+    notes = [] if error is ValueError else [f"{kept} kept in {path}.partial"]
     assert getattr(said.value, "__notes__", []) == notes
 
 
