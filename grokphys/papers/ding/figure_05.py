@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analysis.plots.palette import FRAME
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.counters.builders import drawn
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size, show_intervals
 from grokphys.papers.evidence import jackknife, joined, mean, share, shuffled, where
 from grokphys.papers.pieces import in_parts
@@ -193,6 +194,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
             "mean number of circles at p = 59, d = 128",
             _expected,
             chance="shuffling among networks of one size leaves the mean; all 29 circles begin alike",
+            counter=drawn("all circles of all networks", "networks", circles=lambda rows, _: rows["p"] // 2),
             least=3.0,
             most=5.0,
         ),
@@ -203,6 +205,7 @@ def _three_or_more(tables: Tables, level: float) -> Interval:
             "share of networks with three or more circles at p = 59, d = 128",
             _three_or_more,
             chance="shuffling among networks of one size leaves the share; 29 circles could make it 1",
+            counter=drawn("two circles in each network, which may suffice", "networks", circles=2),
             least=0.9,
         ),
     ),

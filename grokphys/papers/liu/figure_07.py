@@ -13,6 +13,7 @@ from analysis.phases.classification import DELAY
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters.builders import Draw, drawn
 from grokphys.papers.evidence import joined, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import closer_to_memorization, contrast
 from grokphys.papers.liu.planes import ALL, CHANCE, GENERAL, Plane, diagram, inside
@@ -226,6 +227,20 @@ def _comprehends(tables: Tables, level: float) -> Interval:
     return share(np.isfinite(rows["validation_steps"]) & soon, level)
 
 
+def _without_dropout(name: str) -> Draw:
+    def column(rows: Any, _: np.random.Generator) -> Any:
+        return np.resize(rows[name][rows["dropout"] == 0], len(rows[name]))
+
+    return column
+
+
+DRY = drawn(
+    "the steps of networks without dropout for all",
+    "networks",
+    **{name: _without_dropout(name) for name in ("train_steps", "validation_steps")},
+)
+
+
 @recipe(
     "liu-7b",
     paper="Liu",
@@ -243,6 +258,7 @@ def _comprehends(tables: Tables, level: float) -> Interval:
             "share of networks with dropout of 0.2 or more that generalize in fewer than 1000 steps",
             _under_a_thousand,
             chance="none: most networks have this much dropout; the rule on speed tests the rates",
+            counter=DRY,
             least=0.5,
         ),
         Statement(
@@ -252,6 +268,7 @@ def _comprehends(tables: Tables, level: float) -> Interval:
             "share of networks with dropout of 0.2 or more that generalize within 1000 steps after they fit",
             _comprehends,
             chance="none: most networks have this much dropout; the rule on speed tests the rates",
+            counter=DRY,
             least=0.8,
         ),
         Statement(

@@ -8,7 +8,7 @@ from grokphys.papers.counters.builders import drawn, instead, rarest_absent, rep
 from grokphys.papers.counters.liu import UNNAMED, one_sample_less
 from grokphys.papers.ding import figure_02
 from grokphys.papers.he import neurons
-from grokphys.papers.liu import figure_16
+from grokphys.papers.liu import figure_07, figure_16
 from grokphys.papers.liu.figures_09_to_11 import CURRICULUM
 
 TABLE = {"kind": np.array(["a", "b", "a", "c"]), "p": np.array([3, 3, 5, 5]), "x": np.array([1.0, 2, 3, 4])}
@@ -153,3 +153,13 @@ def test_the_last_isolated_symbol_is_that_of_another_order():
     assert set(found["tokens"].tolist()) == {60}
     assert found["orders"].tolist() == [1] * 1000
     assert np.mean(found["last"]) == pytest.approx(0.6**2 + 0.4**2, abs=0.05)
+
+
+def test_steps_of_networks_without_dropout_are_those_of_all():
+    rows = {"dropout": np.array([0.0, 0.2, 0.0, 0.4, 0.5]), "train_steps": np.array([1, 2, 3, 4, 5])}
+    found = figure_07.DRY({"networks": rows | {"validation_steps": 10 * rows["train_steps"]}}, rng())[
+        "networks"
+    ]
+    assert found["train_steps"].tolist() == [1, 3, 1, 3, 1]
+    assert found["validation_steps"].tolist() == [10, 30, 10, 30, 10]
+    assert found["dropout"] is rows["dropout"]
