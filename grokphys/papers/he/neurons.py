@@ -229,7 +229,10 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
 
 
 def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the neurons of the first network, and the accuracy of all with each activation."""
+    """Draw the neurons of the first network, and the accuracy of all with each activation.
+
+    Multiples of the input phase φ are drawn for the most frequent frequency, each at its own radius.
+    """
     rows, counts = (where(tables[name], network=0) for name in ("neurons", "frequencies"))
     with style(14.0):
         figure = Figure(figsize=(14.0, 7.2), layout="constrained")
@@ -251,13 +254,14 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
         axes["balance"].bar(counts["frequency"], counts["neurons"])
         axes["balance"].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
         axes["balance"].set_xticks(range(1, K + 1, 2))
-        group = rows["frequency"] == counts["frequency"][np.argmax(counts["neurons"])]
+        most = int(counts["frequency"][np.argmax(counts["neurons"])])
+        group = rows["frequency"] == most
         ax = axes["circles"]
         for order in (1, 2, 3, 4):
             angle = order * rows["input_phase"][group]
             ax.plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
-        ax.set(title="phases, one frequency", aspect="equal", xticks=[], yticks=[])
-        legend_below(ax, columns=2)
+        ax.set(title=f"multiples of φ, k = {most}", aspect="equal", xticks=[], yticks=[])
+        legend_below(ax, columns=2, markerscale=3)
         axes["sizes"].violinplot([rows["input_magnitude"], rows["output_magnitude"]], showmedians=True)
         axes["sizes"].set_xticks([1, 2], ["input α", "output β"])
         axes["sizes"].set(ylabel="magnitude", ylim=(0, None), title="magnitudes")
@@ -281,13 +285,18 @@ def _show_activations(rows: Any, ax: Axes) -> None:
 SOURCE = "Section 3.1, Observation {} (authors' page)"
 
 
+PAPER_NEURONS = Setting(512, 5000, 5)
+
+
 @recipe(
     "he-neurons",
     paper="He",
     item="Figures 3 to 7 and the table of activations",
-    shows="Frequencies, phases and magnitudes of trained neurons.",
+    shows=f"Frequencies, phases and magnitudes of the {PAPER_NEURONS.hidden} neurons of the first of "
+    f"{PAPER_NEURONS.runs} networks, and the accuracy of all with other activations. The maps show the first "
+    f"{SHOWN} neurons. The bars of the magnitudes are at the smallest, the median and the largest.",
     quick=Setting(48, 150, 3, 3e-3),
-    paper_setting=Setting(512, 5000, 5),
+    paper_setting=PAPER_NEURONS,
     cost="half a minute",
     rules=(
         Statement(

@@ -213,7 +213,7 @@ def test_a_gallery_draws_runs_row_by_row_and_says_what_they_are():
         "1: circle, ratio 1."
     )
     bad = int(physics.grid_imperfections(E[:1])[0])
-    assert ensembles.what(E[0], 10.0) == f"{bad} imperfections,\naccuracy 10 %"
+    assert ensembles.what(E[0], 10.0) == f"{bad} imperf.,\naccuracy 10 %"
     assert ensembles.what(1.2 * E[1]).startswith("circle, ratio 1.10")
 
 
@@ -249,7 +249,7 @@ def test_embeddings_in_three_dimensions_are_shown_on_planes_of_two():
     for n in range(axes.shape[1]):
         for ax, (a, b) in zip(axes[:, n], planes, strict=True):
             np.testing.assert_allclose(np.asarray(ax.collections[-1].get_offsets())[:17], E[n][:, [a, b]])
-    assert [ax.get_ylabel() for ax in axes[:, 0]] == [f"dimensions {a + 1}, {b + 1}" for a, b in planes]
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == [f"axes {a + 1}, {b + 1}" for a, b in planes]
 
 
 def test_galleries_have_seeds_of_their_own_and_show_the_first(monkeypatch):
