@@ -155,12 +155,12 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     labels = _spaced(size, marked, _room(ax, size))
     length = 0.5 * plt.rcParams["font.size"]
     ax.tick_params(length=0, pad=plt.rcParams["xtick.major.pad"] + length)
-    for axis, edge, offset in (
-        (ax.xaxis, ax.get_xaxis_transform(), (0.0, -length / 72)),
-        (ax.yaxis, ax.get_yaxis_transform(), (-length / 72, 0.0)),
+    for axis, edge, right, up in (
+        (ax.xaxis, ax.get_xaxis_transform(), 0.0, -length / 72),
+        (ax.yaxis, ax.get_yaxis_transform(), -length / 72, 0.0),
     ):
         axis.set_ticks([at - 1 for at in labels.values()], list(map(str, labels)), fontsize="small")
-        away = edge + ScaledTranslation(*offset, _figure_of(ax).dpi_scale_trans)
+        away = edge + ScaledTranslation(right, up, _figure_of(ax).dpi_scale_trans)
         for (k, place), label in zip(labels.items(), axis.get_ticklabels(), strict=True):
             ends = np.array([[k - 1, 0], [place - 1, 0]])[:, :: 1 if axis is ax.xaxis else -1]
             line: Any = {"arrowstyle": "-", "color": REFERENCE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}

@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     even: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.activation} + {self.even:g} even" if self.even else str(self.activation)
+        return f"{self.activation}, λ = {self.even:g}" if self.even else str(self.activation)
 
 
 class Place(NamedTuple):
@@ -249,28 +249,29 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
 
 MIXED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
 FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
+SPELLED = {"silu": "SiLU", "relu": "ReLU"}
 
 
 def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the effective number of circles over the even part, and by activation."""
     table = tables["networks"]
-    places = np.unique(table["tokens"])
     with style(10.4):
         figure = Figure(figsize=(10.4, 3.9))
         left, right = figure.subplots(1, 2, sharey=True)
-        for n, p in enumerate(places):
+        for n, p in enumerate(np.unique(table["tokens"])):
             rows = where(table, tokens=p, activation="tanh")
             weights = np.unique(rows["even"])
             found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]
-            show_intervals(left, weights, found, color=SERIES[n], label=f"p = {p}")
+            look: Any = {"color": SERIES[n], "marker": "os"[n % 2], "label": f"p = {p}"}
+            show_intervals(left, weights, found, **look)
             four = (where(table, tokens=p, activation=k.activation, even=0.0) for k in FOUR)
             plain = [mean(own["effective"], 0.95) for own in four]
-            show_intervals(right, np.arange(4) + 0.1 * n, plain, color=SERIES[n], linestyle="none")
+            show_intervals(right, np.arange(4) + 0.1 * n, plain, linestyle="none", **look)
         left.set_xscale("symlog", linthresh=0.1)
         left.set(xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylim=(0, 1.05))
-        left.set_ylabel("effective fraction of circles")
-        legend_below(left)
-        right.set_xticks(range(4), [kind.activation for kind in FOUR])
+        left.set_ylabel("effective number of circles\nover all frequencies")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        right.set_xticks(range(4), [SPELLED.get(kind.activation, kind.activation) for kind in FOUR])
         right.set_title(f"{setting.runs} networks each")
     return {"selection": figure}
 
@@ -279,7 +280,7 @@ def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "selection",
     paper="beyond",
     item="selection: the even part of the activation",
-    shows="The effective number of circles, by the even part of the activation.",
+    shows="The effective number of circles, as a share of all, by the even part of the activation.",
     quick=Setting((*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), (Place(31, 64, 60),), 3),
     paper_setting=Setting(
         (*FOUR, *(Kind("tanh", even) for even in MIXED[1:]), Kind("asinh", 1.0)),
@@ -346,10 +347,11 @@ def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
         for n, kind in enumerate(setting.kinds):
             found = [_octaves(kind, p)(tables, 0.95) for p in places]
             x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
-            show_intervals(ax, x, found, color=SERIES[n], label=str(kind), linestyle="none")
+            look: Any = {"marker": "os^Dv"[n], "label": SPELLED.get(str(kind), str(kind))}
+            show_intervals(ax, x, found, color=SERIES[n], linestyle="none", **look)
         ax.axhline(1, color=REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-        ax.set(xlabel="p", ylabel="frequency of the ratio 2\nover that by chance", ylim=(0, None))
-        ax.set_xticks(places)
+        ax.set(xlabel="p", xticks=places, ylabel="frequency of the ratio 2\nover chance", ylim=(0, None))
+        ax.set_title(f"{setting.runs} networks each")
         legend_below(ax)
     return {"octaves": figure}
 
@@ -358,7 +360,8 @@ def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "octaves",
     paper="beyond",
     item="octaves: survivors k and 2k",
-    shows="How often two survivors have the frequencies k and 2k, relative to chance.",
+    shows="How often two survivors have the frequencies k and 2k, relative to chance. λ is the weight with "
+    "which the even part of SiLU is added to tanh.",
     quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
     paper_setting=Setting(COMPETING, MODULI, 200),
     cost="two to four hours",

@@ -152,6 +152,33 @@ def _more(tables: Tables, level: float) -> Interval:
     return difference(_survives(1)(tables, level), _survives(-1)(tables, level))
 
 
+def _draw_scaled(setting: Scaled, tables: Tables) -> dict[str, Figure]:
+    """Draw how often a frequency survives, over the distance of its signal from the mean of the others."""
+    rows = tables["runs"]
+    with style(5.6):
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
+        ax.scatter(
+            start,
+            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
+            s=9,
+            color=DEAD,
+            linewidths=0,
+            label="an embedding and a factor",
+        )
+        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
+        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
+        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
+        ax.set_title(
+            f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
+            f"{setting.embeddings} embeddings, {setting.trials} trials each",
+            fontsize="medium",
+        )
+        legend_below(ax)
+    return {"ding-6b": figure}
+
+
 @recipe(
     "ding-6b",
     paper="Ding",
@@ -192,6 +219,7 @@ def _more(tables: Tables, level: float) -> Interval:
             independent="embedding",
         ),
     ),
+    draw=_draw_scaled,
 )
 def scaled(run: Run) -> Result:
     """Reproduce Figure 6 (middle) of Ding et al.: survival of a frequency whose signal is multiplied.
@@ -204,28 +232,7 @@ def scaled(run: Run) -> Result:
     rows = joined(
         run.keep(f"embedding-{n}", partial(_scale_one, setting, n)) for n in range(setting.embeddings)
     )
-    with style(5.6):
-        figure = Figure(figsize=(5.6, 4.0))
-        ax = figure.subplots()
-        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
-        ax.scatter(
-            start,
-            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
-            s=9,
-            color=DEAD,
-            linewidths=0,
-            label="an embedding and a factor",
-        )
-        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
-        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
-        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
-        ax.set_title(
-            f"frequency {setting.frequency} × {setting.factors[0]} to {setting.factors[-1]}, "
-            f"{setting.embeddings} embeddings, {setting.trials} trials each",
-            fontsize="medium",
-        )
-        legend_below(ax)
-    return Result({"runs": rows}, {"ding-6b": figure})
+    return Result({"runs": rows})
 
 
 def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:

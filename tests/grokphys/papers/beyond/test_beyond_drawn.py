@@ -219,7 +219,7 @@ def test_octaves_are_drawn_by_kind_over_p(monkeypatch):
         Run(selection.Setting(places=PLACES, kinds=KINDS[-2:], runs=4), "quick")
     )
     (ax,) = made.figures["octaves"].get_axes()
-    assert list(bars(ax)) == [str(kind) for kind in KINDS[-2:]]
+    assert list(bars(ax)) == [selection.SPELLED.get(str(kind), str(kind)) for kind in KINDS[-2:]]
     for n, (kind, found) in enumerate(zip(KINDS[-2:], bars(ax).values(), strict=True)):
         np.testing.assert_allclose(found[0], np.array([11, 23]) + 0.6 * (n - 1))
         for k, p in enumerate((11, 23)):
@@ -229,7 +229,7 @@ def test_octaves_are_drawn_by_kind_over_p(monkeypatch):
 
 
 def test_kinds_are_named_by_their_activation_and_even_part():
-    assert [str(kind) for kind in (Kind("tanh"), Kind("tanh", 0.5))] == ["tanh", "tanh + 0.5 even"]
+    assert [str(kind) for kind in (Kind("tanh"), Kind("tanh", 0.5))] == ["tanh", "tanh, λ = 0.5"]
 
 
 def vote_tables():

@@ -303,15 +303,17 @@ def test_a_start_is_drawn_with_its_circles_and_its_distance():
     np.testing.assert_allclose(found["paper"][0], np.array(list(TABLE_1)) - 0.014)
     np.testing.assert_allclose(found["pytorch"][0], list(TABLE_1))
     start.show_totals(
-        [
-            {"start": "a", "chi_square": 7.0, "chance_95": 9.0, "p_value": 0.2},
-            {"start": "b", "chi_square": 30.0, "chance_95": 8.0, "p_value": 0.001},
-        ],
+        {
+            "start": np.array(["a", "b"]),
+            "chi_square": np.array([7.0, 30.0]),
+            "chance_95": np.array([9.0, 8.0]),
+            "p_value": np.array([0.2, 0.001]),
+        },
         right,
     )
     assert [bar.get_width() for bar in right.patches] == [7, 30]
     assert lines(right)["95 % quantile by chance"] == ([9, 8], [0, 1])
-    assert [text.get_text() for text in right.texts] == ["p = 0.2", "p = 0.001"]
+    assert [text.get_text().strip() for text in right.texts] == ["P = 0.2", "P = 0.001"]
 
 
 def test_distances_of_accuracies_have_the_scatter_of_both():
