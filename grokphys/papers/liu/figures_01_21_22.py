@@ -29,6 +29,7 @@ from physics.trajectory import Trajectory
 APPENDIX = "Appendix K"
 COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
+LINES = "Lines and colors follow the tokens in the order of the strongest frequency of the final components."
 TURNS = 20
 """Number of random directions of the change with which Figure 21 is compared."""
 
@@ -142,8 +143,7 @@ def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
     ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
     for token, (x, y) in enumerate(E if tokens <= 30 else ()):
         ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize="small")
-    ax.set_aspect("equal", "datalim")
-    ax.set(xticks=[], yticks=[], title=title)
+    ax.set(xticks=[], yticks=[], title=title, aspect="equal", adjustable="datalim")
     ax.spines[:].set_visible(False)
 
 
@@ -178,7 +178,8 @@ def _emerges(tables: Tables, level: float) -> Interval:
     "liu-1",
     paper="Liu",
     item="Figure 1",
-    shows="Embeddings of a transformer, projected on principal components, before and after it generalizes.",
+    shows="Embeddings of a transformer, projected on principal components, before and after it generalizes. "
+    f"The components are those of each step. {LINES}",
     quick=QUICK,
     paper_setting=PAPER,
     cost=COST,
@@ -208,8 +209,7 @@ def emergence(run: Run) -> Result:
     frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "structure")}
     for network, one in enumerate(ones):
         for step, E, accuracy in zip(one["steps"], one["positions"], actual(one), strict=True):
-            points = PCA(2).fit_transform(E)
-            row = (network, int(step), float(accuracy), structure_of(points))
+            row = (network, int(step), float(accuracy), structure_of(PCA(2).fit_transform(E)))
             for name, value in zip(frames, row, strict=True):
                 frames[name].append(value)
     one = next((one for one in ones if (actual(one) >= 0.9).any()), ones[0])
@@ -257,7 +257,7 @@ def _hints(tables: Tables, level: float) -> Interval:
     paper="Liu",
     item="Figure 21; Appendix K",
     shows="The final and the initial embedding on principal axes; as the final one contains the initial one, "
-    "the right panel shows some circle in any case.",
+    f"the right panel shows some structure in any case. {LINES}",
     quick=QUICK,
     paper_setting=PAPER,
     cost=COST,

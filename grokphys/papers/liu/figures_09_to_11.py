@@ -86,7 +86,8 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     "liu-9",
     paper="Liu",
     item="Figure 9; Appendix C",
-    shows="As samples are added, parallelograms form, until all embeddings lie on a line.",
+    shows="As samples D_1 to D_8 are added, parallelograms form, until all embeddings lie on a line. Colors "
+    "only tell parallelograms apart. The overlined RQI is the part of all that follows from the samples.",
     quick=(5, 6),
     paper_setting=(1, 2, 3, 4, 5, 6, 7, 8),
     cost="a few seconds",
@@ -329,7 +330,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     "liu-11",
     paper="Liu",
     item="Figure 11; Appendix E",
-    shows="The possible representations of p = 4, and which of them contain which.",
+    shows="The possible representations of p = 4, and how they contain one another.",
     quick=4,
     paper_setting=4,
     cost="a second",
@@ -388,7 +389,7 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
             theory = theories[implied]
             E = GENERIC if theory is None else ground_state(theory, GENERIC)
             show_parallelograms(E, [] if theory is None else theory.implied_parallelograms, "", ax)
-            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, n = {freedom}", ha="center")
+            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, $n_0$ = {freedom}", ha="center")
     for parent, child in itertools.permutations(place, 2):
         if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
             (x, y), (u, v) = place[parent], place[child]

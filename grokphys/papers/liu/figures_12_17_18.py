@@ -158,7 +158,7 @@ def show_representations(rows: Any, ax: Axes) -> None:
     for token, color in enumerate(colors):
         ax.scatter([], [], color=color, s=18, label=str(token))
     ax.legend(title="symbol", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1), handletextpad=0)
-    ax.set(yticks=[], xlabel="normalized embedding")
+    ax.set(yticks=[], xlabel="normalized embedding", ylabel=f"{len(E)} networks, a row each")
     ax.invert_yaxis()
 
 
@@ -270,17 +270,17 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
     """Draw the six permutations at `points` (6, 2), on the `plane` of two components numbered from 0."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
-        x, y = points[chosen].T
-        ax.fill(x, y, color=color, alpha=0.08, linewidth=0)
-        ax.scatter(x, y, s=50, color=color, label=label, linewidths=0)
+        ax.fill(*points[chosen].T, color=color, alpha=0.08, linewidth=0)
+        ax.scatter(*points[chosen].T, s=50, color=color, label=label, linewidths=0)
     for n, place in enumerate(points):
         near = abs(points - place).max(axis=1) < 0.05  # elements that cannot be told apart share a label
         if n == near.argmax():
             name = "\n".join(np.array(PERMUTATIONS)[near])
             look: Any = {"xytext": (6, 4), "ha": "left"} if even[n] else {"xytext": (-6, 4), "ha": "right"}
             ax.annotate(name, place, textcoords="offset points", fontsize="small", **look)
+    ax.update_datalim([(side * np.abs(points[:, 0]).max(), 0.0) for side in (-1.4, 1.4)])  # room for labels
     ax.set(xlabel=f"principal component {plane[0] + 1}", ylabel=f"principal component {plane[1] + 1}")
-    ax.set(aspect="equal", adjustable="datalim", xmargin=0.2, ymargin=0.2)
+    ax.set(aspect="equal", adjustable="datalim", xmargin=0.0, ymargin=0.15)
 
 
 SEEN = "the rise is what the figure shows; until after the run, the quotation had words of ours"
