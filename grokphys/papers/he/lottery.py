@@ -219,6 +219,7 @@ VARIED = tuple(
         cell._replace(weight_decay=2.0, train_fraction=0.75),
     )
 )
+PAPER = Setting((*BASE, *FLOWS, *VARIED), 5)
 ENDS_THERE = "share of the neurons that are not dead which end at that frequency"
 ALL_COUNT = (
     "corrected after the run: all living neurons of a network count; before, those among its first "
@@ -366,9 +367,10 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "lottery",
     paper="He",
     item="the lottery: does the blow-up time name the winner?",
-    shows="How often a neuron ends at the frequency whose exact flow diverges first.",
+    shows="How often a neuron ends at the frequency whose exact flow diverges first, in "
+    f"{PAPER.runs} networks of each kind.",
     quick=Setting((Cell(hidden=32, steps=400, learning_rate=1e-3), _flow(0.3)), 3),
-    paper_setting=Setting((*BASE, *FLOWS, *VARIED), 5),
+    paper_setting=PAPER,
     cost="four minutes",
     rules=RULES,
     draw=_draw,

@@ -271,7 +271,7 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
         ax.fill(*points[chosen].T, color=color, alpha=0.08, linewidth=0)
-        ax.scatter(*points[chosen].T, s=50, color=color, label=label, linewidths=0)
+        ax.scatter(points[chosen, 0], points[chosen, 1], s=50, color=color, label=label, linewidths=0)
     for n, place in enumerate(points):
         near = abs(points - place).max(axis=1) < 0.05  # elements that cannot be told apart share a label
         if n == near.argmax():
