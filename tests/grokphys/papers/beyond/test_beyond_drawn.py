@@ -191,6 +191,8 @@ def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
     monkeypatch.setattr(selection, "_networks", lambda run, seed: asked.append(seed) or rows)
     made = selection.selection(Run(selection.Setting(places=PLACES, kinds=KINDS, runs=4), "quick"))
     left, right = made.figures["selection"].get_axes()
+    (legend,) = made.figures["selection"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["p = 11", "p = 23"]
     for n, place in enumerate(PLACES):
         own = [
             chosen(rows, "effective", tokens=place.tokens, activation="tanh", even=even)
@@ -202,9 +204,7 @@ def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
             for kind in selection.FOUR
         ]
         same(list(bars(right).values())[n], np.arange(4) + 0.1 * n, [mean(values) for values in four])
-    assert [text.get_text() for text in right.get_xticklabels()] == [
-        kind.activation for kind in selection.FOUR
-    ]
+    assert [text.get_text() for text in right.get_xticklabels()] == ["SiLU", "ReLU", "tanh", "asinh"]
     gap = selection._gap(11, Kind("tanh"), Kind("silu"), np.mean, "accuracy")({"networks": rows}, 0.95)
     tanh, silu = (chosen(rows, "accuracy", tokens=11, activation=name, even=0.0) for name in ("tanh", "silu"))
     pairs = mean(tanh - silu)
