@@ -226,7 +226,7 @@ def show_motion(comparison: Comparison) -> Panels:
 def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectories, count: int = 4) -> Any:
     """Draw final shapes of the second ensemble (discs) over the nearest ones of the first (open circles).
 
-    The best match is on the left and the worst on the right; the number above each is the disparity.
+    The best match is on the left and the worst on the right; above each are its runs and their disparity.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
         permutation = shapes.symmetry.permutations[shapes.relabelling[partner, run]]
         moved = aligned(one.final[partner], other.final[run], permutation)
         target, moved = _planar(other.final[run], other.final[run]), _planar(moved, other.final[run])
-        title = f"runs {run} and {partner},\ndisparity {shapes.nearest[run]:.2f}"
+        title = f"run {run} (discs),\nrun {partner} (open circles),\ndisparity {shapes.nearest[run]:.2f}"
         show_embedding(target, ax, outline=moved, title=title)
     return axes
 

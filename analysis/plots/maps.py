@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from analysis.plots.palette import WHITE, class_colors
+from analysis.plots.palette import INK, WHITE, class_colors
 from analysis.plots.style import axes_of, framed, styled
 from physics.checks import finite_array, regular_array
 from physics.errors import InputError
@@ -78,7 +78,7 @@ def show_classifier(
         Correct classes of the sums, which `sums` need. A marker in the color of its surroundings is
         classified correctly.
     held_out : array_like of bool, shape (pairs,), optional
-        Pair sums that were not used for training; they are drawn as diamonds.
+        Pair sums that were not used for training; they are drawn as diamonds with a dark edge.
     title : str, default ""
         Title of the axes.
 
@@ -113,10 +113,10 @@ def show_classifier(
     )
     if points is not None:
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out, bool)
-        for chosen, marker in ((~apart, "o"), (apart, "D")):
+        for chosen, marker, edge in ((~apart, "o", WHITE), (apart, "D", INK)):
             inside = colors[np.asarray(labels)[chosen]]
             x, y = points[chosen].T
-            ax.scatter(x, y, s=30, marker=marker, c=inside, edgecolors=WHITE, linewidths=0.6)
+            ax.scatter(x, y, s=30, marker=marker, c=inside, edgecolors=edge, linewidths=0.8)
     framed(ax).set(title=title, xlim=(left, right), ylim=(bottom, top))
     return ax
 

@@ -8,9 +8,12 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
+from scipy.optimize import isotonic_regression
 
 from analysis.circles.signals import Signals
-from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
+from analysis.plots.palette import DEAD, INK, REFERENCE, SERIES, SURVIVES, graded_colors
 from analysis.plots.style import Panels, axes_of, legend_below, panels, style, styled
 from physics.checks import finite_array, real_array
 
@@ -145,42 +148,56 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     image = ax.imshow(
         matrix, norm=mpl.colors.SymLogNorm(limit / 100, vmin=-limit, vmax=limit), interpolation="nearest"
     )
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.85)
+    decades = 10.0 ** np.arange(math.ceil(math.log10(limit / 100)), math.floor(math.log10(limit)) + 1)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.85, ticks=[*-decades[::-1], 0, *decades])
+    bar.minorticks_off()
     bar.set_label("coefficient per step")
-    ax.tick_params(length=0)
-    apart = _room(ax, size)
-    shown = _spaced(size, marked, apart)
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_ticks([k - 1 for k in shown], list(map(str, shown)), fontsize="small")
-        row, last = 0, -apart
-        for k, tick in zip(shown, axis.get_major_ticks(), strict=True):
-            row, last = (row + 1) % apart if k - last < apart else 0, k
-            if row:  # marked neighbors have their labels side by side, away from the axis
-                tick.set_pad(plt.rcParams["xtick.major.pad"] + 1.5 * row * plt.rcParams["font.size"])
+    labels = _spaced(size, marked, _room(ax, size))
+    length = 0.5 * plt.rcParams["font.size"]
+    ax.tick_params(length=0, pad=plt.rcParams["xtick.major.pad"] + length)
+    for axis, edge, right, up in (
+        (ax.xaxis, ax.get_xaxis_transform(), 0.0, -length / 72),
+        (ax.yaxis, ax.get_yaxis_transform(), -length / 72, 0.0),
+    ):
+        axis.set_ticks([at - 1 for at in labels.values()], list(map(str, labels)), fontsize="small")
+        away = edge + ScaledTranslation(right, up, _figure_of(ax).dpi_scale_trans)
+        for (k, place), label in zip(labels.items(), axis.get_ticklabels(), strict=True):
+            ends = np.array([[k - 1, 0], [place - 1, 0]])[:, :: 1 if axis is ax.xaxis else -1]
+            line: Any = {"arrowstyle": "-", "color": REFERENCE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
+            ax.annotate("", ends[0], ends[1], xycoords=edge, textcoords=away, arrowprops=line)
             if k in marked:
-                for label in (tick.label1, tick.label2):
-                    label.set_fontweight("bold")
-                    label.set_color(SURVIVES)
+                label.set(fontweight="bold", color=SURVIVES)
     ax.spines[:].set_visible(True)
     ax.set(xlabel="frequency that acts", ylabel="frequency that changes", title=title)
     return ax
 
 
-def _room(ax: Axes, size: int) -> int:
-    """Return how many rows of a matrix the label of a number with two digits covers."""
+def _figure_of(ax: Axes) -> Figure:
+    """Return the whole figure that contains the axes."""
     figure = ax.get_figure(root=True)
     assert figure is not None
-    points = 72 * figure.get_figwidth() * ax.get_position().width - 40  # the width of the color bar
+    return figure
+
+
+def _room(ax: Axes, size: int) -> int:
+    """Return how many rows of a matrix the label of a number with two digits covers."""
+    points = 72 * _figure_of(ax).get_figwidth() * ax.get_position().width - 40  # the width of the color bar
     return math.ceil(1.4 * plt.rcParams["font.size"] * size / max(points, 1))
 
 
-def _spaced(size: int, marked: Sequence[int], apart: int) -> list[int]:
-    """Return numbers from 1 to `size`: all `marked`, and others where there is room."""
-    shown = sorted(marked)
+def _spaced(size: int, marked: Sequence[int], apart: int) -> dict[int, float]:
+    """Return numbers from 1 to `size` with the places of their labels, which are `apart` if there is room.
+
+    They are all `marked` numbers, as near to their own places as possible, and others that have room there.
+    """
+    own = np.sort(np.asarray(marked, float))
+    steps = np.arange(len(own)) * min(apart, (size - 1) / max(len(own) - 1, 1))
+    places = np.clip(isotonic_regression(own - steps).x + steps, 1 + steps, size - steps[::-1])
+    shown = dict(zip(own.astype(int).tolist(), places.tolist(), strict=True))
     for k in range(1, size + 1):
-        if all(abs(k - other) >= apart for other in shown):
-            shown.append(k)
-    return sorted(shown)
+        if k not in shown and all(abs(k - other) >= apart for other in shown.values()):
+            shown[k] = float(k)
+    return dict(sorted(shown.items()))
 
 
 @styled

@@ -79,7 +79,8 @@ def reproduce(
     if list_:
         width = max(map(len, known))
         for name in names or known:
-            print(f"{name:{width}}  {known[name].shows} ({known[name].cost})")
+            first = known[name].shows.partition(". ")[0].removesuffix(".")
+            print(f"{name:{width}}  {first}. ({known[name].cost})")
         return 0
     if redraw is not None:
         return _redraw(names, redraw)

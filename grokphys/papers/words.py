@@ -64,8 +64,9 @@ VERDICTS = {
 HOW_TO_SEE = """\
 Every picture was made by the command below it, at the setting of the paper. The title of an embedding gives
 the number of its run or network, and then its structure: a *circle* with the ratio of its largest norm to its
-smallest, or the number of its grid *imperfections*. The validation accuracy of a network follows. Bars are
-95 % intervals of our runs. The [glossary](glossary.md) explains words and symbols."""
+smallest, or the number of its grid *imperfections* (imperf.). The validation accuracy of a network follows.
+Bars are 95 % intervals of our runs, unless a caption says otherwise. The [glossary](glossary.md) explains
+words and symbols."""
 HOW_TO_READ = """\
 The column *here* gives our estimate, with its confidence interval in brackets. The interval has the level at
 which the claim was decided or left open, which is at least 95 %, because all claims of an item are decided

@@ -292,13 +292,18 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     return {"rounding": figure}
 
 
+PAPER = Setting((Place(31, 64, 30_000), Place(59, 128, 30_000)), (24, 12), (12, 8))
+
+
 @recipe(
     "rounding",
     paper="beyond",
     item="rounding: one subtraction in 32 bits",
-    shows="Training loss and circles late in training, in three kinds of arithmetic.",
+    shows=f"Training loss and circles over {PAPER.places[0].steps} steps, in three kinds of arithmetic. The "
+    "gradient is the probability of the right class minus 1 (subtraction), or else minus the sum of the "
+    "probabilities of all other classes (sum).",
     quick=Setting((Place(31, 32, 600),), (3,), (2,)),
-    paper_setting=Setting((Place(31, 64, 30_000), Place(59, 128, 30_000)), (24, 12), (12, 8)),
+    paper_setting=PAPER,
     cost="two hours",
     rules=(*_rules(31), *_rules(59)),
     draw=_draw,

@@ -164,7 +164,9 @@ def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
         middle.set(yscale="log", ylabel=r"critical fraction $r_c$", title="critical fraction")
         middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
         middle.set_yticks([], minor=True)
-        right.set(ylabel="share of orders", ylim=(0, 1), title="last isolated symbol")
+        right.set(
+            ylabel="share of orders", ylim=(0, 1), title="orders completed by\nthe last isolated symbol"
+        )
         legend_below(middle)
         legend_below(right)
     return {"liu-scaling": figure}
@@ -295,10 +297,10 @@ def _of_group(name: str) -> Any:
 def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     """Draw the critical fraction of each group with its interval."""
     table = tables["orders"]
-    commuting = {group.name: Operation(group=group).commutes for group in some_groups()}
+    operations = {group.name: Operation(group=group) for group in some_groups()}
     with style(6.4):
-        figure = Figure(figsize=(6.4, 4.2))
-        _show_groups(figure.subplots(), table, commuting)
+        figure = Figure(figsize=(6.4, 4.4))
+        _show_groups(figure.subplots(), table, operations)
     return {"liu-groups": figure}
 
 
@@ -339,17 +341,17 @@ def groups(run: Run) -> Result:
     return Result({"orders": joined(parts)})
 
 
-def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:
+def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> None:
     """Draw the critical fraction of each group with its 95 % interval, from a table of random orders.
 
-    `commuting` says by name whether each group commutes; groups are drawn in its order.
+    Groups are drawn in the order of their `operations`, which are given by name.
     """
-    place = dict(zip(commuting, np.arange(len(commuting))[::-1], strict=True))
+    place = dict(zip(operations, np.arange(len(operations))[::-1], strict=True))
     for commutes, color, label in (
-        (True, FIRST, "commutes: linear closure, unordered"),
-        (False, SECOND, "does not: deduction, ordered"),
+        (True, FIRST, "commuting; unordered pairs"),
+        (False, SECOND, "not commuting; ordered pairs"),
     ):
-        names = [name for name, own in commuting.items() if own == commutes]
+        names = [name for name, own in operations.items() if own.commutes == commutes]
         found = [critical_fraction(where(table, group=name), 0.95) for name in names]
         middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
         y = [place[name] for name in names]
@@ -357,7 +359,9 @@ def _show_groups(ax: Axes, table: Columns, commuting: dict[str, bool]) -> None:
             middle, y, xerr=[middle - low, high - middle], fmt="o", markersize=5, color=color, label=label
         )
     labels = [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", name).replace("x", "×") for name in place]
-    ax.set_yticks(list(place.values()), labels)
-    ax.set(xlabel=r"critical fraction $r_c$, 95 %", title="Transitions of finite groups", xlim=(0, None))
+    orders = [f"{label}, {own.tokens}" for label, own in zip(labels, operations.values(), strict=True)]
+    ax.set_yticks(list(place.values()), orders)
+    ax.set(xlabel=r"critical fraction $r_c$, with 95 % intervals", ylabel="group, and its order")
+    ax.set(title="Transitions of finite groups", xlim=(0, None))
     ax.grid(axis="y")
     legend_below(ax)

@@ -1,4 +1,4 @@
-"""Beyond Ding et al.: activations for which circles compete, and pairs of which rarely both survive."""
+"""Beyond Ding et al.: activations for which circles compete."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
-from analysis.plots.palette import REFERENCE, SERIES
-from analysis.plots.style import legend_below, style
+from analysis.plots.palette import SERIES
+from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
 from grokphys.papers.counters.builders import instead
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import Chance, jackknife, joined, mean, paired_gap, shuffled, where
-from grokphys.papers.recipe import Columns, Result, Run, Statement, Tables, recipe
+from grokphys.papers.evidence import joined, mean, paired_gap, shuffled, where
+from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
 from nets.training import train
 
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     even: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.activation} + {self.even:g} even" if self.even else str(self.activation)
+        return f"{self.activation}, λ = {self.even:g}" if self.even else str(self.activation)
 
 
 class Place(NamedTuple):
@@ -91,7 +91,7 @@ def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
     return np.asarray((survived & survived[..., double - 1]).sum(axis=-1))
 
 
-def _networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
+def networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
     """Train networks of all sizes and activations of a setting, and return a table with a row for each.
 
     The modulus is added to `seed`. `_trained` describes the columns.
@@ -152,7 +152,7 @@ def _mean(column: str, tokens: int, kind: Kind) -> Callable[[Tables, float], Int
     return measure
 
 
-def _gap(
+def gap(
     tokens: int, first: Kind, second: Kind, statistic: Callable[..., Any], *columns: str
 ) -> Callable[[Tables, float], Interval]:
     """Return a `Measure` of a statistic of columns with one activation minus the same with another.
@@ -220,7 +220,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             "without an even part the network generalizes as well",
             SOURCE,
             "validation accuracy with tanh minus that with SiLU",
-            _gap(tokens, tanh, silu, np.mean, "accuracy"),
+            gap(tokens, tanh, silu, np.mean, "accuracy"),
             chance="shuffling activations would make them alike",
             counter=instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain),
             least=-0.02,
@@ -241,7 +241,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             "a little of the even part changes nothing",
             SOURCE,
             f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
-            _gap(tokens, quarter, tanh, np.mean, "effective"),
+            gap(tokens, quarter, tanh, np.mean, "effective"),
             chance="shuffling λ would make them alike; the fall over all λ is the rule before",
             counter=instead("networks", rows={"even": 0.5}, of={"even": 0.25}),
             least=-0.05,
@@ -254,6 +254,7 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
 
 MIXED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
 FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
+SPELLED = {"silu": "SiLU", "relu": "ReLU"}
 
 
 def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -266,15 +267,16 @@ def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
             rows = where(table, tokens=p, activation="tanh")
             weights = np.unique(rows["even"])
             found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]
-            show_intervals(left, weights, found, color=SERIES[n], label=f"p = {p}")
+            look: Any = {"color": SERIES[n], "marker": "os"[n % 2], "label": f"p = {p}"}
+            show_intervals(left, weights, found, **look)
             four = (where(table, tokens=p, activation=k.activation, even=0.0) for k in FOUR)
             plain = [mean(own["effective"], 0.95) for own in four]
-            show_intervals(right, np.arange(4) + 0.1 * n, plain, color=SERIES[n], linestyle="none")
+            show_intervals(right, np.arange(4) + 0.1 * n, plain, linestyle="none", **look)
         left.set_xscale("symlog", linthresh=0.1)
         left.set(xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylim=(0, 1.05))
-        left.set_ylabel("effective fraction of circles")
-        legend_below(left)
-        right.set_xticks(range(4), [kind.activation for kind in FOUR])
+        left.set_ylabel("effective number of circles\nover all frequencies")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        right.set_xticks(range(4), [SPELLED.get(kind.activation, kind.activation) for kind in FOUR])
         right.set_title(f"{setting.runs} networks each")
     return {"selection": figure}
 
@@ -283,7 +285,7 @@ def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
     "selection",
     paper="beyond",
     item="selection: the even part of the activation",
-    shows="The effective number of circles, by the even part of the activation.",
+    shows="The effective number of circles, as a share of all, by the even part of the activation.",
     quick=Setting((*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), (Place(31, 64, 60),), 3),
     paper_setting=Setting(
         (*FOUR, *(Kind("tanh", even) for even in MIXED[1:]), Kind("asinh", 1.0)),
@@ -300,102 +302,4 @@ def selection(run: Run) -> Result:
     The table "networks" has a row for each network. The rules judge the effective number of circles, as a
     fraction of all, and the validation accuracy.
     """
-    return Result({"networks": _networks(run, 31_000)})
-
-
-# -- octaves -----------------------------------------------------------------------------------------------
-
-
-def relative_frequency(rows: Columns, level: float) -> Interval:
-    """Return how often pairs of survivors have the ratio 2, relative to equally likely ratios.
-
-    It is 1 by chance, and its interval at the confidence level `level` is that of a jackknife over networks,
-    the `rows` of the table. The modulus p must be a prime that is 3 modulo 4. Then the K = (p - 1)/2
-    frequencies, up to sign, form a group of odd order under multiplication. Their pairs have (K - 1)/2 ratios
-    up to order, each of K pairs, so that by chance a ratio has the share 2/(K - 1).
-    """
-    return jackknife(_relative, (rows["octaves"], rows["pairs"], rows["tokens"]), level)
-
-
-def _relative(found: Any, pairs: Any, tokens: Any) -> float:
-    return float((found * (np.asarray(tokens) - 3) / 4).sum() / pairs.sum())
-
-
-def _octaves(kind: Kind, tokens: int) -> Callable[[Tables, float], Interval]:
-    def measure(tables: Tables, level: float) -> Interval:
-        chosen = where(tables["networks"], activation=kind.activation, even=kind.even, tokens=tokens)
-        return relative_frequency(chosen, level)
-
-    return measure
-
-
-@partial(Chance, "each pair of survivors has the ratio 2 as often as any other ratio")
-def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which pairs of survivors have the ratio 2 as often as any other ratio, by chance."""
-    rows = tables["networks"]
-    found = generator.binomial(rows["pairs"].astype(int), 4 / (rows["tokens"] - 3))
-    return {**tables, "networks": {**rows, "octaves": found}}
-
-
-MODULI = (Place(23, 48, 1500), Place(31, 64, 1500), Place(43, 92, 2000), Place(59, 128, 2000))
-COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), Kind("tanh", 4.0))
-
-
-def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw how often survivors have the ratio 2, relative to any ratio, by modulus and activation."""
-    places = [place.tokens for place in setting.places]
-    with style(6.8):
-        figure = Figure(figsize=(6.8, 4.0))
-        ax = figure.subplots()
-        for n, kind in enumerate(setting.kinds):
-            found = [_octaves(kind, p)(tables, 0.95) for p in places]
-            x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
-            show_intervals(ax, x, found, color=SERIES[n], label=str(kind), linestyle="none")
-        ax.axhline(1, color=REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-        ax.set(xlabel="p", ylabel="frequency of the ratio 2\nover that by chance", ylim=(0, None))
-        ax.set_xticks(places)
-        legend_below(ax)
-    return {"octaves": figure}
-
-
-@recipe(
-    "octaves",
-    paper="beyond",
-    item="octaves: survivors k and 2k",
-    shows="How often two survivors have the frequencies k and 2k, relative to chance.",
-    quick=Setting(COMPETING[:2], (Place(23, 48, 300),), 4),
-    paper_setting=Setting(COMPETING, MODULI, 200),
-    cost="two to four hours",
-    rules=(
-        *(
-            Statement(
-                f"p = {place.tokens}, {kind}",
-                "pairs of survivors (k, 2k) are rarer than other ratios",
-                SOURCE,
-                "frequency of the ratio 2 among pairs of survivors, over that of any ratio; by chance 1",
-                _octaves(kind, place.tokens),
-                chance=_any_ratio,
-                most=0.8,
-            )
-            for kind in COMPETING[:2]
-            for place in MODULI
-        ),
-        Statement(
-            "rarer as λ grows",
-            "the more of the even part, the rarer",
-            SOURCE,
-            "the same with tanh and λ = 4 minus that with λ = 1, p = 31; by chance 0",
-            _gap(31, Kind("tanh", 4.0), Kind("tanh", 1.0), _relative, "octaves", "pairs", "tokens"),
-            chance=_any_ratio,
-            most=-0.1,
-        ),
-    ),
-    draw=_draw_octaves,
-)
-def pairs_of_survivors(run: Run) -> Result:
-    """Beyond the papers: measure how often one survivor has twice the frequency of another.
-
-    The table "networks" has a row for each network. The rules judge this frequency relative to that of any
-    ratio, and whether it falls with the weight λ.
-    """
-    return Result({"networks": _networks(run, 32_000)})
+    return Result({"networks": networks(run, 31_000)})

@@ -358,7 +358,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 "color": SOFT,
             }
             left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), **above)
-        left.set_xticks(range(3), [fill(words, 16) for words in READERS.values()])
+        left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
         left.set(title="neurons; bars: 95 % intervals", ylabel="share predicted correctly", ylim=(0, None))
         for ax in (left, right):
             ax.margins(x=0.15)
@@ -369,13 +369,18 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     return {"votes": figure}
 
 
+PAPER = Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16))
+
+
 @recipe(
     "votes",
     paper="beyond",
     item="votes: the lottery in Ding's network",
-    shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors.",
+    shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors, in "
+    f"{PAPER.runs[0]} networks of p = {PAPER.places[0].tokens} and {PAPER.runs[1]} of "
+    f"p = {PAPER.places[1].tokens}.",
     quick=Setting((Place(23, 48, 150),), (4,)),
-    paper_setting=Setting((Place(31, 64, 1500), Place(59, 128, 1500)), (120, 16)),
+    paper_setting=PAPER,
     cost="ten minutes",
     rules=(*_rules(31), *_rules(59)),
     draw=_draw,

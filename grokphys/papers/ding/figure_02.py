@@ -124,7 +124,8 @@ def _strongest_survive(tables: Tables, generator: np.random.Generator) -> Tables
     "ding-2",
     paper="Ding",
     item="Figure 2",
-    shows="The signals of all frequencies during training, and a dead and a surviving circle.",
+    shows="The signals of all frequencies of one network during training, and a dead and a surviving circle. "
+    "The break after step 10⁴ is an effect of rounding in 32 bits (see `rounding`).",
     quick=QUICK_WHOLE,
     paper_setting=Whole(PAPER, SNAPSHOTS, 30, 20_000),
     cost="half an hour to two hours: all networks are trained to the end",

@@ -12,7 +12,7 @@ from analysis.circles.prediction import survival_rates
 from analysis.plots.palette import DEAD, SERIES, SURVIVES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval, proportion
-from grokphys.papers.counters.builders import drawn
+from grokphys.papers.counters.ding import NONE_REVIVED, SURVIVORS_AT_RANDOM
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import BY_THE_RULE, Size, show_intervals, train_circles
 from grokphys.papers.ding.trials import PAPER, QUICK, Trials, train_trials
@@ -155,6 +155,33 @@ def _more(tables: Tables, level: float) -> Interval:
     return paired_gap(lambda x: x.sum() / len(x), (rows["survived"],), *far, level, groups=rows["embedding"])
 
 
+def _draw_scaled(setting: Scaled, tables: Tables) -> dict[str, Figure]:
+    """Draw how often a frequency survives, over the distance of its signal from the mean of the others."""
+    rows = tables["runs"]
+    with style(5.6):
+        figure = Figure(figsize=(5.6, 4.0))
+        ax = figure.subplots()
+        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
+        ax.scatter(
+            start,
+            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
+            s=9,
+            color=DEAD,
+            linewidths=0,
+            label="an embedding and a factor",
+        )
+        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
+        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
+        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
+        ax.set_title(
+            f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
+            f"{setting.embeddings} embeddings, {setting.trials} trials each",
+            fontsize="medium",
+        )
+        legend_below(ax)
+    return {"ding-6b": figure}
+
+
 @recipe(
     "ding-6b",
     paper="Ding",
@@ -197,6 +224,7 @@ def _more(tables: Tables, level: float) -> Interval:
             note="corrected after the run: what one embedding has above and below is resampled together",
         ),
     ),
+    draw=_draw_scaled,
 )
 def scaled(run: Run) -> Result:
     """Reproduce Figure 6 (middle) of Ding et al.: survival of a frequency whose signal is multiplied.
@@ -209,28 +237,7 @@ def scaled(run: Run) -> Result:
     rows = joined(
         run.keep(f"embedding-{n}", partial(_scale_one, setting, n)) for n in range(setting.embeddings)
     )
-    with style(5.6):
-        figure = Figure(figsize=(5.6, 4.0))
-        ax = figure.subplots()
-        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
-        ax.scatter(
-            start,
-            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
-            s=9,
-            color=DEAD,
-            linewidths=0,
-            label="an embedding and a factor",
-        )
-        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
-        show_intervals(ax, [b.value for b in bins], [b.rate for b in bins], color=SURVIVES, label="bins")
-        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
-        ax.set_title(
-            f"frequency {setting.frequency} × {setting.factors[0]} to {setting.factors[-1]}, "
-            f"{setting.embeddings} embeddings, {setting.trials} trials each",
-            fontsize="medium",
-        )
-        legend_below(ax)
-    return Result({"runs": rows}, {"ding-6b": figure})
+    return Result({"runs": rows})
 
 
 def _scale_one(setting: Scaled, number: int) -> dict[str, Any]:
@@ -286,10 +293,6 @@ def _larger(tables: Tables, level: float) -> Interval:
     return share(rows["larger"][rows["ratio"] < 1], level)
 
 
-def _revived(tables: Tables, level: float) -> Interval:
-    return share(tables["runs"]["revived"], level)
-
-
 def _smaller_rises(tables: Tables, level: float) -> Interval:
     rows = tables["runs"]
     return correlation(rows["ratio"], rows["smaller"].astype(float), level)
@@ -311,11 +314,7 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "share of networks with r < 1 in which the larger one survives",
             _larger,
             chance="4 of 29 circles survive elsewhere",
-            counter=drawn(
-                "survivors drawn at random from the 29 circles, as many as survive",
-                "runs",
-                larger=lambda rows, rng: 29 * rng.random(len(rows["circles"])) < rows["circles"],
-            ),
+            counter=SURVIVORS_AT_RANDOM,
             least=0.95,
         ),
         Statement(
@@ -332,11 +331,9 @@ def _smaller_rises(tables: Tables, level: float) -> Interval:
             "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             SECTION,
             "share of networks in which any other frequency survives",
-            _revived,
+            lambda tables, level: share(tables["runs"]["revived"], level),
             chance="none, if what is near zero stayed there",
-            counter=drawn(
-                "no other frequency that survives", "runs", revived=lambda rows, _: rows["revived"] & False
-            ),
+            counter=NONE_REVIVED,
             least=0.05,
         ),
     ),

@@ -93,7 +93,8 @@ def _draw(setting: Kept, tables: Tables) -> dict[str, Figure]:
     "ding-8",
     paper="Ding",
     item="Figure 8",
-    shows="The test loss of embeddings of which only one, two or three circles are kept.",
+    shows="The test loss of embeddings of which only one, two or three circles are kept. The rise after step "
+    "10⁴ is an effect of rounding in 32 bits (see `rounding`).",
     quick=Kept(QUICK, "log:3", 3, 0),
     paper_setting=Kept(PAPER, "log:8", 30, 80_000),
     cost="one to two hours",

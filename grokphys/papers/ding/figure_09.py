@@ -1,6 +1,7 @@
 """Ding et al., Figures 9, 15 and 16: laws fitted to the signals of single networks."""
 
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,11 @@ SHARE = (
 )
 OF_A_CONSTANT = "an R² of 0, that of a law of constant drift: there is nothing to shuffle"
 MODULUS, DIM = PAPER.tokens, PAPER.dim
+WORDS = {SOLVED: "closed solution (Lasso)", QUADRATIC: "quadratic law"}
+MATRIX = (
+    "The title says how many coefficients of the matrix are not zero. Red: the frequency that acts "
+    "strengthens the one that changes; blue: it weakens it. Bold numbers are survivors."
+)
 SPARSE = Statement(
     "sparse",
     "Lasso provides … extremely sparse coefficients",
@@ -158,7 +164,7 @@ SPARSE = Statement(
     "ding-9",
     paper="Ding",
     item="Figure 9 (b) to (d); Eqs. 2 to 4",
-    shows="Two signals, the laws fitted to them, and the matrix of the Lasso fit.",
+    shows=f"Two signals of a network, the laws fitted to them, and the matrix of the Lasso fit. {MATRIX}",
     quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 0, (LINEAR, LASSO, SOLVED, QUADRATIC), 200),
     paper_setting=Fits(MODULUS, (DIM,), 30, 95_000, (LINEAR, LASSO, SOLVED, QUADRATIC)),
     cost="five to fifteen minutes",
@@ -242,13 +248,13 @@ def equations(run: Run) -> Result:
         for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
             ax.plot(x[:, k], label="original", **LOOK["original"])
             for name in (SOLVED, LINEAR, LASSO):
-                ax.plot(paths[name][:, k], label=name, **LOOK[name])
+                ax.plot(paths[name][:, k], label=WORDS.get(name, name), **LOOK[name])
             quadratic = np.clip(np.nan_to_num(paths[QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
-            ax.plot(quadratic, label=QUADRATIC, color=SERIES[3], linewidth=0.9)
+            ax.plot(quadratic, label=WORDS[QUADRATIC], color=SERIES[3], linewidth=0.9)
             ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}")
             ax.set_ylim(0, 1.05 * float(x[:, k].max()))
-            legend_below(ax, columns=2)
         _show_matrix(third, laws[LASSO], x)
+        figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return Result({"fits": fits}, {"ding-9": figure})
 
 
@@ -312,23 +318,11 @@ def fits_by_size(run: Run) -> Result:
     return Result({"fits": fits}, {"ding-9a": figure})
 
 
-MATRIX = """\
-The titles say how many coefficients
-of the Lasso fit are not zero.
-
-Red: the frequency that acts
-strengthens the one that changes.
-Blue: it weakens it.
-
-Bold numbers: survivors."""
-"""Explanation of the matrices, next to them."""
-
-
 @recipe(
     "ding-15",
     paper="Ding",
     item="Figure 15; Appendix G",
-    shows="Matrices of the Lasso fit for three more networks.",
+    shows=f"Matrices of the Lasso fit for three more networks. {MATRIX}",
     quick=Fits(QUICK.tokens, (QUICK.dim,), 3, 1, steps=200),
     paper_setting=Fits(MODULUS, (DIM,), 30, 150_000),
     cost="five to fifteen minutes",
@@ -347,7 +341,7 @@ def three_fits(run: Run) -> Result:
         axes[3].axis("off")
         for n, x in enumerate(signals[:3]):
             _show_matrix(axes[n], law_of(LASSO, x), x, f"network {n}, ")
-        axes[3].text(0, 0.9, MATRIX, va="top")
+        axes[3].text(0, 0.9, fill(MATRIX, 34), va="top")
     return Result({"fits": fits}, {"ding-15": figure})
 
 

@@ -74,7 +74,8 @@ def _late(tables: Tables, level: float) -> Interval:
     "ding-13",
     paper="Ding",
     item="Figure 13; Appendix D",
-    shows="The gradient of the loss by the embedding, for each frequency, during training.",
+    shows="The gradient of the loss of one network by the embedding, for each frequency, during training. "
+    "The rise after step 10⁴ is an effect of rounding in 32 bits (see `rounding`).",
     quick=Gradients(Size(QUICK.tokens, QUICK.dim, 1200), "10:1000,40", 3, 0),
     paper_setting=Gradients(PAPER, "5:1000,200", 20, 130_000),
     cost="half an hour to two hours",

@@ -14,7 +14,7 @@ from analysis.circles.neurons import diversification
 from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
-from grokphys.papers.counters.builders import drawn
+from grokphys.papers.counters.he import BROKEN_STICK, RANDOM_MAGNITUDES, half_a_circle
 from grokphys.papers.evidence import Chance, mean, shuffled, where
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
@@ -229,24 +229,11 @@ def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
 
 
-def _broken_stick(rows: Any, generator: np.random.Generator) -> NDArray[Any]:
-    """Draw the number of neurons of each row, as if frequencies shared them like a randomly broken stick."""
-    counts = np.asarray(rows["neurons"]).reshape(len(np.unique(rows["network"])), -1)
-    shares = generator.dirichlet(np.ones(counts.shape[1]), len(counts))
-    return generator.multinomial(counts.sum(axis=1), shares).ravel()
-
-
-@partial(Chance, "input phases drawn evenly from half of the circle")
-def _half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which the phases of all neurons are within half a turn."""
-    rows = tables["frequencies"]
-    phases = [generator.uniform(0, np.pi, count) for count in rows["neurons"]]
-    new = {f"asymmetry_{k}": np.array([abs(np.exp(1j * k * own).mean()) for own in phases]) for k in (2, 4)}
-    return {**tables, "frequencies": {**rows, **new}}
-
-
 def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw the neurons of the first network, and the accuracy of all with each activation."""
+    """Draw the neurons of the first network, and the accuracy of all with each activation.
+
+    Multiples of the input phase φ are drawn for the most frequent frequency, each at its own radius.
+    """
     rows, counts = (where(tables[name], network=0) for name in ("neurons", "frequencies"))
     with style(14.0):
         figure = Figure(figsize=(14.0, 7.2), layout="constrained")
@@ -268,13 +255,14 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
         axes["balance"].bar(counts["frequency"], counts["neurons"])
         axes["balance"].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
         axes["balance"].set_xticks(range(1, K + 1, 2))
-        group = rows["frequency"] == counts["frequency"][np.argmax(counts["neurons"])]
+        most = int(counts["frequency"][np.argmax(counts["neurons"])])
+        group = rows["frequency"] == most
         ax = axes["circles"]
         for order in (1, 2, 3, 4):
             angle = order * rows["input_phase"][group]
             ax.plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
-        ax.set(title="phases, one frequency", aspect="equal", xticks=[], yticks=[])
-        legend_below(ax, columns=2)
+        ax.set(title=f"multiples of φ, k = {most}", aspect="equal", xticks=[], yticks=[])
+        legend_below(ax, columns=2, markerscale=3)
         axes["sizes"].violinplot([rows["input_magnitude"], rows["output_magnitude"]], showmedians=True)
         axes["sizes"].set_xticks([1, 2], ["input α", "output β"])
         axes["sizes"].set(ylabel="magnitude", ylim=(0, None), title="magnitudes")
@@ -298,13 +286,18 @@ def _show_activations(rows: Any, ax: Axes) -> None:
 SOURCE = "Section 3.1, Observation {} (authors' page)"
 
 
+PAPER_NEURONS = Setting(512, 5000, 5)
+
+
 @recipe(
     "he-neurons",
     paper="He",
     item="Figures 3 to 7 and the table of activations",
-    shows="Frequencies, phases and magnitudes of trained neurons.",
+    shows=f"Frequencies, phases and magnitudes of the {PAPER_NEURONS.hidden} neurons of the first of "
+    f"{PAPER_NEURONS.runs} networks, and the accuracy of all with other activations. The maps show the first "
+    f"{SHOWN} neurons. The bars of the magnitudes are at the smallest, the median and the largest.",
     quick=Setting(48, 150, 3, 3e-3),
-    paper_setting=Setting(512, 5000, 5),
+    paper_setting=PAPER_NEURONS,
     cost="half a minute",
     rules=(
         Statement(
@@ -333,9 +326,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "effective number of frequencies, by the entropy of the neurons', over all; 1 if equal",
             _balanced,
             chance="neurons that draw frequencies at random are balanced too; the statement asks no more",
-            counter=drawn(
-                "neurons divided like a stick broken at random", "frequencies", neurons=_broken_stick
-            ),
+            counter=BROKEN_STICK,
             least=0.9,
             possible=(0.0, 1.0),
         ),
@@ -347,7 +338,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "0.13 for 46 random phases",
             _uneven,
             chance="random phases are about as even; the statement asks for no more",
-            counter=_half_a_circle,
+            counter=half_a_circle,
             most=0.2,
         ),
         Statement(
@@ -357,12 +348,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             "standard deviation of α β² over its mean, of the neurons of a network",
             _scatter,
             chance="the spread of one column, which no shuffle changes",
-            counter=drawn(
-                "the magnitudes of random weights, α and β from a Rayleigh distribution",
-                "neurons",
-                input_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
-                output_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
-            ),
+            counter=RANDOM_MAGNITUDES,
             most=0.25,
             note="α and β are the magnitudes of the input and the output weights at the neuron's frequency",
         ),

@@ -62,13 +62,18 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     return {"liu-16": figure}
 
 
+SETS, STARTS = 10_000, 20
+
+
 @recipe(
     "liu-16",
     paper="Liu",
     item="Figure 16; Appendix H",
-    shows="The part of all parallelograms that follows from random training sets of two groups.",
+    shows="The part of all parallelograms that follows from random training sets of two groups, a mean over "
+    f"{SETS} sets of each size. In S_3 three parallelograms give a fourth, and pairs that equal a third pair "
+    "equal each other; the orange curve leaves out the second rule.",
     quick=60,
-    paper_setting=10_000,
+    paper_setting=SETS,
     cost="two minutes",
     rules=tuple(
         Statement(
@@ -187,12 +192,13 @@ def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
     commutes = name.startswith("C")
     if not commutes:
-        ax.plot(fraction, rows["chains_only"], color=SECOND, linewidth=1.2, label="without transitivity")
+        ax.plot(
+            fraction, rows["chains_only"], color=SECOND, linewidth=1.2, label="three give a fourth, alone"
+        )
     ax.set(
         xlabel="training data fraction",
         ylabel="part of all parallelograms" if commutes else "",
-        title=f"${name[0]}_{name[2:]}$: "
-        + ("linear closure" if commutes else "deduction, three give a fourth"),
+        title=f"${name[0]}_{name[2:]}$: " + ("linear closure" if commutes else "deduction"),
         xlim=(0, 1),
         ylim=(0, 1.03),
     )
@@ -226,7 +232,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
             own = where(rows, start=start)
             left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=FIRST, alpha=0.5)
         line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
-        left.loglog(own["rate_ratio"], line, color=REFERENCE, linestyle="--", label="first order")
+        left.loglog(own["rate_ratio"], line, color=REFERENCE, linestyle="--", label="slope 1")
         left.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance\nfrom the limit, t ≤ 2")
         legend_below(left)
         ratios = np.unique(energies["rate_ratio"])
@@ -245,9 +251,10 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
     "liu-L",
     paper="Liu",
     item="Appendix L",
-    shows="How near a linear network is to its effective loss, by the learning rate of its layer.",
+    shows="How near a linear network is to its effective loss, by the learning rate η_A of its layer over "
+    f"η_x of its embedding: on the left for {STARTS} starts, and on the right for the first of them.",
     quick=3,
-    paper_setting=20,
+    paper_setting=STARTS,
     cost="a minute",
     rules=(
         Statement(

@@ -20,7 +20,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.counters.liu import UNTRAINED
 from grokphys.papers.evidence import mean, shuffled, where
 from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL, Followed
-from grokphys.papers.liu.measures import frequency_of, share_of, structure_of
+from grokphys.papers.liu.measures import by_network, frequency_of, share_of, structure_of
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
@@ -30,6 +30,7 @@ from physics.trajectory import Trajectory
 APPENDIX = "Appendix K"
 COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
+LINES = "Lines and colors follow the tokens in the order of the strongest frequency of the final components."
 TURNS = 20
 """Number of random directions of the change with which Figure 21 is compared."""
 LATE = "two of the four networks had been trained, but not measured, when this rule was written"
@@ -144,13 +145,8 @@ def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
     ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
     for token, (x, y) in enumerate(E if tokens <= 30 else ()):
         ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize="small")
-    ax.set(aspect="equal", adjustable="datalim", xticks=[], yticks=[], title=title)
+    ax.set(xticks=[], yticks=[], title=title, aspect="equal", adjustable="datalim")
     ax.spines[:].set_visible(False)
-
-
-def _networks(rows: Any) -> list[Any]:
-    """Return the rows of each network of a table."""
-    return [where(rows, network=network) for network in np.unique(rows["network"])]
 
 
 # -- Figure 1 ----------------------------------------------------------------------------------------------
@@ -163,7 +159,7 @@ def _emerges(tables: Tables, level: float) -> Interval:
     after the first one with 90 % and those up to `DELAY` steps later. Networks without either do not count.
     """
     gaps = []
-    for own in _networks(tables["frames"]):
+    for own in by_network(tables["frames"]):
         right, step = own["validation_accuracy"], own["step"]
         general = np.flatnonzero(right >= 0.9)
         failing = np.flatnonzero(right[: general[0]] < 0.5) if len(general) else general
@@ -179,7 +175,8 @@ def _emerges(tables: Tables, level: float) -> Interval:
     "liu-1",
     paper="Liu",
     item="Figure 1",
-    shows="Embeddings of a transformer, projected on principal components, before and after it generalizes.",
+    shows="Embeddings of a transformer, projected on principal components, before and after it generalizes. "
+    f"The components are those of each step. {LINES}",
     quick=QUICK,
     paper_setting=PAPER,
     cost=COST,
@@ -245,7 +242,7 @@ def _shares(start: NDArray[Any], end: NDArray[Any], random: np.random.Generator)
 
 def _hints(tables: Tables, level: float) -> Interval:
     gaps = []
-    for own in _networks(tables["hints"]):
+    for own in by_network(tables["hints"]):
         if own["validation_accuracy"][0] > 0.99:
             turned = own["turned"].astype(bool)
             gaps.append(own["share"][~turned].mean() - own["share"][turned].mean())
@@ -257,7 +254,7 @@ def _hints(tables: Tables, level: float) -> Interval:
     paper="Liu",
     item="Figure 21; Appendix K",
     shows="The final and the initial embedding on principal axes; as the final one contains the initial one, "
-    "the right panel shows some circle in any case.",
+    f"the right panel shows some structure in any case. {LINES}",
     quick=QUICK,
     paper_setting=PAPER,
     cost=COST,
@@ -310,7 +307,7 @@ def tickets(run: Run) -> Result:
 
 def _few_suffice(tables: Tables, level: float) -> Interval:
     best = []
-    for own in _networks(tables["accuracy"]):
+    for own in by_network(tables["accuracy"]):
         end = own["step"] == own["step"].max()
         right, components = own["validation_accuracy"][end], own["components"][end]
         if (right[components == "actual"] >= 0.99).all():
@@ -324,7 +321,7 @@ def _final_better(tables: Tables, level: float) -> Interval:
     Both agree at the end and as long as nothing is learned, in a number of frames that says nothing.
     """
     means = []
-    for own in _networks(tables["accuracy"]):
+    for own in by_network(tables["accuracy"]):
         final, current = (own["validation_accuracy"][own["components"] == n] for n in ("final", "current"))
         gap = (final - current)[np.abs(final - current) >= 0.02]
         means.append(gap.mean() if len(gap) else 0.0)

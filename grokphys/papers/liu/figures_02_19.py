@@ -97,13 +97,18 @@ def structure_of(E: NDArray[np.float64], operation: str) -> float:
     return float(np.sum((steps @ centered) ** 2) / (steps @ steps) / np.sum(centered**2))
 
 
+PAPER_PLANAR = Planar((200, 200), 40, 20_000)
+
+
 @recipe(
     "liu-2",
     paper="Liu",
     item="Figure 2",
-    shows="Embeddings of p = 11 in the plane, and the class that the decoder assigns to every point.",
+    shows="Embeddings of p = 11 in the plane, and the class that the decoder assigns to every point. Shown "
+    f"are the least and the most accurate of {PAPER_PLANAR.seeds} networks with different learning rates. "
+    "The color of a point is the class of a pair of embeddings whose midpoint it is.",
     quick=Planar((30, 30), 4, 400, 60),
-    paper_setting=Planar((200, 200), 40, 20_000),
+    paper_setting=PAPER_PLANAR,
     cost="ten to thirty minutes",
     rules=tuple(
         Statement(
@@ -135,7 +140,8 @@ def planar(run: Run) -> Result:
         for line, (name, part) in zip(figure.subplots(2, 2), parts.items(), strict=True):
             for k, ax in enumerate(line):
                 show_classes(part["E"][k], part["classes"][k], part["frame"][k], name, ax)
-                ax.set_title(f"{name}: {part['shown'][k]:.0%} of the validation set")
+                ax.set_title(f"{name}: validation accuracy {100 * part['shown'][k]:.0f} %")
+                ax.set(xlabel="first coordinate", ylabel="second coordinate")
     return Result({"networks": rows}, {"liu-2": figure})
 
 

@@ -341,7 +341,7 @@ def _draw_steps(setting: Fractions, tables: Tables) -> dict[str, Figure]:
         figure = Figure(figsize=(10.2, 4.3))
         left, right = figure.subplots(1, 2)
         finite = np.isfinite(theory["n_h_median"])
-        name = "theory: median $n_h$ of training sets,\nby the mean of Eq. 5"
+        name = "theory: median $n_h$ of training sets,\nby Eq. 5, with $1/|P_0(D)|$"
         left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=name)
         show_reached(tables["networks"], setting.steps, left)
         left.set(yscale="log", ylabel=f"steps to RQI > {GROKKED}, or $n_h$", title=said(setting))

@@ -41,6 +41,12 @@ def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:
 # -- Figure 4 (c) ------------------------------------------------------------------------------------------
 
 
+def _in_words(n_h: dict[str, float]) -> str:
+    """Return what `grokking_steps` returns in words, on two lines."""
+    mean, total, code = (f"{n_h[name]:.0f}" for name in ("mean", "sum", "code"))
+    return f"$n_h$ = {mean} steps by Eq. 5; {total} without\n$1/|P_0(D)|$; {code} of the published code"
+
+
 @dataclass(frozen=True)
 class Flows:
     """Setting of Figure 4 (c): flows of the effective theory for training sets of 45 samples.
@@ -64,13 +70,17 @@ def _in_units(tables: Tables, level: float) -> Interval:
     return median(tables["flows"]["formed_over_n_h"], level)
 
 
+PAPER_FLOWS = Flows(1000)
+
+
 @recipe(
     "liu-4c",
     paper="Liu",
     item="Figure 4 (c)",
-    shows="An embedding that follows the effective theory, and how many n_h embeddings take to reach a line.",
+    shows="An embedding that follows the effective theory, and how many n_h the embeddings of "
+    f"{PAPER_FLOWS.sets} training sets take to reach a line.",
     quick=Flows(12, 201),
-    paper_setting=Flows(1000),
+    paper_setting=PAPER_FLOWS,
     cost="a minute",
     rules=(
         Statement(
@@ -130,8 +140,7 @@ def trajectories(run: Run) -> Result:
         for multiple, name in ((1, "$n_h$"), (3, "$3n_h$")):
             left.axvline(multiple, color=REFERENCE, linestyle=":", linewidth=1)
             left.annotate(name, (multiple, left.get_ylim()[1]), xytext=(3, -10), textcoords="offset points")
-        steps = ", ".join(f"{n_h[name]:.0f} ({name})" for name in ("mean", "sum", "code"))
-        left.set(xlabel="time in units of $n_h$", title=f"$n_h$ in steps: {steps}")
+        left.set(xlabel="time in units of $n_h$", title=_in_words(n_h))
         all_formed = table["formed_over_n_h"]
         right.hist(all_formed[np.isfinite(all_formed)], 25, color=FIRST, alpha=0.7)
         right.axvline(3, color=SECOND, linewidth=1, label="the paper's 3 $n_h$")
@@ -203,13 +212,17 @@ def _linear(tables: Tables, level: float) -> Interval:
     return mean(found, level)
 
 
+PAPER_PATHS = Paths(ToyAddition(TOKENS), 50, 5000)
+
+
 @recipe(
     "liu-4d",
     paper="Liu",
     item="Figure 4 (d)",
-    shows="The embedding of the network, out of 50, that reaches an RQI above 0.95 in the median time.",
+    shows=f"The embedding of the network, out of {PAPER_PATHS.seeds}, that reaches an RQI above 0.95 in the "
+    "median time.",
     quick=Paths(ToyAddition(TOKENS, hidden=(50, 50)), 4, 1000, 3e-4),
-    paper_setting=Paths(ToyAddition(TOKENS), 50, 5000),
+    paper_setting=PAPER_PATHS,
     cost="a few minutes",
     rules=(
         *(
@@ -282,14 +295,19 @@ def trained_trajectories(run: Run) -> Result:
     }
     quickest = np.argsort(rows["steps_to_rqi"], kind="stable")
     run_shown = int(quickest[len(quickest) // 2])  # the median network
+    when = float(rows["steps_to_rqi"][run_shown])
+    figure = show_path(trained.steps, E[run_shown], when, n_h[run_shown])
+    return Result({"networks": rows, "tokens": tokens}, {"liu-4d": figure})
+
+
+def show_path(steps: Any, E: Any, when: float, n_h: dict[str, float]) -> Figure:
+    """Draw the embedding E (frames, tokens) of one network, and the step `when` its quality becomes high."""
     with style(6.4):
         figure = Figure(figsize=(6.4, 4.2))
         ax = figure.subplots()
-        show_embeddings(trained.steps, E[run_shown], ax)
-        when = rows["steps_to_rqi"][run_shown]
+        show_embeddings(steps, E, ax)
         if np.isfinite(when):
             ax.axvline(when, color=REFERENCE, linestyle=":", linewidth=1)
             ax.annotate("RQI > 0.95", (when, ax.get_ylim()[1]), (3, -10), textcoords="offset points")
-        steps = ", ".join(f"{n_h[run_shown][name]:.0f} ({name})" for name in ("mean", "sum", "code"))
-        ax.set(xlabel="steps", title=f"the median of {setting.seeds} networks; $n_h$ = {steps}")
-    return Result({"networks": rows, "tokens": tokens}, {"liu-4d": figure})
+        ax.set(xlabel="steps", title=f"network of median time; {_in_words(n_h)}")
+    return figure

@@ -13,8 +13,8 @@ from analysis.plots.palette import REFERENCE, WHITE
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.counters.liu import OF_RATE, UNNAMED
-from grokphys.papers.evidence import exact, share, shuffled
-from grokphys.papers.liu.measures import comprehends, contrast, median
+from grokphys.papers.evidence import exact, shuffled
+from grokphys.papers.liu.measures import above_median, comprehends, contrast
 from grokphys.papers.liu.planes import (
     CHANCE,
     FOUR,
@@ -85,20 +85,10 @@ def _generalizes_slowly_decoded(tables: Tables, level: float) -> Interval:
 
 
 def _takes_long(tables: Tables, level: float) -> Interval:
-    """Return the share of networks generalizing top left that are slower than the median elsewhere.
-
-    The level is divided between both errors, and the interval reaches from the lower limit of the share above
-    the largest median that is possible to the upper limit of that above the smallest.
-    """
-    rows, half = tables["networks"], (1 + level) / 2
-    done = np.isfinite(rows["validation_steps"])
-    here = inside(rows, LOW, HIGH)
-    own, usual = rows["validation_steps"][done & here], median(rows["validation_steps"][done & ~here], half)
-    if not usual.count:
-        return Interval(np.nan, np.nan, np.nan, len(own))
-    most, least = np.nan_to_num(usual.high, nan=np.inf), np.nan_to_num(usual.low, nan=-np.inf)
-    found = [share(own > steps, half) for steps in (usual.estimate, most, least)]
-    return Interval(found[0].estimate, found[1].low, found[2].high, len(own) + usual.count)
+    """Return the share of networks generalizing top left that are slower than the median elsewhere."""
+    steps = tables["networks"]["validation_steps"]
+    done, here = np.isfinite(steps), inside(tables["networks"], LOW, HIGH)
+    return above_median(steps[done & here], steps[done & ~here], level)
 
 
 SECTION = "Section 4.1"

@@ -17,7 +17,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.evidence import exchanged, jackknife, joined, rank_correlation, share, shuffled
-from grokphys.papers.liu.planes import CHANCE, HIGH, LOW, Plane, corner, diagram
+from grokphys.papers.liu.planes import CHANCE, HIGH, LOW, Plane, corner, drawing, trained
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import ImageMLP
 from nets.training import train
@@ -138,13 +138,35 @@ def _much_later(tables: Tables, level: float) -> Interval:
     return share(done & (generalized >= np.where(done, fitted, 0) + DELAY), level)
 
 
+def _draw_curves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw both accuracies of each network over the steps."""
+    rows = tables["curves"]
+    with style(6.0):
+        figure = Figure(figsize=(6.0, 4.2))
+        ax = figure.subplots()
+        for network in np.unique(rows["network"]):
+            own = (rows["network"] == network) & (rows["step"] > 0)
+            for name, color in zip(THRESHOLDS, (FIRST, SECOND), strict=True):
+                label = name.replace("_accuracy", "") if network == 0 else None
+                ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
+        ax.axhline(0.1, color=REFERENCE, linestyle=":", linewidth=1, label="chance")
+        ax.set(xlabel="step", ylabel="accuracy", xscale="log", ylim=(0, 1.03))
+        ax.set_title(f"{setting.images[0]} training images of {IMAGES}")
+        legend_below(ax)
+    return {"liu-8": figure}
+
+
+PAPER_CURVES = Setting(ImageMLP(DATA), (1000,), 10, 100_000)
+
+
 @recipe(
     "liu-8",
     paper="Liu",
     item=f"Figure 8 (a), on {IMAGES}",
-    shows="Accuracies of an image network with large initial weights and a small training set.",
+    shows=f"Accuracies of {PAPER_CURVES.seeds} image networks with large initial weights and a small "
+    "training set.",
     quick=Setting(ImageMLP(hidden=(20, 20)), (50,), 2, 200),
-    paper_setting=Setting(ImageMLP(DATA), (1000,), 10, 100_000),
+    paper_setting=PAPER_CURVES,
     cost="ten minutes: 10 networks of 1e5 steps, 0.4 ms for each step and network",
     rules=(
         Statement(
@@ -159,6 +181,7 @@ def _much_later(tables: Tables, level: float) -> Interval:
             least=0.5,
         ),
     ),
+    draw=_draw_curves,
 )
 def grokking(run: Run) -> Result:
     """Reproduce Figure 8 (a) of Liu et al.: training curves of networks that grok on images.
@@ -167,21 +190,7 @@ def grokking(run: Run) -> Result:
     "curves" the accuracies over time. The rule asks how many networks generalize 1000 steps or more after
     they have fitted.
     """
-    tables = train_images(run, curves=True)
-    rows = tables["curves"]
-    with style(6.0):
-        figure = Figure(figsize=(6.0, 4.2))
-        ax = figure.subplots()
-        for network in np.unique(rows["network"]):
-            own = (rows["network"] == network) & (rows["step"] > 0)
-            for name, color in zip(THRESHOLDS, (FIRST, SECOND), strict=True):
-                label = name.replace("_accuracy", "") if network == 0 else None
-                ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
-        ax.axhline(0.1, color=REFERENCE, linestyle=":", linewidth=1, label="chance")
-        ax.set(xlabel="step", ylabel="accuracy", xscale="log", ylim=(0, 1.03))
-        ax.set_title(f"{run.setting.images[0]} training images of {IMAGES}")
-        legend_below(ax)
-    return Result(tables, {"liu-8": figure})
+    return Result(train_images(run, curves=True))
 
 
 # -- Figure 8 (b) ------------------------------------------------------------------------------------------
@@ -219,7 +228,8 @@ def _less_decay(tables: Tables, level: float) -> Interval:
     "liu-8b",
     paper="Liu",
     item=f"Figure 8 (b), on {IMAGES}",
-    shows="Phases over the learning rate of the last layer and the weight decay.",
+    shows="Phases over the learning rate of the last layer and the weight decay. Networks have generalized "
+    f"at {100 * THRESHOLDS['validation_accuracy']:g} % of the validation set.",
     quick=_plane(ImageMLP(hidden=(20, 20)), 50, 3, 100, 50),
     paper_setting=_plane(ImageMLP(DATA), 1000, 10, 100_000, DELAY),
     cost="an hour or two: 100 networks of at most 1e5 steps; each row of cells is kept",
@@ -253,6 +263,7 @@ def _less_decay(tables: Tables, level: float) -> Interval:
             note=SINGLE,
         ),
     ),
+    draw=drawing("liu-8b"),
 )
 def phases(run: Run) -> Result:
     """Reproduce Figure 8 (b) of Liu et al.: the phases over the rate of the last layer and the weight decay.
@@ -260,7 +271,7 @@ def phases(run: Run) -> Result:
     One network is trained in each cell, from large initial weights. The rules judge where in the plane
     confusion and memorization are frequent, and whether grokking has less weight decay than comprehension.
     """
-    return diagram(run, "liu-8b")
+    return trained(run)
 
 
 # -- Figure 20 ---------------------------------------------------------------------------------------------
@@ -290,6 +301,28 @@ def _bends(tables: Tables, level: float) -> Interval:
         return float(small - 2 * middle + large)
 
     return jackknife(bend, (third, log), level)
+
+
+def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the steps to both accuracies over the number of images, as a point for each network."""
+    rows = tables["networks"]
+    shares = {part: f"{100 * THRESHOLDS[f'{part}_accuracy']:g} %" for part in ("train", "validation")}
+    words = f"{shares['train']} in training", f"{shares['validation']} in validation"
+    with style(6.0):
+        figure = Figure(figsize=(6.0, 4.2))
+        ax = figure.subplots()
+        for part, goal, color, marker in zip(shares, words, (FIRST, SECOND), "so", strict=True):
+            steps = rows[f"{part}_steps"]
+            done = np.isfinite(steps)
+            look: Any = {"color": color, "markersize": 5, "fillstyle": "none"}
+            ax.plot(rows["images"][done], steps[done], marker, label=f"to {goal}", **look)
+            if not done.all():
+                look = {"color": color, "label": f"never {goal}"}
+                ax.plot(rows["images"][~done], np.full((~done).sum(), setting.steps), "^", **look)
+        ax.set(xlabel=f"training images of {IMAGES}", ylabel="steps", xscale="log", yscale="log")
+        ax.set_title(f"{setting.seeds} networks for each number of images")
+        legend_below(ax)
+    return {"liu-20": figure}
 
 
 @recipe(
@@ -324,6 +357,7 @@ def _bends(tables: Tables, level: float) -> Interval:
             note="most of the rise of the logarithm lies between 1500 and 600 images",
         ),
     ),
+    draw=_draw_sizes,
 )
 def sizes(run: Run) -> Result:
     """Reproduce Figure 20 of Liu et al.: the steps to fit and to generalize over the number of images.
@@ -331,18 +365,4 @@ def sizes(run: Run) -> Result:
     Networks start from large initial weights. The table "networks" has the steps to both accuracies. The
     rules ask whether networks generalize later with fewer training images, and much later with very few.
     """
-    tables = train_images(run, curves=False)
-    rows = tables["networks"]
-    with style(6.0):
-        figure = Figure(figsize=(6.0, 4.2))
-        ax = figure.subplots()
-        for part, color, marker in (("train", FIRST, "s"), ("validation", SECOND, "o")):
-            steps = rows[f"{part}_steps"]
-            done = np.isfinite(steps)
-            look: Any = {"color": color, "markersize": 5, "fillstyle": "none"}
-            ax.plot(rows["images"][done], steps[done], marker, label=part, **look)
-            ax.plot(rows["images"][~done], np.full((~done).sum(), run.setting.steps), "^", color=color)
-        ax.plot([], [], "^", color=REFERENCE, label=f"never in {run.setting.steps} steps")
-        ax.set(xlabel=f"training images of {IMAGES}", ylabel="steps", xscale="log", yscale="log")
-        legend_below(ax)
-    return Result(tables, {"liu-20": figure})
+    return Result(train_images(run, curves=False))

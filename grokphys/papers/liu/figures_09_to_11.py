@@ -88,7 +88,8 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
     "liu-9",
     paper="Liu",
     item="Figure 9; Appendix C",
-    shows="As samples are added, parallelograms form, until all embeddings lie on a line.",
+    shows="As samples D_1 to D_8 are added, parallelograms form, until all embeddings lie on a line. Colors "
+    "only tell parallelograms apart. The overlined RQI is the part of all that follows from the samples.",
     quick=(5, 6),
     paper_setting=(1, 2, 3, 4, 5, 6, 7, 8),
     cost="a few seconds",
@@ -148,11 +149,10 @@ def curriculum(run: Run) -> Result:
     with style(9.6):
         figure = Figure(figsize=(9.6, 3.6))
         for ax, count in zip(figure.subplots(1, 3), (4, 6, 8), strict=True):
-            samples = sorted(set(CURRICULUM[:count]))
-            theory = EffectiveTheory(6, pairs=samples)
+            theory = EffectiveTheory(6, pairs=sorted(set(CURRICULUM[:count])))
             found = theory.implied_parallelograms
             total = EffectiveTheory(6).parallelogram_count
-            row = (count, len(samples), theory.ground_state_dimension, len(found) / total)
+            row = (count, len(theory.pairs), theory.ground_state_dimension, len(found) / total)
             for name, value in zip(stages, row, strict=True):
                 stages[name].append(value)
             for name, values in zip(implied, ([count] * len(found), *found.T.tolist()), strict=True):
@@ -166,8 +166,8 @@ def curriculum(run: Run) -> Result:
         chosen = np.array(list(itertools.combinations(range(len(operation.samples)), size)))
         masks = np.zeros((len(chosen), len(operation.samples)), bool)
         np.put_along_axis(masks, chosen, True, axis=1)
-        unique = int(closures(operation, masks).complete.sum())
-        sets.append({"size": size, "sets": len(masks), "unique": unique})
+        unique = closures(operation, masks).complete.sum()
+        sets.append({"size": size, "sets": len(masks), "unique": int(unique)})
     return Result({"stages": stages, "parallelograms": implied, "sets": columns_of(sets)}, {"liu-9": figure})
 
 
@@ -333,7 +333,7 @@ def _descent(tables: Tables, level: float) -> Interval:
     "liu-11",
     paper="Liu",
     item="Figure 11; Appendix E",
-    shows="The possible representations of p = 4, and which of them contain which.",
+    shows="The possible representations of p = 4, and how they contain one another.",
     quick=4,
     paper_setting=4,
     cost="a second",
@@ -392,7 +392,7 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
             theory = theories[implied]
             E = GENERIC if theory is None else ground_state(theory, GENERIC)
             show_parallelograms(E, [] if theory is None else theory.implied_parallelograms, "", ax)
-            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, n = {freedom}", ha="center")
+            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, $n_0$ = {freedom}", ha="center")
     for parent, child in itertools.permutations(place, 2):
         if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
             (x, y), (u, v) = place[parent], place[child]

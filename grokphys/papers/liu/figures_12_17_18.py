@@ -24,7 +24,7 @@ from grokphys.papers.liu.figures_03_04b_05b import (
     train_fractions,
 )
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE
-from grokphys.papers.liu.measures import best_passes, passing_gap, smallest
+from grokphys.papers.liu.measures import TOGETHER, best_passes, passing_gap, smallest
 from grokphys.papers.recipe import Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train
@@ -38,7 +38,6 @@ PACES = {"fast decoder": (1e-3, 1e-2), "slow decoder": (1e-2, 1e-3)}
 """Learning rates of the representation and of the decoder."""
 KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 """The representations of Figure 11: any two equations imply the third."""
-TOGETHER = "corrected after the run: two networks with the same start are resampled together"
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class Four:
 
 
 def _quality_gap(tables: Tables, level: float) -> Interval:
-    rows = tables["networks"]
-    slow, fast = (where(rows, decoder=pace)["rqi"] for pace in ("slow decoder", "fast decoder"))
+    fast, slow = (where(tables["networks"], decoder=pace)["rqi"] for pace in PACES)
     return mean(slow - fast, level)  # networks of the same place have the same start
 
 
@@ -64,11 +62,10 @@ def _rarest(tables: Tables, level: float) -> Interval:
 
 def _draw_four(setting: Four, tables: Tables) -> dict[str, Figure]:
     """Draw the representations of four tokens that were learned with each pair of learning rates."""
-    rows = tables["networks"]
     with style(9.6):
         figure = Figure(figsize=(9.6, 4.8))
         for ax, pace in zip(figure.subplots(1, 2), PACES, strict=True):
-            show_representations(where(rows, decoder=pace), ax)
+            show_representations(where(tables["networks"], decoder=pace), ax)
             ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
     return {"liu-12": figure}
 
@@ -118,17 +115,15 @@ def four(run: Run) -> Result:
 
 
 def _train_four(setting: Four, pace: str) -> dict[str, Any]:
-    embedding_rate, rate = PACES[pace]
-    pairs = setting.model.task.inputs.tolist()
     trained = train(
         setting.model,
         runs=setting.seeds,
         steps=setting.steps,
         seed=1200,
         weight_decay=0.0,
-        learning_rate=rate,
-        embedding_learning_rate=embedding_rate,
-        train_examples=[pairs.index(list(pair)) for pair in FOUR],
+        learning_rate=PACES[pace][1],
+        embedding_learning_rate=PACES[pace][0],
+        train_examples=[setting.model.task.inputs.tolist().index(list(pair)) for pair in FOUR],
         record=[setting.steps],
         observables=("train_accuracy",),
     )
@@ -165,7 +160,7 @@ def show_representations(rows: Any, ax: Axes) -> None:
     for token, color in enumerate(colors):
         ax.scatter([], [], color=color, s=18, label=str(token))
     ax.legend(title="symbol", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.1), handletextpad=0)
-    ax.set(yticks=[], xlabel="normalized embedding")
+    ax.set(yticks=[], xlabel="normalized embedding", ylabel=f"{len(E)} networks, a row each")
     ax.invert_yaxis()
 
 
@@ -277,17 +272,17 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
     """Draw the six permutations at `points` (6, 2), on the `plane` of two components numbered from 0."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, FIRST, "even"), (~even, SECOND, "odd")):
-        x, y = points[chosen].T
-        ax.fill(x, y, color=color, alpha=0.08, linewidth=0)
-        ax.scatter(x, y, s=50, color=color, label=label, linewidths=0)
+        ax.fill(*points[chosen].T, color=color, alpha=0.08, linewidth=0)
+        ax.scatter(points[chosen, 0], points[chosen, 1], s=50, color=color, label=label, linewidths=0)
     for n, place in enumerate(points):
         near = abs(points - place).max(axis=1) < 0.05  # elements that cannot be told apart share a label
         if n == near.argmax():
-            name = "\n".join(np.array(PERMUTATIONS)[near])
             look: Any = {"xytext": (6, 4), "ha": "left"} if even[n] else {"xytext": (-6, 4), "ha": "right"}
-            ax.annotate(name, place, textcoords="offset points", fontsize="small", **look)
+            names = np.array(PERMUTATIONS)[near]
+            ax.annotate("\n".join(names), place, textcoords="offset points", fontsize="small", **look)
+    ax.update_datalim([(side * np.abs(points[:, 0]).max(), 0.0) for side in (-1.4, 1.4)])  # room for labels
     ax.set(xlabel=f"principal component {plane[0] + 1}", ylabel=f"principal component {plane[1] + 1}")
-    ax.set(aspect="equal", adjustable="datalim", xmargin=0.2, ymargin=0.2)
+    ax.set(aspect="equal", adjustable="datalim", xmargin=0.0, ymargin=0.15)
 
 
 SEEN = "the rise is what the figure shows; until after the run, the quotation had words of ours"

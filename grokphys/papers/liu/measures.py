@@ -8,10 +8,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, jackknife, share
+from grokphys.papers.evidence import difference, jackknife, share, where
 from grokphys.papers.recipe import Measure, Tables
 
 RESAMPLES = 10_000
+TOGETHER = "corrected after the run: two networks with the same start are resampled together"
+"""Note on rules for the networks of two settings."""
+
+
+def by_network(rows: Any) -> list[dict[str, NDArray[Any]]]:
+    """Return the rows of each network of a table."""
+    return [where(rows, network=network) for network in np.unique(rows["network"])]
 
 
 def median(values: Any, level: float) -> Interval:
@@ -28,6 +35,21 @@ def median(values: Any, level: float) -> Interval:
     if rank < 1:
         return Interval(float(np.median(ordered)), np.nan, np.nan, count)
     return Interval(float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[count - rank]), count)
+
+
+def above_median(values: Any, others: Any, level: float) -> Interval:
+    """Return the share of independent values (n,) that exceed the median of others (m,), n + m counted.
+
+    The level is divided between both errors, and the interval reaches from the lower limit of the share above
+    the largest median that is possible to the upper limit of that above the smallest.
+    """
+    half = (1 + level) / 2
+    usual = median(others, half)
+    if not usual.count:
+        return Interval(np.nan, np.nan, np.nan, len(values))
+    most, least = np.nan_to_num(usual.high, nan=np.inf), np.nan_to_num(usual.low, nan=-np.inf)
+    found = [share(np.asarray(values) > one, half) for one in (usual.estimate, most, least)]
+    return Interval(found[0].estimate, found[1].low, found[2].high, len(values) + usual.count)
 
 
 def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:

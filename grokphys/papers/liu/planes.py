@@ -304,18 +304,20 @@ SANDWICH = Statement(
 
 
 def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
-    """Draw the most frequent phase of each cell, and next to it the share of each phase.
+    """Draw the most frequent phase of each cell, and if it has several networks the share of each phase.
 
     `rows` is the table that `train_plane` has made of the `plane`. Each diagram has a row of panels. A dot
     marks cells in which several phases are the most frequent; they have the color of the first of the
     `PHASES`. The vertical axis points downwards by default, as in most figures of the paper.
     """
     titles = list(plane.models)
-    networks = f"{plane.each} networks" if plane.each > 1 else "one network"
+    several = plane.each > 1
+    networks = f"{plane.each} networks" if several else "one network"
+    width, columns = (13.6, 5) if several else (5.0, 1)
     marks: list[Artist] = []
-    with style(13.6):
-        figure = Figure(figsize=(13.6, 1.4 + 3.2 * len(titles)))
-        grid = figure.subplots(len(titles), 5, squeeze=False, sharey="row")
+    with style(width):
+        figure = Figure(figsize=(width, 1.4 + 3.2 * len(titles)))
+        grid = figure.subplots(len(titles), columns, squeeze=False, sharey="row")
         for title, line in zip(titles, grid, strict=True):
             own = where(rows, diagram=title)
             density = _densities(own["column"], own["row"], own["phase"])
@@ -324,11 +326,10 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
             edges = plane.edges(plane.models[title])
             show_phases(line[0], edges, density.argmax(axis=0))
             marks = _mark_ties(line[0], axes, density) or marks
-            words = fill(title, 20).replace("S_3", "$S_3$") + (
-                f"\nmost frequent of {plane.each}" if plane.each > 1 else ""
-            )
+            words = fill(title, 20 if several else 50).replace("S_3", "$S_3$")
+            words += f"\nmost frequent of {plane.each}" if several else ""
             line[0].set(title=words, ylabel=y.label)
-            for ax, name, part in zip(line[1:], PHASES, density, strict=True):
+            for ax, name, part in zip(line[1:], PHASES, density, strict=several):
                 colors = LinearSegmentedColormap.from_list(name, [WHITE, PHASE_COLORS[name]])
                 ax.pcolormesh(*edges, part, cmap=colors, vmin=0, vmax=1)
                 ax.set_title(f"share of\n{name}")
@@ -336,9 +337,9 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
                 ax.set(xscale=x.scale, yscale=y.scale)
             if downwards:
                 line[0].invert_yaxis()
-            line[2].set_xlabel(x.label)
-        shades = "shares: white for none, full color for all"
-        name_phases(figure, *marks, title=f"{networks} in each cell; {shades}")
+            line[columns // 2].set_xlabel(x.label)
+        shades = "; shares: white for none, full color for all" if several else ""
+        name_phases(figure, *marks, title=f"{networks} in each cell{shades}", columns=4 if several else 2)
     return figure
 
 
@@ -365,13 +366,13 @@ def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.i
     ax.pcolormesh(*edges, phases, cmap=palette, vmin=-0.5, vmax=len(PHASES) - 0.5)
 
 
-def name_phases(figure: Figure, *others: Artist, title: str = "") -> None:
-    """Add a legend with the colors of the phases below the panels of a figure.
+def name_phases(figure: Figure, *others: Artist, title: str = "", columns: int = 4) -> None:
+    """Add a legend with the colors of the phases, in some columns, below the panels of a figure.
 
-    The legend also has the labels of `others`, and a `title` above all entries.
+    The legend also has the labels of `others` in further columns, and a `title` above all entries.
     """
     handles = [*(Patch(color=PHASE_COLORS[name], label=name) for name in PHASES), *others]
-    place: Any = {"loc": "outside lower center", "ncols": len(handles), "frameon": False}
+    place: Any = {"loc": "outside lower center", "ncols": columns + len(others), "frameon": False}
     figure.legend(handles=handles, title=title, **place)
 
 

@@ -89,15 +89,24 @@ def _less_clustered(tables: Tables, level: float) -> Interval:
 
 NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
 SHUFFLED = shuffled("tokens", "token", within="network")
+PAPER_TYPICAL, PAPER_MORE = Setting(100, 1.0, EPOCHS), Setting(14, 0.6, EPOCHS)
+MAP = (
+    "The color of the plane is the class that the network answers there, and that of a marker the correct "
+    "class of its pair sum; diamonds with a dark edge are pairs for validation."
+)
+TYPICAL = (
+    f"The pair sums of one of {PAPER_TYPICAL.runs} networks at weight decay {PAPER_TYPICAL.decay:g}, whose "
+    f"embedding is a {{}}, and the classes of their plane. {MAP}"
+)
 
 
 @recipe(
     "musat-3",
     paper="Musat",
     item="Figure 3",
-    shows="The pair sums of networks whose embeddings are grids, and the classes of their plane.",
+    shows=TYPICAL.format("grid"),
     quick=Setting(6, 1.0, 300),
-    paper_setting=Setting(100, 1.0, EPOCHS),
+    paper_setting=PAPER_TYPICAL,
     cost="three minutes",
     rules=(
         Statement(
@@ -127,9 +136,9 @@ def grid_map(run: Run) -> Result:
     "musat-4",
     paper="Musat",
     item="Figure 4",
-    shows="The pair sums of networks whose embeddings are circles, and the classes of their plane.",
+    shows=TYPICAL.format("circle"),
     quick=Setting(6, 1.0, 300),
-    paper_setting=Setting(100, 1.0, EPOCHS),
+    paper_setting=PAPER_TYPICAL,
     cost="three minutes",
     rules=(
         Statement(
@@ -168,9 +177,10 @@ def circle_map(run: Run) -> Result:
     "musat-F",
     paper="Musat",
     item="Appendix F",
-    shows="Embeddings and classifiers of fourteen more networks.",
+    shows=f"Embeddings and classifiers of {PAPER_MORE.runs} networks at weight decay {PAPER_MORE.decay:g}. "
+    f"{MAP}",
     quick=Setting(4, 0.6, 300),
-    paper_setting=Setting(14, 0.6, EPOCHS),
+    paper_setting=PAPER_MORE,
     cost="a minute",
     rules=(
         Statement(
@@ -200,7 +210,7 @@ def more_maps(run: Run) -> Result:
         axes = figure.subplots(rows, 4, squeeze=False).reshape(-1, 2)
     for n, (left, right) in enumerate(axes):
         if n < trained.runs:
-            _show(trained, n, left, right, "classes")
+            _show(trained, n, left, right, "classes", brief=True)
     return Result({"tokens": _tokens(trained)}, {"musat-F": figure})
 
 
@@ -249,7 +259,9 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
 
 
-def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> dict[str, Any]:
+def _show(
+    trained: Trajectory, run: int, left: Any, right: Any, title: str, *, brief: bool = False
+) -> dict[str, Any]:
     """Draw an embedding at the left, and at the right the classes that its network assigns to the plane.
 
     Parameters
@@ -262,6 +274,8 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> d
         Axes for the embedding and for the classes.
     title : str
         Title of the right axes.
+    brief : bool, default False
+        Whether the title of the left axes is short, for narrow panels.
 
     Returns
     -------
@@ -277,8 +291,9 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str) -> d
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    shape = what(E).replace("imperfections", "grid imperfections")
-    show_embedding(E, left, title=f"network {run}: {shape}; accuracy {accuracy:.0f} %")
+    shape = what(E)
+    head = f"network {run}: {shape.replace('imperf.', 'grid imperfections')}; accuracy {accuracy:.0f} %"
+    show_embedding(E, left, title=f"{run}: {shape}, {accuracy:.0f} %" if brief else head)
     maps.show_classifier(
         alone.classify(grid)[0].reshape(side, side),
         bounds,

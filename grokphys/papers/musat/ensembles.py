@@ -227,10 +227,10 @@ def what(E: Any, accuracy: float | None = None) -> str:
     """Return the structure of an embedding (tokens, dim) in words, such as "circle, ratio 1.05".
 
     If the ratio of the largest norm of a token to the smallest is at least 1.2, the words are the number of
-    grid imperfections, such as "12 imperfections". An `accuracy` in % is added on a second line.
+    grid imperfections, such as "12 imperf.". An `accuracy` in % is added on a second line.
     """
     ratio = float(circle_ratio(E))
     kind = f"circle, ratio {ratio:.2f}"
     if ratio >= 1.2:
-        kind = f"{int(grid_imperfections(E[None])[0])} imperfections"
+        kind = f"{int(grid_imperfections(E[None])[0])} imperf."
     return kind if accuracy is None else f"{kind},\naccuracy {accuracy:.0f} %"

@@ -107,13 +107,19 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
     )
 
 
+PAPER_PARTICLES = Setting(500, 20, STEPS)
+PAPER_NETWORKS = Setting(200, 20, EPOCHS)
+PAPER_HIGHER = Setting(100, 8, EPOCHS)
+
+
 @recipe(
     "musat-5",
     paper="Musat",
     item="Figure 5; Appendix E",
-    shows="Final positions of particles.",
+    shows=f"Final positions of the first {PAPER_PARTICLES.shown} of {PAPER_PARTICLES.runs} runs of "
+    "particles, at three strengths f_a of the alignment.",
     quick=Setting(24, 8, STEPS),
-    paper_setting=Setting(500, 20, STEPS),
+    paper_setting=PAPER_PARTICLES,
     cost="a minute",
     rules=_structures(
         "the particles self-organize into the same structures as the embeddings in the trained transformer: "
@@ -151,9 +157,10 @@ def _fewer(tables: Tables, level: float) -> Interval:
     "musat-D",
     paper="Musat",
     item="Figures 1, 2; Appendix D",
-    shows="Trained embeddings at four weight decays.",
+    shows=f"Trained embeddings of the first {PAPER_NETWORKS.shown} of {PAPER_NETWORKS.runs} networks, at "
+    "four weight decays.",
     quick=Setting(8, 8, 300),
-    paper_setting=Setting(200, 20, EPOCHS),
+    paper_setting=PAPER_NETWORKS,
     cost="ten minutes",
     rules=(
         *_structures(
@@ -206,9 +213,10 @@ def _disordered(dim: int) -> Measure:
     "musat-G",
     paper="Musat",
     item="Appendix G",
-    shows="Trained embeddings in three and in four dimensions.",
+    shows=f"Trained embeddings in three and in four dimensions, of the first {SHOWN_HIGHER[3]} and "
+    f"{SHOWN_HIGHER[4]} of {PAPER_HIGHER.runs} networks. Each row shows two of the axes.",
     quick=Setting(8, 8, 300),
-    paper_setting=Setting(100, 8, EPOCHS),
+    paper_setting=PAPER_HIGHER,
     cost="five minutes",
     rules=tuple(
         Statement(
@@ -252,7 +260,7 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
             for ax, plane in zip(axes[:, n], planes, strict=True):
                 show_embedding(final[n][:, plane], ax)
                 if n == 0:
-                    ax.set_ylabel(f"dimensions {plane[0] + 1}, {plane[1] + 1}")
-            lines = what(final[n], accuracy[n]).replace(" imperfections", "\nimperfections")
-            axes[0, n].set_title(f"{n}: {lines}")
+                    ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
+            words = what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
+            axes[0, n].set_title(f"{n}: {words}", fontsize="small")
     return figure

@@ -290,11 +290,22 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
     return {**tables, "networks": {**rows, **mixed}}
 
 
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    with style(10.2):
+        figure = Figure(figsize=(10.2, 4.0))
+        figure.suptitle(f"{setting.runs} networks of each initialization and weight decay")
+        left, right = figure.subplots(1, 2)
+        show_circles(tables["networks"], setting.starts, left)
+        show_totals(tables["totals"], right)
+    return {"musat-start": figure}
+
+
 @recipe(
     "musat-start",
     paper="beyond",
     item="starts of the layers",
-    shows="Which initialization of the layers reproduces Musat's Table 1 best.",
+    shows="Which initialization of the layers reproduces Musat's Table 1 best. P is the probability of a "
+    "larger χ² by chance.",
     quick=Setting(("pytorch", "xavier_uniform"), 12, 300),
     paper_setting=Setting(STARTS, 500, EPOCHS),
     cost="seven minutes",
@@ -322,6 +333,7 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
             note="wide because one of the 18 numbers is the mean accuracy of three circles, at decay 0.3",
         ),
     ),
+    draw=_draw,
 )
 def starts(run: Run) -> Result:
     """Beyond the papers: compare networks of several initializations of the layers with Table 1 of Musat.
@@ -336,12 +348,7 @@ def starts(run: Run) -> Result:
         for decay in TABLE_1
     )
     totals = [{"start": start, **total(_samples(table, start))} for start in setting.starts]
-    with style(10.2):
-        figure = Figure(figsize=(10.2, 3.8))
-        left, right = figure.subplots(1, 2)
-        show_circles(table, setting.starts, left)
-        show_totals(totals, right)
-    return Result({"networks": table, "totals": columns_of(totals)}, {"musat-start": figure})
+    return Result({"networks": table, "totals": columns_of(totals)})
 
 
 def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str, Any]:
@@ -356,9 +363,8 @@ def _trained(setting: Setting, start: Initialisation, decay: float) -> dict[str,
         epochs=setting.epochs,
         model=ConstantAttention(initialisation=start),
     )
-    count = setting.runs
-    constants = {"start": np.full(count, start), "weight_decay": np.full(count, decay)}
-    return {**constants, "network": np.arange(count), **table_of(trained)}
+    constants = {"start": np.full(setting.runs, start), "weight_decay": np.full(setting.runs, decay)}
+    return {**constants, "network": np.arange(setting.runs), **table_of(trained)}
 
 
 def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
@@ -379,22 +385,16 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
     return ax
 
 
-def show_totals(totals: Sequence[Mapping[str, Any]], ax: Axes) -> Axes:
-    """Draw χ² of all numbers of Table 1 for each initialization, with its 95 % quantile by chance.
-
-    `totals` holds a result of the function `total` for each initialization, whose name is in "start".
-    """
-    names = [row["start"].replace("_", " ") for row in totals]
-    ax.barh(names, [row["chi_square"] for row in totals], height=0.55)
-    for y, row in enumerate(totals):
-        place = (max(row["chi_square"], row["chance_95"]), y)
-        ax.annotate(
-            f"p = {row['p_value']:.2g}", place, xytext=(5, 0), textcoords="offset points", va="center"
-        )
-    bounds = [row["chance_95"] for row in totals]
-    ax.plot(bounds, range(len(totals)), "|", color=SECOND, markersize=26, label="95 % quantile by chance")
+def show_totals(totals: Columns, ax: Axes) -> Axes:
+    """Draw χ² of all numbers of Table 1 for each row of `totals`, and its 95 % quantile by chance."""
+    names = [start.replace("_", " ") for start in totals["start"].tolist()]
+    ax.barh(names, totals["chi_square"], height=0.55)
+    bounds = totals["chance_95"]
+    for y, right in enumerate(np.maximum(totals["chi_square"], bounds).tolist()):
+        ax.text(right, y, f"  P = {totals['p_value'][y]:.2g}", va="center")
+    ax.plot(bounds, range(len(names)), "|", color=SECOND, markersize=26, label="95 % quantile by chance")
     ax.set(xlabel="χ² of the numbers of Table 1", title="Distance of Table 1 from our networks")
     ax.margins(x=0.18)
-    ax.set(xlim=(0, None), ylim=(len(totals) - 0.4, -1))
+    ax.set(xlim=(0, None), ylim=(len(names) - 0.4, -1))
     legend_below(ax)
     return ax

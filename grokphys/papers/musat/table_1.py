@@ -206,13 +206,16 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     return {"musat-table1": figure}
 
 
+PAPER = Setting(1000, EPOCHS)
+
+
 @recipe(
     "musat-table1",
     paper="Musat",
     item="Table 1",
-    shows="Circles, grid imperfections and accuracy of trained networks, by weight decay.",
+    shows=f"Circles, grid imperfections and accuracy of {PAPER.runs} networks at each weight decay.",
     quick=Setting(8, 300),
-    paper_setting=Setting(1000, EPOCHS),
+    paper_setting=PAPER,
     cost="half an hour",
     rules=(
         *_numbers(),

@@ -255,13 +255,17 @@ def _draw_map(setting: Map, tables: Tables) -> dict[str, Figure]:
     return {"musat-map": figure}
 
 
+PAPER_MAP = Map((0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (0.005, 0.01, 0.02, 0.04), 2000)
+
+
 @recipe(
     "musat-map",
     paper="beyond",
     item="particles over the alignment constant f_a and the step size",
-    shows="The share of circles, and the imperfections of the rest, by alignment and step size.",
+    shows="The share of circles, and the imperfections of the rest, by alignment and step size, of "
+    f"{PAPER_MAP.runs} runs each.",
     quick=Map((0.5, 1.0, 2.0), (0.005, 0.02), 15),
-    paper_setting=Map((0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (0.005, 0.01, 0.02, 0.04), 2000),
+    paper_setting=PAPER_MAP,
     cost="half an hour",
     rules=(
         Statement(

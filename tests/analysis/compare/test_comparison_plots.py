@@ -65,7 +65,8 @@ def test_the_nearest_shapes_are_drawn_from_the_best_to_the_worst(compared):
     drawn = []
     for ax in axes:
         run, partner, shown = re.fullmatch(
-            r"runs (\d+) and (\d+),\ndisparity ([\d.]+)", ax.get_title(loc="left") or ax.get_title()
+            r"run (\d+) \(discs\),\nrun (\d+) \(open circles\),\ndisparity ([\d.]+)",
+            ax.get_title(loc="left") or ax.get_title(),
         ).groups()
         run, partner = int(run), int(partner)
         outline, discs = map(places, ax.collections)

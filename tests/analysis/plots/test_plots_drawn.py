@@ -344,7 +344,8 @@ def test_nearest_shapes_are_shown_from_the_best_match_to_the_worst():
         assert axes.shape == (1, len(chosen))
         for ax, run in zip(axes[0], chosen, strict=True):
             partner = int(disparity[:, run].argmin())
-            assert title(ax) == f"runs {run} and {partner},\ndisparity {shapes.nearest[run]:.2f}"
+            both = f"run {run} (discs),\nrun {partner} (open circles)"
+            assert title(ax) == f"{both},\ndisparity {shapes.nearest[run]:.2f}"
             np.testing.assert_allclose(cloud(ax, 1), second[run])
             rings, b = cloud(ax, 0), second[run] - second[run].mean(axis=0)
             off = np.sum((rings - second[run]) ** 2) / np.sum(b**2)

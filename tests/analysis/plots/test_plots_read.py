@@ -90,9 +90,12 @@ def test_coefficients_are_colored_to_the_same_depth_on_both_sides_of_0():
 
 
 def test_a_matrix_has_a_label_wherever_there_is_room_and_at_each_marked_row():
-    assert _spaced(7, [], 1) == [1, 2, 3, 4, 5, 6, 7]
-    assert _spaced(7, [], 3) == [1, 4, 7]
-    assert _spaced(8, [3, 4], 2) == [1, 3, 4, 6, 8]
+    assert list(_spaced(7, [], 1)) == [1, 2, 3, 4, 5, 6, 7]
+    assert list(_spaced(7, [], 3)) == [1, 4, 7]
+    assert _spaced(8, [3, 4], 2) == {3: 2.5, 4: 4.5, 7: 7}
+    assert _spaced(9, [1, 2], 3) == {1: 1, 2: 4, 7: 7}, "beside the matrix"
+    assert _spaced(9, [9, 8], 3) == {1: 1, 8: 6, 9: 9}
+    assert list(_spaced(5, [1, 2, 3, 4, 5], 2).values()) == pytest.approx([1, 2, 3, 4, 5]), "too many"
     for width, size in ((5.0, 10), (5.0, 60), (2.0, 29)):
         ax = axes_(width)
         room = 72 * width * ax.get_position().width - 40

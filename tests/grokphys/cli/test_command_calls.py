@@ -207,6 +207,9 @@ def test_the_list_of_recipes_is_aligned_and_may_be_of_some(capsys):
     assert len({len(line) - len(line.partition("  ")[2].lstrip()) for line in lines}) == 1
     assert main(["reproduce", "--list", "ding-5", "liu-4a"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["ding-5", "liu-4a"]
+    assert main(["reproduce", "--list", "musat-G"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(" of 100 networks. (five minutes)"), "only the first sentence of its caption"
 
 
 @pytest.mark.parametrize(("structures", "dim", "counted"), [

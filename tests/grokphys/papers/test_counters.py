@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from grokphys.papers.beyond import scaling
+from grokphys.papers.counters import he
 from grokphys.papers.counters.builders import drawn, instead, rarest_absent, replaced
 from grokphys.papers.counters.liu import UNNAMED, one_sample_less
 from grokphys.papers.ding import figure_02
-from grokphys.papers.he import neurons
 from grokphys.papers.liu import figure_07, figure_16
 from grokphys.papers.liu.figures_09_to_11 import CURRICULUM
 
@@ -114,7 +114,7 @@ def test_planes_of_random_embeddings_are_as_many():
 
 def test_a_broken_stick_keeps_the_number_of_neurons():
     rows = {"network": np.repeat([0, 1], 3), "neurons": np.array([100, 100, 100, 5, 5, 5])}
-    found = neurons._broken_stick(rows, rng()).reshape(2, 3)
+    found = he._broken_stick(rows, rng()).reshape(2, 3)
     assert found.sum(axis=1).tolist() == [300, 15]
     assert np.ptp(found[0]) > 30
 
@@ -122,7 +122,7 @@ def test_a_broken_stick_keeps_the_number_of_neurons():
 def test_phases_on_half_of_the_circle_are_uneven_in_odd_harmonics_alone():
     count = 10_000
     table = {"frequencies": {"neurons": np.array([count])}}
-    found = neurons._half_a_circle(table, rng())["frequencies"]
+    found = he.half_a_circle(table, rng())["frequencies"]
     assert found["asymmetry_2"][0] < 5 / count**0.5
     assert found["asymmetry_4"][0] < 5 / count**0.5
     phases = rng().uniform(0, np.pi, count)

@@ -6,6 +6,7 @@ from recipe_checks import held_by_chance, made_quickly
 from scipy.integrate import solve_ivp
 
 from grokphys.papers.beyond import (  # noqa: F401  (they register their recipes)
+    octaves,
     pairings,
     predictability,
     scaling,
@@ -114,7 +115,7 @@ def test_random_survivors_are_an_octave_apart_as_often_as_at_any_ratio():
         alive = np.array([rng.permutation(np.arange(K) < 5) for _ in range(3000)])
         rows = {"tokens": np.full(3000, tokens), "octaves": selection.octaves(alive, tokens)}
         rows["pairs"] = np.full(3000, 10)
-        assert selection.relative_frequency(rows, 0.999).covers(1.0)
+        assert octaves.relative_frequency(rows, 0.999).covers(1.0)
 
 
 def test_twins_agree_and_agreement_is_of_those_that_survive_in_either(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import nets
 from analysis.circles.fourier import fourier_signals
 from grokphys.papers.beyond import law, pairings, predictability, selection, votes
+from grokphys.papers.beyond import octaves as of_octaves
 from grokphys.papers.beyond.selection import Kind, Place
 
 
@@ -51,7 +52,7 @@ def test_ratios_of_several_moduli_are_counted_by_what_each_would_have_by_chance(
     rows = {"tokens": [23, 31], "octaves": [3, 5], "pairs": [10, 15]}
     rows = {name: np.array(values) for name, values in rows.items()}
     # Of K = (p - 1) / 2 frequencies there are (K - 1) / 2 ratios: 5 and 7 of them.
-    found = selection.relative_frequency(rows, 0.95).estimate
+    found = of_octaves.relative_frequency(rows, 0.95).estimate
     assert found == pytest.approx((3 * 5 + 5 * 7) / (10 + 15))
 
 
@@ -63,10 +64,10 @@ def test_chance_gives_a_pair_the_ratio_2_as_often_as_there_are_such_pairs():
         shares.append(np.mean([any((2 * a + s * b) % p == 0 or (2 * b + s * a) % p == 0 for s in (1, -1))
                                for a, b in pairs]))  # fmt: skip
     rows = {"tokens": moduli, "pairs": np.full(6, 1e8), "octaves": np.zeros(6), "even": np.arange(6)}
-    found = selection._any_ratio({"networks": rows, "other": {}}, np.random.default_rng(0))
+    found = of_octaves._any_ratio({"networks": rows, "other": {}}, np.random.default_rng(0))
     np.testing.assert_allclose(found["networks"]["octaves"] / 1e8, shares, rtol=2e-3)
     assert list(found["networks"]["even"]) == list(range(6))
-    assert selection.relative_frequency(found["networks"], 0.95).estimate == pytest.approx(1, rel=2e-3)
+    assert of_octaves.relative_frequency(found["networks"], 0.95).estimate == pytest.approx(1, rel=2e-3)
 
 
 def test_survivors_are_predicted_from_the_signal_and_the_rate_of_a_step(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from pictures import bars, intervals, lines
 
 from analysis.stats.intervals import mean, proportion
-from grokphys.papers.beyond import law, predictability, scaling, selection, votes
+from grokphys.papers.beyond import law, octaves, predictability, scaling, selection, votes
 from grokphys.papers.beyond.selection import Kind, Place
 from grokphys.papers.ding.figure_09 import LASSO, LINEAR, Fits
 from grokphys.papers.ding.training import Size
@@ -188,9 +188,11 @@ def networks_of_kinds():
 
 def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
     rows, asked = networks_of_kinds(), []
-    monkeypatch.setattr(selection, "_networks", lambda run, seed: asked.append(seed) or rows)
+    monkeypatch.setattr(selection, "networks", lambda run, seed: asked.append(seed) or rows)
     made = selection.selection(Run(selection.Setting(places=PLACES, kinds=KINDS, runs=4), "quick"))
     left, right = made.figures["selection"].get_axes()
+    (legend,) = made.figures["selection"].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["p = 11", "p = 23"]
     for n, place in enumerate(PLACES):
         own = [
             chosen(rows, "effective", tokens=place.tokens, activation="tanh", even=even)
@@ -202,10 +204,8 @@ def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
             for kind in selection.FOUR
         ]
         same(list(bars(right).values())[n], np.arange(4) + 0.1 * n, [mean(values) for values in four])
-    assert [text.get_text() for text in right.get_xticklabels()] == [
-        kind.activation for kind in selection.FOUR
-    ]
-    gap = selection._gap(11, Kind("tanh"), Kind("silu"), np.mean, "accuracy")({"networks": rows}, 0.95)
+    assert [text.get_text() for text in right.get_xticklabels()] == ["SiLU", "ReLU", "tanh", "asinh"]
+    gap = selection.gap(11, Kind("tanh"), Kind("silu"), np.mean, "accuracy")({"networks": rows}, 0.95)
     tanh, silu = (chosen(rows, "accuracy", tokens=11, activation=name, even=0.0) for name in ("tanh", "silu"))
     pairs = mean(tanh - silu)
     assert (gap.estimate, gap.low, gap.high) == pytest.approx((pairs.estimate, pairs.low, pairs.high))
@@ -214,12 +214,12 @@ def test_selection_is_drawn_over_the_even_part_and_by_activation(monkeypatch):
 
 def test_octaves_are_drawn_by_kind_over_p(monkeypatch):
     rows = networks_of_kinds()
-    monkeypatch.setattr(selection, "_networks", lambda run, seed: rows)
-    made = selection.pairs_of_survivors(
+    monkeypatch.setattr(octaves, "networks", lambda run, seed: rows)
+    made = octaves.pairs_of_survivors(
         Run(selection.Setting(places=PLACES, kinds=KINDS[-2:], runs=4), "quick")
     )
     (ax,) = made.figures["octaves"].get_axes()
-    assert list(bars(ax)) == [str(kind) for kind in KINDS[-2:]]
+    assert list(bars(ax)) == [selection.SPELLED.get(str(kind), str(kind)) for kind in KINDS[-2:]]
     for n, (kind, found) in enumerate(zip(KINDS[-2:], bars(ax).values(), strict=True)):
         np.testing.assert_allclose(found[0], np.array([11, 23]) + 0.6 * (n - 1))
         for k, p in enumerate((11, 23)):
@@ -229,7 +229,7 @@ def test_octaves_are_drawn_by_kind_over_p(monkeypatch):
 
 
 def test_kinds_are_named_by_their_activation_and_even_part():
-    assert [str(kind) for kind in (Kind("tanh"), Kind("tanh", 0.5))] == ["tanh", "tanh + 0.5 even"]
+    assert [str(kind) for kind in (Kind("tanh"), Kind("tanh", 0.5))] == ["tanh", "tanh, λ = 0.5"]
 
 
 def vote_tables():

@@ -238,7 +238,7 @@ def test_figure_9_shows_the_strongest_survivor_and_the_dead_one_that_began_stron
             law = figure_09.law_of(name, x[0])
             path = figure_09.path_of(name, law, x[0])[:, k]
             np.testing.assert_allclose(
-                drawn[name][1],
+                drawn[figure_09.WORDS.get(name, name)][1],
                 np.clip(np.nan_to_num(path, posinf=1e9), -1e9, 1e9) if name == figure_09.QUADRATIC else path,
             )
         assert ax.get_ylim() == pytest.approx((0, 1.05 * x[0, :, k].max()))

@@ -100,7 +100,7 @@ def test_rules_of_the_lottery_take_the_better_predictor_and_one_series():
     better = max(("magnitude", "phase"), key=lambda name: own[name].sum())
     assert lottery._lead(CELLS[0])(tables, 0.95) == mean(own["time"] - own[better])
     assert lottery._foretells("phase", CELLS[0])(tables, 0.95) == mean(own["phase"])
-    found = lottery._series("time", CELLS[0], "scale")(tables, 0.95)
+    found = lottery._surer(tables, 0.95, CELLS[0])
     pairs = np.sign(rows["time"][4:8][:, None] - own["time"])
     assert found.estimate == pytest.approx(pairs.sum() / np.sqrt(16 * 28))
 
@@ -333,11 +333,12 @@ def test_neurons_are_drawn_by_frequency_phase_and_magnitude(monkeypatch):
     np.testing.assert_allclose(axes["phase alignment"].lines[0].get_data(), expected)
     counts = np.bincount(rows["frequency"], minlength=12)[1:]
     assert [bar.get_height() for bar in axes["frequency balance"].patches] == counts.tolist()
-    group = rows["frequency"] == 1 + counts.argmax()
+    most = 1 + counts.argmax()
+    group = rows["frequency"] == most
     for order in (1, 2, 3, 4):
         angle = order * rows["input_phase"][group]
         np.testing.assert_allclose(
-            lines(axes["phases, one frequency"])[f"{order}φ"],
+            lines(axes[f"multiples of φ, k = {most}"])[f"{order}φ"],
             [order * np.cos(angle), order * np.sin(angle)],
         )
     ax = axes["in place of ReLU"]

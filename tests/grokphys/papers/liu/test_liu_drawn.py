@@ -115,7 +115,7 @@ def test_figure_5b_holds_networks_against_the_theory(monkeypatch):
         np.testing.assert_allclose(table[f"n_h_{name}"], [one[place] for one in n_h])
     left, right, bar = made.figures["liu-5b"].get_axes()
     ((name, curve),) = lines(left).items()
-    assert name == "theory: median $n_h$ of training sets,\nby the mean of Eq. 5"
+    assert name == "theory: median $n_h$ of training sets,\nby Eq. 5, with $1/|P_0(D)|$"
     np.testing.assert_allclose(curve, [[0.4, 1.0], [n_h[1][1], n_h[2][1]]])
     reached(left, rows)
     assert left.get_ylabel() == "steps to RQI > 0.95, or $n_h$"
@@ -240,7 +240,7 @@ def test_figure_f_shows_the_median_of_conserved_quantities_and_their_largest_cha
     axes = made.figures["liu-F"].get_axes()
     for k, name in enumerate(("norm_change", "sum_change")):
         drawn = lines(axes[k])
-        for centred, label in ((False, "any start"), (True, "centered")):
+        for centred, label in ((False, "random start"), (True, "centered")):
             x, y = drawn[f"{label}, median"]
             assert x == np.arange(0, 101, 2).tolist()
             assert y[0] == 0
@@ -264,8 +264,8 @@ def test_figure_16_shows_what_is_given_and_what_follows():
         drawn = lines(ax)
         assert drawn[r"given, $|P_0(D)|/|P_0|$"] == (rows["fraction"].tolist(), rows["given"].tolist())
         assert drawn[r"implied, $|P(D)|/|P_0|$"][1] == (rows["implied"] / half).tolist()
-    assert "without transitivity" not in lines(left)
-    assert lines(right)["without transitivity"][1] == rows["chains_only"].tolist()
+    assert "three give a fourth, alone" not in lines(left)
+    assert lines(right)["three give a fourth, alone"][1] == rows["chains_only"].tolist()
     assert title(left) == "$C_6$: linear closure"
 
 
@@ -282,7 +282,7 @@ def test_figure_l_shows_the_first_order_and_both_energies_of_the_first_start():
     for n in range(2):
         own = limits["start"] == n
         np.testing.assert_allclose(left.lines[n].get_xydata(), pairs(ratio, limits["largest_distance"][own]))
-    x, y = lines(left)["first order"]
+    x, y = lines(left)["slope 1"]
     np.testing.assert_allclose(y, limits["largest_distance"][-1] / ratio[-1] * np.array(x))
     dotted = [line for line in right.lines if line.get_linestyle() == ":"]
     for line, r in zip(dotted, (0.3, 0.03, 0.003), strict=True):
@@ -318,7 +318,10 @@ def test_figure_4c_follows_embeddings_in_units_of_their_own_time():
     assert rows["formed_over_n_h"][0] == pytest.approx(formed)
     assert sum(bar.get_height() for bar in right.patches) == np.isfinite(rows["formed_over_n_h"]).sum()
     assert lines(right)["the paper's 3 $n_h$"][0] == [3, 3]
-    assert f"{rows['n_h_mean'][0]:.0f} (mean)" in title(left)
+    n_h = [f"{rows[f'n_h_{name}'][0]:.0f}" for name in ("mean", "sum", "code")]
+    assert title(left) == (
+        f"$n_h$ = {n_h[0]} steps by Eq. 5; {n_h[1]} without\n$1/|P_0(D)|$; {n_h[2]} of the published code"
+    )
 
 
 def test_figure_4d_shows_the_median_network(monkeypatch):

@@ -51,11 +51,16 @@ def test_figure_20_shows_both_steps_over_the_size_of_the_set(monkeypatch):
         "validation_steps": np.array([inf, inf, 200, inf]),
     }
     monkeypatch.setattr(images, "train_images", lambda run, curves: {"networks": rows})
-    (ax,) = images.sizes(Run(SimpleNamespace(steps=999), "quick")).figures["liu-20"].get_axes()
-    assert lines(ax)["train"] == ([100, 300, 300], [10, 20, 30])
-    assert lines(ax)["validation"] == ([300], [200])
-    never = [line.get_xydata().tolist() for line in ax.lines if line.get_label().startswith("_")]
-    assert never == [[[100, 999]], [[100, 999], [100, 999], [300, 999]]]
+    (ax,) = images.sizes(Run(SimpleNamespace(steps=999, seeds=2), "quick")).figures["liu-20"].get_axes()
+    assert lines(ax) == {
+        "to 90 % in training": ([100, 300, 300], [10, 20, 30]),
+        "never 90 % in training": ([100], [999]),
+        "to 60 % in validation": ([300], [200]),
+        "never 60 % in validation": ([100, 100, 300], [999] * 3),
+    }
+    done = {**rows, "train_steps": np.full(4, 10.0), "validation_steps": np.full(4, 200.0)}
+    (ax,) = images._draw_sizes(SimpleNamespace(steps=999, seeds=2), {"networks": done})["liu-20"].get_axes()
+    assert list(lines(ax)) == ["to 90 % in training", "to 60 % in validation"]
     gap = images._less_decay(
         {"networks": {"row": np.array([0, 1, 4, 5]), "phase": np.array([C, C, G, M])}}, 0.95
     )
@@ -89,7 +94,7 @@ def test_figure_2_shows_the_worst_and_the_best_network_on_the_classes_of_the_dec
         np.testing.assert_allclose(rows["structure"][rows["operation"] == name], part["structure"])
         colors = class_colors(5) if "modular" in name else graded_colors(9)
         for k, ax in enumerate(line):
-            assert title(ax) == f"{name}: {('25%', '100%')[k]} of the validation set"
+            assert title(ax) == f"{name}: validation accuracy {(25, 100)[k]} %"
             np.testing.assert_allclose(cloud(ax), part["E"][k])
             (image,) = ax.images
             assert list(image.get_extent()) == part["frame"][k].tolist()

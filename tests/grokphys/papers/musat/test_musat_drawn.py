@@ -213,7 +213,7 @@ def test_a_gallery_draws_runs_row_by_row_and_says_what_they_are():
         "1: circle, ratio 1."
     )
     bad = int(physics.grid_imperfections(E[:1])[0])
-    assert ensembles.what(E[0], 10.0) == f"{bad} imperfections,\naccuracy 10 %"
+    assert ensembles.what(E[0], 10.0) == f"{bad} imperf.,\naccuracy 10 %"
     assert ensembles.what(1.2 * E[1]).startswith("circle, ratio 1.10")
 
 
@@ -249,7 +249,7 @@ def test_embeddings_in_three_dimensions_are_shown_on_planes_of_two():
     for n in range(axes.shape[1]):
         for ax, (a, b) in zip(axes[:, n], planes, strict=True):
             np.testing.assert_allclose(np.asarray(ax.collections[-1].get_offsets())[:17], E[n][:, [a, b]])
-    assert [ax.get_ylabel() for ax in axes[:, 0]] == [f"dimensions {a + 1}, {b + 1}" for a, b in planes]
+    assert [ax.get_ylabel() for ax in axes[:, 0]] == [f"axes {a + 1}, {b + 1}" for a, b in planes]
 
 
 def test_galleries_have_seeds_of_their_own_and_show_the_first(monkeypatch):
@@ -303,15 +303,17 @@ def test_a_start_is_drawn_with_its_circles_and_its_distance():
     np.testing.assert_allclose(found["paper"][0], np.array(list(TABLE_1)) - 0.014)
     np.testing.assert_allclose(found["pytorch"][0], list(TABLE_1))
     start.show_totals(
-        [
-            {"start": "a", "chi_square": 7.0, "chance_95": 9.0, "p_value": 0.2},
-            {"start": "b", "chi_square": 30.0, "chance_95": 8.0, "p_value": 0.001},
-        ],
+        {
+            "start": np.array(["a", "b"]),
+            "chi_square": np.array([7.0, 30.0]),
+            "chance_95": np.array([9.0, 8.0]),
+            "p_value": np.array([0.2, 0.001]),
+        },
         right,
     )
     assert [bar.get_width() for bar in right.patches] == [7, 30]
     assert lines(right)["95 % quantile by chance"] == ([9, 8], [0, 1])
-    assert [text.get_text() for text in right.texts] == ["p = 0.2", "p = 0.001"]
+    assert [text.get_text().strip() for text in right.texts] == ["P = 0.2", "P = 0.001"]
 
 
 def test_distances_of_accuracies_have_the_scatter_of_both():
