@@ -62,6 +62,7 @@ def reproduce(
     from grokphys.papers.catalogue import recipes
     from grokphys.papers.publish import publish as write_pages
     from grokphys.papers.run import run_recipes
+    from grokphys.papers.words import first_sentence
 
     known = recipes()
     for name in names:
@@ -79,8 +80,7 @@ def reproduce(
     if list_:
         width = max(map(len, known))
         for name in names or known:
-            first = known[name].shows.partition(". ")[0].removesuffix(".")
-            print(f"{name:{width}}  {first}. ({known[name].cost})")
+            print(f"{name:{width}}  {first_sentence(known[name].shows)} ({known[name].cost})")
         return 0
     if redraw is not None:
         return _redraw(names, redraw)

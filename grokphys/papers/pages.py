@@ -15,7 +15,15 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.findings import FINDINGS
 from grokphys.papers.recipe import Number, Paper, Recipe, Rule
 from grokphys.papers.results import Stored
-from grokphys.papers.words import AGAIN, HOW_IT_IS_JUDGED, HOW_TO_READ, HOW_TO_SEE, RULES_OPENING, VERDICTS
+from grokphys.papers.words import (
+    AGAIN,
+    HOW_IT_IS_JUDGED,
+    HOW_TO_READ,
+    HOW_TO_SEE,
+    RULES_OPENING,
+    VERDICTS,
+    first_sentence,
+)
 
 PAPERS: Mapping[Paper, str] = {
     "Musat": "Musat, *Clustering and Alignment*",
@@ -40,7 +48,7 @@ def rules_page(recipes: Mapping[str, Recipe]) -> str:
         chosen = [recipe for recipe in recipes.values() if recipe.paper == paper and recipe.rules]
         lines += [f"## {title}", ""] if chosen else []
         for recipe in chosen:
-            lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(recipe.shows), ""]
+            lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(first_sentence(recipe.shows)), ""]
             lines += table(
                 ("claim", "the paper says", "what is measured", "rule", "chance", "unit"),
                 (_rule_row(rule) for rule in recipe.rules),
@@ -189,7 +197,9 @@ def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str)
     lines = [*table(("item", "claim", told, "here", "sample", "verdict"), rows), ""] if rows else []
     if waiting:
         header = ("not run yet", "what it tests", "cost on two cores")
-        lines += table(header, ((f"{one.item} `{one.name}`", one.shows, one.cost) for one in waiting))
+        lines += table(
+            header, ((f"{one.item} `{one.name}`", first_sentence(one.shows), one.cost) for one in waiting)
+        )
         lines.append("")
     return lines
 
@@ -293,7 +303,7 @@ def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
     notes = {rule.name: _note(rule) for rule in recipe.rules}
     claims = stored.about["claims"]
     if not claims:
-        yield name, recipe.shows, "", "", "", "no claim to judge"
+        yield name, first_sentence(recipe.shows), "", "", "", "no claim to judge"
     for claim in claims:
         paper, measured = claim.get("printed"), claim["name"]
         note, before = notes.get(measured, ""), noted

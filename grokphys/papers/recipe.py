@@ -354,7 +354,7 @@ def recipe(
     item : str
         Item of the paper, such as "Figure 5" or "Table 2".
     shows : str
-        What the item shows, in one sentence.
+        What the item shows. The first sentence must stand alone, as lists have no other.
     quick : object
         Setting of a smoke test, which takes seconds and gives pictures but no verdicts.
     paper_setting : object

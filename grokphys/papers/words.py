@@ -85,3 +85,8 @@ To see whether a verdict depends on chance, recipes ran a second time with other
 the same rules: all that draw random numbers, took less than twelve minutes on a CPU the first time, and do
 not use the networks of a longer recipe. If the intervals are right, the two estimates of a claim are
 further apart than both intervals allow together for at most 5 % of the claims."""
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a caption, up to the first full stop that a space follows."""
+    return text.partition(". ")[0].removesuffix(".") + "."
