@@ -338,8 +338,8 @@ def _later(command: Command) -> Callable[..., Callable[[], int]]:
 def _spelled_out(hint: Any) -> Any:
     """Return Union[X, None] for X | None, for which tyro imports typeguard, asyncio and a hundred more."""
     if get_origin(hint) is Annotated:
-        inner, *said = get_args(hint)
-        return Annotated[_spelled_out(inner), *said]
+        # Python 3.11.2 would find `hint` in the cache of Annotated[...], as X | None equals Union[X, None].
+        return hint.copy_with((_spelled_out(hint.__origin__),))
     return Union[get_args(hint)] if get_origin(hint) is types.UnionType else hint  # noqa: UP007
 
 
