@@ -306,6 +306,11 @@ def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
 
 
+def by_network(table: Any) -> list[dict[str, NDArray[Any]]]:
+    """Return the rows of each network of a table, by the numbers in its column `network`."""
+    return [where(table, network=network) for network in np.unique(table["network"])]
+
+
 def _chosen(table: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():

@@ -32,7 +32,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.beyond.agreement import agreement, strongest
 from grokphys.papers.beyond.selection import Place
 from grokphys.papers.ding.training import DECAY, show_intervals
-from grokphys.papers.evidence import Chance, joined, mean, shuffled, where
+from grokphys.papers.evidence import Chance, by_network, joined, mean, shuffled, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
 from nets.models import EmbeddingMLP
@@ -198,8 +198,7 @@ def _beyond_survival(tokens: int) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
         rows = _alive(tables, tokens)
         gains = []
-        for network in np.unique(rows["network"]):
-            own = where(rows, network=network)
+        for own in by_network(rows):
             chosen, named = (np.bincount(own[name], minlength=tokens) for name in ("chosen", "time"))
             count = len(own["chosen"])
             gains.append(np.mean(own["chosen"] == own["time"]) - chosen @ named / count**2)

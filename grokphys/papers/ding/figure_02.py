@@ -17,7 +17,7 @@ from analysis.plots.palette import DEAD, FRAME, SERIES, cyclic_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
-from grokphys.papers.evidence import Chance, columns_of, mean, share, shuffled, where
+from grokphys.papers.evidence import Chance, by_network, columns_of, mean, share, shuffled, where
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
 
@@ -89,8 +89,7 @@ def _apart(tables: Tables, level: float) -> Interval:
     """
     rows = tables["circles"]
     gaps = []
-    for network in np.unique(rows["network"]):
-        own = where(rows, network=network)
+    for own in by_network(rows):
         alive = own["survived"].astype(bool)
         if 0 < alive.sum() < len(alive):
             gaps.append(np.log10(own["last"][alive].min() / own["last"][~alive].max()))
@@ -104,7 +103,7 @@ def _round(tables: Tables, level: float) -> Interval:
 
 def _strongest_dies(tables: Tables, level: float) -> Interval:
     rows = tables["circles"]
-    own = [where(rows, network=network) for network in np.unique(rows["network"])]
+    own = by_network(rows)
     return share([not one["survived"][np.argmax(one["first"])] for one in own], level)
 
 
@@ -234,7 +233,7 @@ def _found(tables: Tables, level: float) -> Interval:
     As many pairs of a network count as circles survive in it.
     """
     rows = tables["planes"]
-    own = [where(rows, network=network) for network in np.unique(rows["network"])]
+    own = by_network(rows)
     hits = [np.isin(one["component"], one["frequency"]) for one in own]
     groups = np.repeat(np.arange(len(own)), [len(one) for one in hits])
     return share(np.concatenate([*hits, []]), level, groups=groups if len(groups) else None)
@@ -242,7 +241,7 @@ def _found(tables: Tables, level: float) -> Interval:
 
 def _significant(tables: Tables, level: float) -> Interval:
     rows = tables["planes"]
-    own = [where(rows, network=network)["variance"] for network in np.unique(rows["network"])]
+    own = [one["variance"] for one in by_network(rows)]
     return mean([one.sum() for one in own], level)
 
 

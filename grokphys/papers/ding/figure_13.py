@@ -13,7 +13,7 @@ from analysis.plots.palette import DEAD, SERIES
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.ding.training import DECAY, PAPER, QUICK, Size
-from grokphys.papers.evidence import joined, mean, shuffled, where
+from grokphys.papers.evidence import by_network, joined, mean, shuffled, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets.training import train
@@ -52,7 +52,7 @@ class Gradients:
 def _peak(tables: Tables, level: float) -> Interval:
     """Return the step at which the largest gradient over frequencies peaks, as a mean of networks."""
     rows = tables["gradients"]
-    one = [where(rows, network=network) for network in np.unique(rows["network"])]
+    one = by_network(rows)
     return mean([own["step"][np.argmax(own["largest"])] for own in one], level)
 
 
@@ -63,8 +63,7 @@ def _late(tables: Tables, level: float) -> Interval:
     """
     rows = tables["gradients"]
     ratios = []
-    for network in np.unique(rows["network"]):
-        own = where(rows, network=network)
+    for own in by_network(rows):
         early = (own["step"] >= 50) & (own["step"] <= 200)
         ratios.append(own["largest"][own["step"] > 1000].mean() / own["largest"][early].mean())
     return mean(ratios, level)

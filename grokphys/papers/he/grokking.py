@@ -13,7 +13,7 @@ from analysis.plots.palette import REFERENCE, SECOND, SERIES, SOFT
 from analysis.plots.style import legend_below, points, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.counters.builders import replaced
-from grokphys.papers.evidence import Chance, mean, shuffled, where
+from grokphys.papers.evidence import Chance, by_network, mean, shuffled, where
 from grokphys.papers.he import neurons
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
@@ -138,7 +138,7 @@ def _percent(name: str) -> Measure:
 
 def _trend(column: str) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
-        own = [where(tables["frames"], network=one) for one in np.unique(tables["frames"]["network"])]
+        own = by_network(tables["frames"])
         return mean([kendalltau(rows["step"], rows[column]).statistic for rows in own], level)
 
     return measure

@@ -194,8 +194,8 @@ def _surer(tables: Tables, level: float, cell: Cell | None = None) -> Interval:
     fixed = (cell or _flow(0.1))._asdict()
     del fixed["scale"], fixed["steps"]
     rows = where(tables["networks"], **fixed)
-    count = len(rows["scale"])
-    place = np.arange(count) % (count // max(len(np.unique(rows["scale"])), 1) or 1)
+    runs = int(np.sum(rows["scale"] == rows["scale"][:1]))  # as many at each scale
+    place = np.arange(len(rows["scale"])) % max(runs, 1)
     return rank_correlation(rows["scale"], rows["time"], level, groups=place)
 
 

@@ -13,7 +13,7 @@ from analysis.plots.palette import INK
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.counters.builders import drawn
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.evidence import by_network, mean, shuffled, where
 from grokphys.papers.he.neurons import ALIGNED, misalignment
 from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
 from nets.models import TwoLayer
@@ -158,7 +158,7 @@ def _mean(column: str, activation: str) -> Measure:
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = where(tables["neurons"], activation=activation)
-        own = [np.median(rows[column][rows["network"] == k]) for k in np.unique(rows["network"])]
+        own = [np.median(one[column]) for one in by_network(rows)]
         return mean(own, level)
 
     return measure

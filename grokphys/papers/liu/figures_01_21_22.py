@@ -18,9 +18,9 @@ from analysis.plots.palette import FRAME, SERIES, class_colors
 from analysis.plots.style import style
 from analysis.stats.intervals import Interval
 from grokphys.papers.counters.liu import UNTRAINED
-from grokphys.papers.evidence import mean, shuffled, where
+from grokphys.papers.evidence import by_network, mean, shuffled, where
 from grokphys.papers.liu.figure_07 import EMBEDDING, SMALL, Followed
-from grokphys.papers.liu.measures import by_network, frequency_of, share_of, structure_of
+from grokphys.papers.liu.measures import frequency_of, share_of, structure_of
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw

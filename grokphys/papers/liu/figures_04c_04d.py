@@ -11,7 +11,7 @@ from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import Interval
 from grokphys.papers.counters.builders import drawn
-from grokphys.papers.evidence import Chance, columns_of, mean, shuffled, where
+from grokphys.papers.evidence import Chance, by_network, columns_of, mean, shuffled
 from grokphys.papers.liu.figures_03_04b_05b import DECODER_RATE, TRACK
 from grokphys.papers.liu.figures_04a_05a import DELTA, GROKKED, LEARNING_RATE, SHOWN_SIZE, TOKENS
 from grokphys.papers.liu.measures import median
@@ -205,10 +205,7 @@ def _waiting(name: str) -> Chance:
 
 def _linear(tables: Tables, level: float) -> Interval:
     rows = tables["tokens"]
-    found = [
-        abs(np.corrcoef(own["token"], own["final"])[0, 1])
-        for own in (where(rows, network=k) for k in np.unique(rows["network"]))
-    ]
+    found = [abs(np.corrcoef(own["token"], own["final"])[0, 1]) for own in by_network(rows)]
     return mean(found, level)
 
 

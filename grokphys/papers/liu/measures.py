@@ -8,17 +8,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import difference, jackknife, share, where
+from grokphys.papers.evidence import difference, jackknife, share
 from grokphys.papers.recipe import Measure, Tables
 
 RESAMPLES = 10_000
 TOGETHER = "corrected after the run: two networks with the same start are resampled together"
 """Note on rules for the networks of two settings."""
-
-
-def by_network(rows: Any) -> list[dict[str, NDArray[Any]]]:
-    """Return the rows of each network of a table."""
-    return [where(rows, network=network) for network in np.unique(rows["network"])]
 
 
 def median(values: Any, level: float) -> Interval:
