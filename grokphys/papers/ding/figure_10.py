@@ -11,6 +11,7 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from analysis.plots.style import legend_below, style
 from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.counters.ding import ONE_JUMP
 from grokphys.papers.ding.training import PAPER, QUICK, Size, show_intervals
 from grokphys.papers.evidence import jackknife, joined, mean, rank_correlation, shuffled, where
 from grokphys.papers.pieces import in_parts
@@ -106,6 +107,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
             _all_survive,
             chance=shuffled("networks", "circles"),
             least=0.95,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "no generalization",
@@ -115,6 +117,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
             _generalizes,
             chance=shuffled("networks", "accuracy"),
             most=0.5,
+            possible=(0.0, 1.0),
         ),
         Statement(
             "drops",
@@ -133,6 +136,7 @@ def _largest_drop(tables: Tables, level: float) -> Interval:
             "largest drop between neighboring decays, as a share of the whole; 1 for a single jump",
             _largest_drop,
             chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
+            counter=ONE_JUMP,
             most=0.5,
         ),
     ),
