@@ -155,7 +155,6 @@ def losses_of_kept(loss):
 
 
 def decays_of(circles, accuracy):
-    # With fewer networks that are all equal, the rules leave open what is rare.
     rng = np.random.default_rng(0)
     return {
         "networks": columns(
@@ -163,7 +162,7 @@ def decays_of(circles, accuracy):
                 {"weight_decay": decay, "network": k, "frequencies": 29, "circles": count, "accuracy": a}
                 | ({"circles": count + rng.integers(0, 2)} if count < 29 else {})
                 for decay, count, a in zip((0.0, 0.1, 0.2, 0.5, 1.0), circles, accuracy, strict=True)
-                for k in range(120)
+                for k in range(120)  # shares of fewer networks that are all equal decide no rule
             ]
         )
     }
