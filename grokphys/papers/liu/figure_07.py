@@ -17,6 +17,7 @@ from grokphys.papers.counters.builders import Draw, drawn
 from grokphys.papers.evidence import joined, mean, rank_correlation, share, shuffled, where
 from grokphys.papers.liu.measures import closer_to_memorization, contrast
 from grokphys.papers.liu.planes import ALL, CHANCE, GENERAL, Plane, diagram, inside
+from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Statement, Tables, recipe
 from grokphys.phases import ACCURACIES
 from nets import TokenTransformer
@@ -25,6 +26,8 @@ from nets.training import train
 EMBEDDING: dict[str, Any] = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
 SMALL = TokenTransformer(11, 16, depth=1, width=16)
 SECTION = "Section 4.2"
+ON_GPU = 10
+"""Largest number of transformers that are trained together on a GPU, for minutes. On a CPU it is one."""
 
 
 def steps_reached(trained: Any) -> tuple[Any, Any]:
@@ -53,7 +56,7 @@ class Followed:
     steps : int
         Number of steps of training.
     piece : int, default 1
-        Largest number of networks that are trained together.
+        Largest number of networks that are trained together on a CPU.
     frames : int, default 1000
         Approximate number of recorded frames after the start.
     learning_rate : float, default 1e-3
@@ -126,8 +129,7 @@ def dimension(run: Run) -> Result:
     dimension rises until then, and falls afterward.
     """
     setting: Followed = run.setting
-    firsts = range(0, setting.seeds, setting.piece)
-    parts = [run.keep(f"network-{k}", partial(_follow, setting, k)) for k in firsts]
+    parts = list(in_parts(run, setting.seeds, (setting.piece, ON_GPU), partial(_follow, setting)))
     curves = np.concatenate([part["dimension"] for part in parts])
     reached = np.concatenate([part["validation_steps"] for part in parts])
     steps = parts[0]["steps"]
@@ -154,11 +156,11 @@ def dimension(run: Run) -> Result:
     return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
 
 
-def _follow(setting: Followed, first: int) -> dict[str, Any]:
+def _follow(setting: Followed, part: range) -> dict[str, Any]:
     trained = train(
         setting.model,
-        runs=min(setting.piece, setting.seeds - first),
-        first_run=first,
+        runs=len(part),
+        first_run=part.start,
         seed=700,
         steps=setting.steps,
         record=max(setting.steps // setting.frames, 1),
@@ -291,9 +293,15 @@ def dropout(run: Run) -> Result:
     """
     setting: Dropouts = run.setting
     rows = joined(
-        run.keep(f"dropout-{rate:g}-network-{k}", partial(_with_dropout, setting, number, k))
+        part
         for number, rate in enumerate(setting.rates)
-        for k in range(setting.seeds)
+        for part in in_parts(
+            run,
+            setting.seeds,
+            (1, ON_GPU),
+            partial(_with_dropout, setting, number),
+            name=f"dropout-{rate:g}-networks",
+        )
     )
     with style(6.0):
         figure = Figure(figsize=(6.0, 4.2))
@@ -310,12 +318,12 @@ def dropout(run: Run) -> Result:
     return Result({"networks": rows}, {"liu-7b": figure})
 
 
-def _with_dropout(setting: Dropouts, number: int, network: int) -> dict[str, Any]:
+def _with_dropout(setting: Dropouts, number: int, part: range) -> dict[str, Any]:
     rate = setting.rates[number]
     trained = train(
         replace(setting.model, dropout=rate),
-        runs=1,
-        first_run=network,
+        runs=len(part),
+        first_run=part.start,
         seed=750 + number,
         steps=setting.steps,
         record=setting.steps,
@@ -328,7 +336,11 @@ def _with_dropout(setting: Dropouts, number: int, network: int) -> dict[str, Any
         **EMBEDDING,
     )
     fitted, generalized = steps_reached(trained)
-    return {"dropout": [rate], "train_steps": fitted, "validation_steps": generalized}
+    return {
+        "dropout": np.full(len(part), rate),
+        "train_steps": fitted,
+        "validation_steps": generalized,
+    }
 
 
 # -- right -------------------------------------------------------------------------------------------------

@@ -215,11 +215,11 @@ def test_a_dimension_is_taken_at_the_start_when_validated_and_at_the_end(monkeyp
     curves = {0: [5.0, 6.0, 3.0, 2.0], 1: [4.0, 4.5, 4.2, 4.1], 2: [7.0, 8.0, 9.0, 1.0]}
     steps, reached = np.array([0, 10, 20, 30]), {0: 11.0, 1: np.inf, 2: 30.0}
 
-    def follow(setting, k):
+    def follow(setting, part):
         return {
             "steps": steps,
-            "dimension": np.array([curves[k]]),
-            "validation_steps": np.array([reached[k]]),
+            "dimension": np.array([curves[k] for k in part]),
+            "validation_steps": np.array([reached[k] for k in part]),
         }
 
     monkeypatch.setattr(transformer, "_follow", follow)
@@ -235,7 +235,7 @@ def test_a_dimension_is_taken_at_the_start_when_validated_and_at_the_end(monkeyp
 
 def test_transformers_are_followed_one_after_the_other():
     setting = transformer.Followed(nets.TokenTransformer(5, 8, depth=1, width=8), 2, 20, frames=4)
-    one = transformer._follow(setting, 1)
+    one = transformer._follow(setting, range(1, 2))
     both = nets.train(
         setting.model, runs=2, seed=700, steps=20, record=5, learning_rate=1e-3, weight_decay=1.0,
         embedding_learning_rate=1e-3, embedding_weight_decay=0.0,

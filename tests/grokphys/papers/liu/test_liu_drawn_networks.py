@@ -163,8 +163,9 @@ def test_figure_7_shows_all_curves_their_median_and_where_they_generalize(monkey
     curves = np.array([[5.0, 6, 3, 2], [4, 4.5, 4.2, 4.1], [7, 8, 9, 1]])
     steps, reached = np.array([0, 10, 20, 30]), [11.0, inf, 30.0]
 
-    def follow(setting, k):
-        return {"steps": steps, "dimension": curves[[k]], "validation_steps": np.array([reached[k]])}
+    def follow(setting, part):
+        found = np.array([reached[k] for k in part])
+        return {"steps": steps, "dimension": curves[part], "validation_steps": found}
 
     monkeypatch.setattr(transformer, "_follow", follow)
     made = transformer.dimension(Run(transformer.Followed(nets.TokenTransformer(), 3, 30), "quick"))
@@ -180,10 +181,10 @@ def test_figure_7_shows_all_curves_their_median_and_where_they_generalize(monkey
 def test_figure_7_shows_both_steps_over_dropout_and_those_that_never_come(monkeypatch):
     made = {0.0: ([10.0, 20.0], [inf, 900.0]), 0.3: ([inf, 30.0], [400.0, 500.0])}
 
-    def with_dropout(setting, number, k):
+    def with_dropout(setting, number, part):
         rate = setting.rates[number]
-        fitted, held = made[rate]
-        return {"dropout": [rate], "train_steps": [fitted[k]], "validation_steps": [held[k]]}
+        fitted, held = (steps[part.start : part.stop] for steps in made[rate])
+        return {"dropout": [rate] * len(part), "train_steps": fitted, "validation_steps": held}
 
     monkeypatch.setattr(transformer, "_with_dropout", with_dropout)
     setting = transformer.Dropouts(nets.TokenTransformer(), (0.0, 0.3), 2, 1000)
