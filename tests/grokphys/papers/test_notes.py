@@ -130,6 +130,44 @@ def test_frozen_embeddings_improve_by_no_step_at_p():
     assert sorted(falls.values()).index(falls[59]) < 8, "two thirds of the others show more"
 
 
+def test_the_circles_of_figure_10_fall_within_one_decade():
+    rows = table("ding-10", "networks")
+    decays = np.unique(rows["weight_decay"])
+    counts = {decay: rows["circles"][rows["weight_decay"] == decay] for decay in decays}
+    number = {decay: each.mean() for decay, each in counts.items()}
+    late = [each for decay, each in number.items() if decay >= 0.03]
+    assert (number[0], max(number), min(late), max(late)) == pytest.approx((29, 1.5, 2.95, 4.4))
+    assert (number[0.005] - number[0.03]) / (number[0] - number[0.03]) == pytest.approx(0.93, abs=0.01)
+    assert number[0.004] > 28.8
+    assert "from 0.03 to 1.5 their mean number lies between 2.95 and 4.4" in NOTES
+    assert 20 * 29 - counts[0.003].sum() == 2
+    accuracy = rows["accuracy"][rows["weight_decay"] == 0.003]
+    assert (len(accuracy), accuracy.mean()) == (20, pytest.approx(0.956, abs=5e-4))
+    assert "a test accuracy of 96 %, and only two of their 580 circles are gone" in NOTES
+    published = [rows["above_twice_mean"][rows["weight_decay"] == decay].mean() for decay in decays]
+    assert published[0] == 0
+    assert stats.spearmanr(decays, published).statistic > 0.8
+
+
+def test_dropout_of_figure_7_helps_most_at_a_quarter():
+    rows = {name: x.astype(float).reshape(10, 5) for name, x in table("liu-7b", "networks").items()}
+    rates, fitted, steps = rows["dropout"][:, 0], rows["train_steps"], rows["validation_steps"]
+    assert (np.isinf(steps) == (rates == 0)[:, None]).all()
+    medians = np.median(steps, axis=1)
+    said = "from {:.0f} steps at a rate of {} to {:.0f} and {:.0f} at {} and {}, and rises again to {:.0f} at"
+    assert said.format(medians[1], rates[1], *medians[4:6], *rates[4:6], medians[-1]) in NOTES
+    assert (np.diff(medians[:5]) < 0).all()
+    assert (np.diff(medians[4:]) > 0).all()
+    assert np.argmax(np.median(fitted, axis=1)) == 9
+    assert (steps[4:] < 1000).sum(axis=1).tolist() == [5, 5, 5, 5, 1, 0]
+    assert "only one of the ten with higher rates does" in NOTES
+    assert note("liu-7b", "below 1000 steps") == "all do at rates from 0.2 to 0.4, and one of ten above"
+    assert (steps - fitted < 1000)[4:].sum(axis=1).tolist() == [5, 5, 5, 5, 5, 1]
+    assert note("liu-7b", "no grokking") == "all do at rates from 0.2 to 0.45, and one of five at 0.5"
+    assert (steps - fitted).min() == 260
+    assert "In each network 260 steps or more" in NOTES
+
+
 def test_the_gradient_of_figure_13_in_words():
     rows = table("ding-13", "gradients")
     first, late, most, again = [], [], [], []
