@@ -1,14 +1,19 @@
-"""What every recipe must keep to, whatever it makes."""
+"""What every recipe must keep to, and the stored results with the words about them."""
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 from pictures import SMALLEST, letters
 
 from analysis.stats.intervals import Interval
+from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import decide, measured
+from grokphys.papers.publish import stored_results
 from grokphys.papers.recipe import RECIPES, Number, Result, Run
-from grokphys.papers.results import rounded
+from grokphys.papers.results import Stored, rounded
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 @cache
@@ -45,3 +50,33 @@ def held_by_chance(name: str, tables, *, draws: int = 100) -> dict[str, float]:
         ]
         found[rule.name] = verdicts.count("holds") / draws
     return found
+
+
+# -- the stored results, and the words about them -----------------------------------------------------------
+
+
+def text_of(page: str) -> str:
+    """Return the text of a page of the documentation, with single spaces."""
+    return " ".join((DOCS / f"{page}.md").read_text(encoding="utf-8").split())
+
+
+@cache
+def stored() -> dict[str, Stored]:
+    """Return the stored results at the papers' settings by name."""
+    return stored_results(recipes(), DOCS / "results")
+
+
+def table(name: str, part: str) -> dict[str, np.ndarray]:
+    """Return a table of a stored result."""
+    return {column: np.asarray(values) for column, values in stored()[name].tables[part].items()}
+
+
+def note(name: str, rule: str) -> str:
+    """Return the note of a rule, or why it was withdrawn."""
+    found = next(one for one in recipes()[name].rules if one.name == rule)
+    return getattr(found, "withdrawn", "") or found.note
+
+
+def claims(name: str) -> dict[str, dict]:
+    """Return the claims of a stored result by name."""
+    return {claim["name"]: claim for claim in stored()[name].about["claims"]}

@@ -351,16 +351,23 @@ def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     return shown if math.isnan(half) else f"{shown} [{low:.{digits}f},\N{NO-BREAK SPACE}{high:.{digits}f}]"
 
 
+def _is_short_for(one: str, other: str) -> bool:
+    """Return whether two versions are of one commit, whose name a clone cuts as short as it can."""
+    return re.fullmatch(re.escape(one) + "[0-9a-f]+", other) is not None
+
+
 def _run_row(about: Mapping[str, Any]) -> Sequence[str]:
     seeds = list(map(str, about["seeds"]))
     shown = ", ".join(seeds[:4]) + (f", … ({len(seeds)})" if len(seeds) > 4 else "")
     made = about["made_with"]
     parts = [*about.get("pieces", ()), {"version": made["grokphys"], "processor": made["processor"]}]
     date = about["date"].partition("T")[0]
+    versions = dict.fromkeys(part["version"] for part in parts)
     return (
         f"`{about['recipe']}`",
         f"{about['seconds']:,.0f}",
         shown or "-",
         date,
-        *(", ".join(dict.fromkeys(part[name] for part in parts)) for name in ("version", "processor")),
+        ", ".join(one for one in versions if not any(_is_short_for(one, other) for other in versions)),
+        ", ".join(dict.fromkeys(part["processor"] for part in parts)),
     )

@@ -38,7 +38,8 @@ class TokenTransformer(Model):
     width : int, default 256
         Number of hidden units in each feed-forward layer, at least 1.
     dropout : float, default 0.0
-        Rate of dropout in the blocks during training, at least 0 and less than 1.
+        Rate of dropout in the blocks during training, at least 0 and less than 1. Which units are dropped
+        follows from the seed and from the kind of device.
     causal : bool, default True
         Whether the first token is kept from attending to the second.
     initialisation : str, default "pytorch"

@@ -158,6 +158,30 @@ def test_dropout_zeroes_its_part_and_scales_the_rest():
     assert torch.equal(dropped.flip(0), other)
 
 
+def test_dropout_is_drawn_on_the_device_of_the_states(monkeypatch):
+    """As on a machine with two GPUs, whose draws a CPU makes here."""
+    place, seen, on_cpu, rand = torch.device("cuda:1"), [], torch.Generator, torch.rand
+
+    class Elsewhere:
+        def __init__(self, device="cpu"):
+            self.device, self.own = torch.device(device), on_cpu()
+
+        def manual_seed(self, seed):
+            self.own.manual_seed(seed)
+            return self
+
+    def drawn(shape, *, generator, device="cpu"):
+        seen.append((generator.device, torch.device(device)))
+        return rand(shape, generator=generator.own)
+
+    ones = torch.ones(2, 3, 4)
+    expected = Dropout([1, 2], torch.device("cpu"))(ones, 0.3)
+    monkeypatch.setattr(torch, "Generator", Elsewhere)
+    monkeypatch.setattr(torch, "rand", drawn)
+    assert torch.equal(Dropout([1, 2], place)(ones, 0.3), expected)
+    assert seen == [(place, place)] * 2
+
+
 def test_dropout_stands_where_pytorchs_encoder_layer_has_it():
     calls = []
 

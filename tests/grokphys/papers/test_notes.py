@@ -1,152 +1,18 @@
 """Numbers of our own in notes on claims, in docs/notes.md and in findings are those of the stored results."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
+from recipe_checks import claims, note, table, text_of
 from scipy import stats
 
-import analysis
-from analysis.circles.fourier import fourier_signals
-from analysis.circles.geometry import principal_components
 from grokphys.papers.catalogue import recipes
-from grokphys.papers.publish import stored_results
 from grokphys.report.musat import TABLE_1, TABLE_2
 from physics import Operation, closures
 
-DOCS = Path(__file__).parents[3] / "docs"
-RECIPES = recipes()
-RESULTS = stored_results(RECIPES, DOCS / "results")
-NOTES = " ".join((DOCS / "notes.md").read_text(encoding="utf-8").split())
-FINDINGS = " ".join((DOCS / "findings.md").read_text(encoding="utf-8").split())
-
-
-def table(name, part):
-    return {column: np.asarray(values) for column, values in RESULTS[name].tables[part].items()}
-
-
-def note(name, rule):
-    found = next(one for one in RECIPES[name].rules if one.name == rule)
-    return getattr(found, "withdrawn", "") or found.note
-
-
-def claims(name):
-    return {claim["name"]: claim for claim in RESULTS[name].about["claims"]}
-
-
-def embeddings(count=20):
-    return np.random.default_rng(0).standard_normal((count, 59, 128))
-
-
-def test_random_embeddings_in_the_notes_of_figure_3():
-    variance, hits, own, paired = [], [], [], []
-    for E in embeddings():
-        found = principal_components(E)
-        singular = np.linalg.svd(E - E.mean(axis=0), compute_uv=False) ** 2
-        variance.append(np.sum(singular[:10]) / singular.sum())
-        best = np.argsort(-fourier_signals(E))[:4] + 1
-        hits.append(np.mean([found.frequency(pair) in best for pair in range(4)]))
-        planes = [analysis.frequency_plane(E, k).points for k in best]
-        own.append([part_at(plane, k) for plane, k in zip(planes, best, strict=True)])
-        pairs = [found.points[:, 2 * k : 2 * k + 2] for k in range(4)]
-        paired.append([max(part_at(pair, k) for k in range(1, 30)) for pair in pairs])
-    assert np.mean(variance) == pytest.approx(0.37, abs=0.01)
-    assert "the first 10 of 58 components have 37 %" in claims("ding-3")["significant"]["chance"]
-    assert np.mean(hits) == pytest.approx(0.36, abs=0.12)
-    assert "36 % of the pairs" in note("ding-3", "correspondence")
-    assert np.mean(own) - np.mean(paired) > 2 * claims("ding-3")["better"]["estimate"]
-
-
-def part_at(points, k):
-    """The part of the variance of points (tokens, 2) that belongs to the frequency k."""
-    power = np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2
-    return power[k].sum() / power.sum()
-
-
-def test_signals_that_are_squared_are_clearly_separate():
-    assert 2 * claims("ding-2")["left"]["low"] > 1
-
-
-def test_how_often_the_stopping_rule_errs():
-    audited = [table(name, "circles") for name in ("ding-6", "ding-11b")]
-    died = survived = networks = 0
-    for rows in audited:
-        own = rows["audited"].astype(bool)
-        alive, changed = rows["survived"][own].astype(bool), rows["changed"][own].astype(bool)
-        assert not (alive & changed).any(), "none came back"
-        died, survived = died + changed.sum(), survived + (alive | changed).sum()
-        networks += own.sum() // 29
-    assert (networks, died, survived) == (8, 11, 44)
-    assert "11 of the 44 circles" in NOTES
-    low, high = stats.binomtest(11, 44).proportion_ci()
-    assert (round(100 * low), round(100 * high)) == (13, 40)
-    assert "from 13 to 40 %" in NOTES
-    for rows in audited:
-        assert rows["survived"].sum() / (len(rows["survived"]) / 29) == pytest.approx(5.1, abs=0.05)
-    ends = [table("ding-2", "circles")["survived"].sum() / 30, len(table("ding-3", "planes")["network"]) / 30]
-    rows = table("ding-8", "sets")
-    ends.append(np.mean(
-        [rows["rank"][(rows["network"] == n) & (rows["kept"] == 1)].max() + 1 for n in range(30)]
-    ))  # fmt: skip
-    assert (round(min(ends), 1), round(max(ends), 1)) == (3.5, 3.9)
-
-
-def test_three_circles_suffice_for_networks_that_have_three():
-    rows = table("ding-8", "sets")
-    three = (rows["kept"] == 3) & (rows["rank"] == 0)
-    counts = np.array(
-        [rows["rank"][(rows["network"] == n) & (rows["kept"] == 1)].max() + 1 for n in range(30)]
-    )
-    fine = rows["test_loss"][three] < 0.1
-    assert fine.tolist() == (counts[rows["network"][three].astype(int)] == 3).tolist()
-
-
-def test_starts_from_random_circles_in_the_notes_of_figure_12():
-    rows = table("ding-12", "networks")
-    learnt, circles = (
-        {start: rows[name][rows["start"] == start].astype(float) for start in set(rows["start"].tolist())}
-        for name in ("learnt", "circles")
-    )
-    one, two, usual = (learnt[start] for start in ("one random (C)", "two random (D)", "all"))
-    for rule in ("C and D: slower", "C and D: three or more"):
-        assert note("ding-12", rule).startswith("both starts together: from one circle always")
-    assert (one > usual).all()
-    assert (two < usual).mean() == pytest.approx(0.95)
-    assert (circles["one random (C)"] >= 3).all()
-    assert (circles["two random (D)"] == 2).mean() == pytest.approx(0.68, abs=0.01)
-
-
-def test_frozen_embeddings_improve_by_no_step_at_p():
-    rows = table("ding-4", "networks")
-    last = rows["step"] == rows["step"].max()
-    d, loss = rows["d"][last], np.log10(rows["test_loss"][last])
-    assert note("ding-4", "transition").endswith("a slope, and no step at p")
-    falls = {
-        c: loss[(c - 16 <= d) & (d < c)].mean() - loss[(c < d) & (d <= c + 16)].mean() for c in range(46, 71)
-    }
-    assert falls[59] == pytest.approx(claims("ding-4")["transition"]["estimate"], rel=1e-5)
-    assert min(falls.values()) > 0.9
-    assert sorted(falls.values()).index(falls[59]) < 8, "two thirds of the others show more"
-
-
-def test_the_circles_of_figure_10_fall_within_one_decade():
-    rows = table("ding-10", "networks")
-    decays = np.unique(rows["weight_decay"])
-    counts = {decay: rows["circles"][rows["weight_decay"] == decay] for decay in decays}
-    number = {decay: each.mean() for decay, each in counts.items()}
-    late = [each for decay, each in number.items() if decay >= 0.03]
-    assert (number[0], max(number), min(late), max(late)) == pytest.approx((29, 1.5, 2.95, 4.4))
-    assert (number[0.005] - number[0.03]) / (number[0] - number[0.03]) == pytest.approx(0.93, abs=0.01)
-    assert number[0.004] > 28.8
-    assert "from 0.03 to 1.5 their mean number lies between 2.95 and 4.4" in NOTES
-    assert 20 * 29 - counts[0.003].sum() == 2
-    accuracy = rows["accuracy"][rows["weight_decay"] == 0.003]
-    assert (len(accuracy), accuracy.mean()) == (20, pytest.approx(0.956, abs=5e-4))
-    assert "a test accuracy of 96 %, and only two of their 580 circles are gone" in NOTES
-    published = [rows["above_twice_mean"][rows["weight_decay"] == decay].mean() for decay in decays]
-    assert published[0] == 0
-    assert stats.spearmanr(decays, published).statistic > 0.8
+NOTES = text_of("notes")
+FINDINGS = text_of("findings")
 
 
 def test_dropout_of_figure_7_helps_most_at_a_quarter():
@@ -166,27 +32,6 @@ def test_dropout_of_figure_7_helps_most_at_a_quarter():
     assert note("liu-7b", "no grokking") == "all do at rates from 0.2 to 0.45, and one of five at 0.5"
     assert (steps - fitted).min() == 260
     assert "In each network 260 steps or more" in NOTES
-
-
-def test_the_gradient_of_figure_13_in_words():
-    rows = table("ding-13", "gradients")
-    first, late, most, again = [], [], [], []
-    for network in range(20):
-        step, size = (rows[name][rows["network"] == network] for name in ("step", "largest"))
-        first.append(step[np.argmax(np.where(step < 5000, size, 0))])
-        early = size[(step >= 50) & (step <= 200)].mean()
-        late.append(size[(step > 1000) & (step <= 15_000)].mean() / early)
-        most.append(step[np.argmax(size)])
-        after = step > 15_000
-        again.append((step[after][np.argmax(size[after])], size[after].max()))
-    assert (min(first), max(first)) == (15, 25)
-    assert np.mean(late) == pytest.approx(0.04, abs=0.005)
-    assert sorted(most)[-2:] == [25, 18_000]
-    steps, sizes = np.transpose(again)
-    assert 17_000 <= steps.min() <= steps.max() <= 18_800
-    assert sorted(sizes)[0] > 0.005
-    assert sorted(sizes)[-2] < 0.0135
-    assert sizes.max() == pytest.approx(2.4, abs=0.05)
 
 
 def test_what_the_training_fraction_alone_predicts_of_accuracies():
@@ -312,7 +157,7 @@ def test_what_equal_pairs_leave_open():
         assert agree <= (own == 1).mean() <= min(1, agree + 0.15)
     assert changes["base"].min() == 40, "no network of the earlier run"
     before = (0.05 / 8 / 2) ** (1 / 40)  # of eight claims that were open then
-    rule = next(one for one in RECIPES["predictability"].rules if one.name.endswith("1e-06"))
+    rule = next(one for one in recipes()["predictability"].rules if one.name.endswith("1e-06"))
     assert before < rule.least < claim["low"]
 
 

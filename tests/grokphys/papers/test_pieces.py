@@ -258,6 +258,9 @@ def test_a_result_says_how_its_pieces_were_made(tmp_path, monkeypatch):
     made = {"grokphys": "3", "processor": "second"}
     row = pages._run_row(stored.about | {"made_with": made})
     assert row[4:] == ("2, 1, 3", "second, first"), "also what has put the pieces together"
+    short, full = stored.about["pieces"][0] | {"version": "0.1.0+g12ab"}, {"grokphys": "0.1.0+g12abc"}
+    row = pages._run_row(stored.about | {"pieces": [short], "made_with": made | full})
+    assert row[4] == "0.1.0+g12abc", "one commit, whose name is shorter in one clone"
     assert not run.run_recipes(["long"], long(False), c, "paper", again=False)
     about = read_result(c / "long").about
     assert about["seconds"] < 60

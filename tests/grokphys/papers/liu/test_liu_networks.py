@@ -113,3 +113,29 @@ def test_the_variance_splits_into_within_and_between():
     within, between, norm = pictures._variances(f, labels)
     assert within + between == pytest.approx(np.mean(np.sum((f - f.mean(axis=0)) ** 2, axis=1)))
     assert norm == pytest.approx(np.sum(f**2))
+
+
+RATES = transformer.Dropouts(TokenTransformer(5, 8, depth=1, width=8), (0.0, 0.3), 3, 120, 3e-2)
+
+
+def test_networks_of_each_rate_of_dropout_are_kept_on_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(transformer, "PIECE", (2, 10))
+    made = transformer.dropout(Run(RATES, "paper", tmp_path, "liu-7b")).columns()["networks"]
+    names = {path.stem for path in tmp_path.rglob("*.npz")}
+    assert names == {
+        f"dropout-{rate}-networks-{part}" for rate in ("0", "0.3") for part in ("0-to-1", "2-to-2")
+    }
+    again = transformer.dropout(Run(RATES, "paper", tmp_path, "liu-7b")).columns()["networks"]
+    assert made["dropout"].tolist() == again["dropout"].tolist() == [0.0] * 3 + [0.3] * 3
+    assert made["train_steps"].tolist() == again["train_steps"].tolist()
+    assert max(made["train_steps"][:3]) < min(made["train_steps"][3:])
+
+
+def test_networks_with_dropout_train_together_as_they_do_alone():
+    assert transformer.PIECE[0] == 1 < transformer.PIECE[1]
+    both = transformer._with_dropout(RATES, 1, range(1, 3))
+    for k, number in enumerate((1, 2)):
+        alone = transformer._with_dropout(RATES, 1, range(number, number + 1))
+        assert {name: [each[k]] for name, each in both.items()} == {
+            name: each.tolist() for name, each in alone.items()
+        }
