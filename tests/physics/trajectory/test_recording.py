@@ -381,7 +381,8 @@ def test_killed_at_a_hundred_moments(tmp_path):
         assert_right(physics.load(path), 3000)
         assert sorted(p.name for p in tmp_path.glob(f"{k}.h5*")) == [f"{k}.h5"]
         path.unlink()
-    assert len(states) > 3, states
+    recording, merging, complete = ("h5.lock", "h5.partial"), ("h5.lock", "h5.merging", "h5.partial"), ("h5",)
+    assert {recording, merging, complete} <= states, "what else a kill can leave is too rare to count on"
 
 
 def test_a_run_in_a_thread_goes_on_when_the_main_thread_has_ended(tmp_path, python):
