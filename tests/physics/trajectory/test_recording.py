@@ -369,7 +369,7 @@ def test_killed_at_a_hundred_moments(tmp_path):
     for k in range(100):
         path = tmp_path / f"{k}.h5"
         with start_writer(path, 3000) as process:
-            time.sleep(rng.uniform(0.5, 1.05) * takes)
+            time.sleep(rng.uniform(0.1, 1.05) * takes)
             process.send_signal(signal.SIGKILL)
             process.stdout.read()
         left = sorted(p.name.partition(".")[2] for p in tmp_path.glob(f"{k}.h5*"))
@@ -382,7 +382,8 @@ def test_killed_at_a_hundred_moments(tmp_path):
         assert sorted(p.name for p in tmp_path.glob(f"{k}.h5*")) == [f"{k}.h5"]
         path.unlink()
     recording, merging, complete = ("h5.lock", "h5.partial"), ("h5.lock", "h5.merging", "h5.partial"), ("h5",)
-    assert {recording, merging, complete} <= states, "what else a kill can leave is too rare to count on"
+    assert states >= {(), recording, merging, complete}
+    assert len(states) > 3, states
 
 
 def test_a_run_in_a_thread_goes_on_when_the_main_thread_has_ended(tmp_path, python):
