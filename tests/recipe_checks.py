@@ -61,14 +61,14 @@ def text_of(page: str) -> str:
 
 
 @cache
-def stored() -> dict[str, Stored]:
+def published() -> dict[str, Stored]:
     """Return the stored results at the papers' settings by name."""
     return stored_results(recipes(), DOCS / "results")
 
 
 def table(name: str, part: str) -> dict[str, np.ndarray]:
     """Return a table of a stored result."""
-    return {column: np.asarray(values) for column, values in stored()[name].tables[part].items()}
+    return {column: np.asarray(values) for column, values in published()[name].tables[part].items()}
 
 
 def note(name: str, rule: str) -> str:
@@ -79,4 +79,4 @@ def note(name: str, rule: str) -> str:
 
 def claims(name: str) -> dict[str, dict]:
     """Return the claims of a stored result by name."""
-    return {claim["name"]: claim for claim in stored()[name].about["claims"]}
+    return {claim["name"]: claim for claim in published()[name].about["claims"]}

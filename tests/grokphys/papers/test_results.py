@@ -5,25 +5,24 @@ import re
 import subprocess
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
 from pictures import SMALLEST, letters
+from recipe_checks import DOCS, published
 
 from analysis.stats.intervals import Interval
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
 from grokphys.papers.pages import _ours, findings_page, gallery_page, rules_page, scoreboard_page
-from grokphys.papers.publish import stored_replicas, stored_results
+from grokphys.papers.publish import stored_replicas
 from grokphys.papers.recipe import Claim, Number, Printed, Recipe, Statement
 from grokphys.papers.redraw import from_tables
 from grokphys.papers.results import rules_digest, setting_of
 from grokphys.papers.run import said
 
-DOCS = Path(__file__).parents[3] / "docs"
 RECIPES = recipes()
-RESULTS = stored_results(RECIPES, DOCS / "results")
+RESULTS = published()
 REPLICAS = stored_replicas(RECIPES, DOCS / "results")
 EVERY = RESULTS | REPLICAS
 STATEMENTS = [(name, rule) for name in RESULTS for rule in RECIPES[name].rules if isinstance(rule, Statement)]

@@ -1,11 +1,10 @@
 """Tables and measures of the recipe "rounding" from their definitions."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recipe_checks import table, text_of
 
 import nets
 from analysis.circles.fourier import fourier_signals
@@ -16,7 +15,6 @@ from grokphys.papers.beyond.selection import Place
 from grokphys.papers.catalogue import recipes
 from grokphys.papers.evidence import joined
 from grokphys.papers.judge import judge
-from grokphys.papers.publish import stored_results
 from grokphys.papers.recipe import Run
 
 PLACE = Place(11, 8, 900)
@@ -176,12 +174,7 @@ def test_each_rule_is_about_its_own_arithmetic_and_modulus(tokens, columns, wron
 
 
 def test_what_rounding_does_to_networks_and_circles():
-    docs = Path(rounding.__file__).parents[3] / "docs"
-    notes, findings = (
-        " ".join((docs / page).read_text("utf-8").split()) for page in ("notes.md", "findings.md")
-    )
-    rows = stored_results(recipes(), docs / "results")["rounding"].tables["networks"]
-    rows = {name: np.asarray(values) for name, values in rows.items()}
+    notes, findings, rows = text_of("notes"), text_of("findings"), table("rounding", "networks")
     jumps, rises, died = (np.array(rows[name], float) for name in ("jump", "rise", "died"))
     usual = rows["arithmetic"] == "subtraction, 32 bits"
     assert f"the loss of each of the {usual.sum()} networks jumps up by four to eight orders" in findings
