@@ -3,6 +3,8 @@
 A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
 """
 
+import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -12,14 +14,14 @@ from pathlib import Path
 from tqdm import tqdm
 
 from grokphys.output import make_directory, refuse_unwritable
-from grokphys.sweeps.config import Declaration
+from grokphys.sweeps.config import Declaration, declaration
 from grokphys.sweeps.index import Known, index_path, read_known, write_index
-from grokphys.sweeps.kept import keep_declaration
+from grokphys.sweeps.kept import keep_declaration, written
 from grokphys.sweeps.pack import Pack, packs, shard_of
 from grokphys.sweeps.run import Executor, LocalPool, Serial, flavours, settle_all
-from grokphys.sweeps.work import Outcome
+from grokphys.sweeps.work import Outcome, read_complete
 from physics.checks import whole_number
-from physics.errors import InputError
+from physics.errors import FileFormatError, InputError
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def run_sweep(
             f"got {workers}"
         )
     chosen = chosen_packs(declared, shard)
+    directory = directory.absolute()  # whoever changes the working directory does not move the sweep
     refuse_unwritable(directory)
     if scheduler is not None:
         from grokphys.sweeps.dask import greet
@@ -145,7 +148,11 @@ def run_sweep(
         if left:
             with _executor(directory, min(workers, len(left)), scheduler) as executor:
                 executor.warm(flavours(left))
-                settle_all(left, executor, retries=retries, tell=tell, done=done)
+                try:
+                    settle_all(left, executor, retries=retries, tell=tell, done=done)
+                except KeyboardInterrupt as stop:  # not the way in which a single run continues
+                    stop.__notes__ = ["run the same sweep again to continue it"]
+                    raise
     index = index_path(directory, shard)
     write_index(index, declared, chosen, known)
     runs = sum(len(pack.numbers) for pack in chosen)
@@ -158,6 +165,31 @@ def _executor(directory: Path, workers: int, scheduler: str | None) -> Executor:
 
         return DaskCluster(directory, scheduler)
     return Serial(directory) if workers == 1 else LocalPool(directory, workers)
+
+
+def make_index(path: Path) -> None:
+    """Make a damaged index again from the files of its sweep, without running anything.
+
+    Raises
+    ------
+    FileFormatError
+        If the directory has no `sweep.json` of a sweep, or none of its files is of the present program.
+    """
+    directory = path.absolute().parent
+    text = written(directory / "sweep.json")
+    part = re.fullmatch(r"index(?:-(\d+)-of-(\d+))?\.h5", path.name)
+    known, chosen = Known(), []
+    if text is not None and part is not None:
+        declared = declaration(json.loads(text))
+        chosen = chosen_packs(declared, f"{part[1]}/{part[2]}" if part[1] else None)
+    for pack in chosen:
+        if (directory / pack.name).exists():
+            outcome = read_complete(pack, directory / pack.name)
+            if outcome.stamp is not None:
+                known.add(pack.name, outcome.finals, outcome.stamp)
+    if not known.finals:
+        raise FileFormatError(f"{path} is damaged; run grokphys sweep again to make it from the files")
+    write_index(path, declared, chosen, known)
 
 
 def chosen_packs(declared: Declaration, shard: str | None = None) -> list[Pack]:

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SCHEMA, SCHEMA_VERSION = "grokphys-sweep", 1
 ABSENT = (-1, -1)
 """Stamp of a file that is not complete."""
+DIGEST = hashlib.sha256().digest_size
+"""Number of bytes at the end of an index, after those of HDF5, that hold their SHA-256 digest."""
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
 
 
@@ -186,22 +188,23 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
         file.attrs["program"] = program(sweep.kind)
         file.attrs["axes"] = canonical(sweep.axes)
         file.attrs["outcomes"] = canonical(_outcome_names(packs, known))
-        file.attrs["digest"] = _digest(columns)
         row = scale(file, "row", rows)
         number = scale(file, "file_number", np.arange(len(names)))
         for name, values in columns.items():
             attach(_dataset(file, name, values), row)
-        file.create_group("files").attrs["digest"] = _digest(table)
+        file.create_group("files")
         part = scale(file["files"], "part", np.arange(2))
         for name, values in table.items():
             attach(_dataset(file, name, values), number, *([part] if values.ndim == 2 else []))
     with claim(path, wait=True):
-        before = sweep.text
-        with contextlib.suppress(OSError, KeyError, RuntimeError), h5py.File(path, "r") as file:
-            before = file.attrs["declaration"]
-        if not declares(before, sweep):
-            put_aside(path, "earlier")
-        write_bytes(path, buffer.getvalue())
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                if not declares(_read(path).attributes["declaration"], sweep):
+                    put_aside(path, "earlier")
+            except DamagedIndexError:  # or of another program: kept too
+                put_aside(path)
+        content = buffer.getvalue()
+        write_bytes(path, content + hashlib.sha256(content).digest())
 
 
 def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarray.Dataset":
@@ -230,7 +233,8 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     FileNotFoundError
         If there is no index.
     FileFormatError
-        If the file is damaged, is not the index of a sweep, or was written by a newer version of GrokPhys.
+        If the file is not the index of a sweep, was written by a newer version of GrokPhys, or is damaged and
+        cannot be made again from the files of the sweep.
     ImportError
         If xarray or h5netcdf is not installed.
 
@@ -245,9 +249,15 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     except ImportError:
         raise ImportError("open_sweep needs xarray: pip install 'grokphys[cluster]'") from None
     path = index_path(Path(path)) if Path(path).is_dir() else Path(path)
-    attributes = _read(path).attributes
+    try:
+        attributes = _read(path).attributes
+    except DamagedIndexError:
+        from grokphys.sweeps.driver import make_index
+
+        make_index(path)
+        attributes = _read(path).attributes
     axes = json.loads(attributes["axes"])
-    data = xarray.load_dataset(path, engine="h5netcdf").drop_vars("row")
+    data = xarray.load_dataset(io.BytesIO(_content(path)), engine="h5netcdf").drop_vars("row")
     data["file"] = ("row", data["file_name"].values[data["file"].values])
     data = data.drop_vars(["file_name", "file_number"])
     outcomes = {*json.loads(attributes["outcomes"]), "file", "member", "complete"}
@@ -312,14 +322,18 @@ def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
     return file.create_dataset(name, data=values, **filters)
 
 
-def _digest(columns: Mapping[str, NDArray[Any]]) -> str:
-    """Return a SHA-256 digest of all columns, by which damage of an index is noticed."""
-    total = hashlib.sha256()
-    for name in sorted(columns):
-        values = columns[name]
-        total.update(f"{name} {values.dtype} {len(values)}\n".encode())
-        total.update(canonical(values.tolist()).encode() if values.dtype == object else values.tobytes())
-    return total.hexdigest()
+def _content(path: Path) -> bytes:
+    """Return the bytes of an index in HDF5 without the digest that follows them.
+
+    HDF5 hangs or crashes on some damaged files, so it gets none whose digest is wrong.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
+    written = path.read_bytes()
+    content, digest = written[:-DIGEST], written[-DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise DamagedIndexError(f"{path} is damaged: its content is not what was written")
+    return content
 
 
 def _read(path: Path) -> Stored:
@@ -332,10 +346,9 @@ def _read(path: Path) -> Stored:
     FileFormatError
         If the file is damaged, of another program, or of a newer version.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
+    content = _content(path)
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(io.BytesIO(content), "r") as file:
             attributes = dict(file.attrs)
             if attributes.get("schema") != SCHEMA:
                 raise FileFormatError(f"{path} is not the index of a sweep")
@@ -348,9 +361,6 @@ def _read(path: Path) -> Stored:
             others = ("row", "file_number", "file_name", "files")
             columns = {name: _values(file[name]) for name in file if name not in others}
             table = {name: _values(file[name]) for name in ("file_name", "files/stamp", "files/outcomes")}
-            digest = file["files"].attrs.get("digest")  # earlier versions have none
-        if _digest(columns) != attributes["digest"] or digest not in (None, _digest(table)):
-            raise DamagedIndexError(f"{path} is damaged: its content is not what was written")
         names, stamps, outcomes = table.values()
         found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps.tolist()]
         files = dict(zip(names, zip(found, map(json.loads, outcomes), strict=True), strict=True))

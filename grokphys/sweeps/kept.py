@@ -37,7 +37,11 @@ def keep_declaration(directory: Path, sweep: Declaration) -> list[str]:
     notes: list[str] = []
     with claim(path, wait=True):
         if path.exists():
-            found = _written(path)
+            if _damaged(path):
+                notes = [f"{path} is damaged; it is now {put_aside(path).name} and is written again"]
+                write_text(path, sweep.text)
+                return notes
+            found = written(path)
             if found is None:
                 raise InputError(
                     "directory must be new or that of a sweep, because sweep.json is written there, got "
@@ -74,7 +78,18 @@ def declares(text: str, sweep: Declaration) -> bool:
     return bool(sections == json.loads(sweep.text))
 
 
-def _written(path: Path) -> str | None:
+def _damaged(path: Path) -> bool:
+    """Return whether a `sweep.json` is no JSON at all, such as one that a full disk or a crash cut off."""
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, RecursionError):
+        return False
+    except ValueError:
+        return True
+    return False
+
+
+def written(path: Path) -> str | None:
     """Return the text of a `sweep.json` that a sweep has written, or None if it is of another origin."""
     try:
         text = path.read_text(encoding="utf-8")

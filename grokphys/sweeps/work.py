@@ -104,6 +104,14 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     return outcome
 
 
+def read_complete(pack: Pack, path: Path) -> Outcome:
+    """Return the outcome of a pack whose file exists, which is "failed" if the file is not whole."""
+    try:
+        return _outcome("found", pack, _read_through(path, pack), [])
+    except (FileFormatError, OSError) as error:
+        return Outcome("failed", error=sentence(error))
+
+
 def load(packs: list[Pack]) -> None:
     """Import the modules that some packs need, so that their first runs do not wait for the import."""
     if any(pack.kind == "train" for pack in packs):
