@@ -40,7 +40,9 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
             found = StoredTrajectory(path)
         except (ValueError, OSError) as error:
             failures += 1
-            print(f"grokphys: {printable(sentence(error))}", file=sys.stderr)
+            text = sentence(error)
+            advice = "; grokphys import converts it" * ("H5MD file of another program" in text)
+            print(f"grokphys: {printable(text + advice)}", file=sys.stderr)
             continue
         span = f"steps {found.steps[0]} to {found.steps[-1]}" if found.frames else "no frame yet"
         print(printable(path))
