@@ -64,7 +64,8 @@ def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
 
 @contextlib.contextmanager
 def _bar(what: str, unit: str, total: int | None) -> Iterator[Any]:
-    bar = tqdm(total=total, unit=unit, desc=what, disable=None, leave=False)
+    hidden = None if sys.stderr is not None else True
+    bar = tqdm(total=total, unit=unit, desc=what, disable=hidden, leave=False)
     shown: Any = sys.stdout
     if not bar.disable:
         from tqdm.contrib import DummyTqdmFile  # imports asyncio

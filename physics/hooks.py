@@ -1,6 +1,7 @@
 """What a caller can attach to a long run: a callback for each frame, and a progress function."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -62,5 +63,6 @@ def shown(progress: Progress, total: int, done: int, desc: str) -> Iterator[Call
         return
     from tqdm import tqdm  # loaded here because reading a file does not need it
 
-    with tqdm(total=total, initial=done, unit="step", desc=desc, disable=None if progress else True) as bar:
+    hidden = None if progress and sys.stderr is not None else True
+    with tqdm(total=total, initial=done, unit="step", desc=desc, disable=hidden) as bar:
         yield lambda now: bar.update(now - bar.n)

@@ -363,7 +363,7 @@ class _Announcement(event.Listener):
     def on_start(self, event: Any) -> None:
         """Start a timer when the outermost compilation begins."""
         self._depth += 1
-        if self._timer is None and sys.stderr.isatty():
+        if self._timer is None and sys.stderr is not None and sys.stderr.isatty():
             self._timer = threading.Timer(PATIENCE, print, ["compiling kernels, once"], {"file": sys.stderr})
             self._timer.daemon = True
             self._timer.start()

@@ -37,9 +37,9 @@ def analyze(
             the summary counts the surviving frequencies.
         neurons: Analyze the neurons instead of the embeddings. A file of `grokphys train` must hold networks
             that add modulo their number of tokens, and their layers (`--observables layers`). The matrix in a
-            file of nets.Recorder is taken as the weights into a hidden layer. The summary gives the shares of
-            neurons that have one frequency, two or more, or are dead, and their mean purity. The table adds
-            how their phases are related.
+            file of nets.Recorder or of another program is taken as the weights into a hidden layer. The
+            summary gives the shares of neurons that have one frequency, two or more, or are dead, and their
+            mean purity. The table adds how their phases are related.
         logits: Analyze the logits instead of the embeddings. The networks must add modulo their number of
             tokens p, and the file must hold their layers. The summary gives the fraction of the variance of
             the logits that waves cos(2πk(a + b - c)/p) explain. The table adds the key frequencies, and
@@ -153,7 +153,7 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the file was not made by `nets.train`, `nets.Recorder` or the system `FourierLottery`.
+        If the file is a simulation of another system than `FourierLottery`.
     """
     import nets
 
@@ -164,12 +164,10 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
     if made.get("system", {}).get("type") == "FourierLottery":
         half = trajectory.dim // 2
         return {"W_in": final[..., :half], "W_out": final[..., half:].swapaxes(1, 2)}
-    if made.get("program") == "nets.Recorder":
-        return {"W_in": final}
-    raise InputError(
-        "--neurons needs a file of nets.train, nets.Recorder or a FourierLottery, got one made by "
-        f"{made.get('program', 'an unknown program')}"
-    )
+    if made.get("program") == "physics.simulate":
+        kind = made.get("system", {}).get("type", "a system")
+        raise InputError(f"--neurons needs networks or a FourierLottery, got a simulation of {kind}")
+    return {"W_in": final}
 
 
 def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:

@@ -87,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SystemExit
         After the help has been printed, if the words ask for it.
     """
+    _open_closed_streams()
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -121,6 +122,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"a number is too large; {_first_line(error)}", 2)
     except RecursionError:
         return _fail("the input is nested too deeply", 1)
+
+
+def _open_closed_streams() -> None:
+    """Let what a closed stdout or stderr would show go to the null device, also what C libraries write.
+
+    Otherwise the next file that is opened would take the number of the stream, and messages its content.
+    """
+    for number, name in ((0, ""), (1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if name and getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the process ends
 
 
 def _version() -> str:
@@ -167,6 +182,7 @@ def command() -> int:
     by itself, and not at all at the end of the process: this takes up to half a second less.
     """
     gc.set_threshold(*COLLECT)
+    os.environ["MPLBACKEND"] = "agg"  # a notebook passes on its own, which may not be installed here
     if isinstance(sys.stdout, io.TextIOWrapper):  # file names need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
