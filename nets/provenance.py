@@ -86,7 +86,9 @@ def model_of(described: Mapping[str, Any]) -> Model:
     values = dict(described)
     kind = _kind(values.pop("type"), values.pop("class", None))
     if isinstance(values.get("group"), Mapping):
-        values["group"] = FiniteGroup(np.array(values["group"]["table"]), values["group"]["name"])
+        if not {"table", "name"} <= set(values["group"]):
+            raise InputError(f"group must be recorded with a table and a name, got {set(values['group'])}")
+        values["group"] = FiniteGroup(values["group"]["table"], values["group"]["name"])
     return kind(**values)
 
 

@@ -130,7 +130,7 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
         if named and not {"table", "name"} <= set(group):
             raise InputError(f"group must be recorded with a table and a name, got {short_text(group)}")
         table, name = (group["table"], group["name"]) if named else (group, "group")
-        return Operation(tokens, group=FiniteGroup(np.asarray(table), name))
+        return Operation(tokens, group=FiniteGroup(table, name))
     modulus = made.get("modulus")
     if modulus is None and made.get("type") in MODULAR:
         modulus = tokens

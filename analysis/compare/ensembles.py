@@ -279,6 +279,10 @@ class EnsembleOf:
         for one in self.parts:
             pairs = one.parameters.get("system", {}).get("pairs")
             if pairs is not None:
+                try:
+                    self.operation.mask(pairs)
+                except InputError as error:
+                    raise InputError(f"{getattr(one, 'path', self.name)}: {error}") from None
                 return np.asarray(pairs, np.int64)
         return None
 
