@@ -1,0 +1,84 @@
+"""Commands as processes: closed streams, signals, a full disk, and what a notebook passes on."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import physics
+
+PYTHON = [sys.executable, "-m", "grokphys"]
+
+
+def run(directory, *words, shell="", **options):
+    line = [*PYTHON, *map(str, words)]
+    if shell:
+        line = ["bash", "-c", f'"$@" {shell}', "bash", *line]
+    return subprocess.run(
+        line, cwd=directory, capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
+def test_commands_work_without_their_streams(tmp_path, closed):
+    done = run(tmp_path, "simulate", "--tokens", 5, "--steps", 3, "--out", "p.h5", shell=closed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert physics.load(tmp_path / "p.h5").frames == 4
+    assert run(tmp_path, "analyze", "p.h5", shell=closed).returncode == 0
+    done = run(tmp_path, "analyze", "none.h5", shell="2>&-")
+    assert (done.returncode, done.stdout) == (1, ""), "errors do not go to the output"
+
+
+def test_the_backend_of_a_notebook_is_not_used(tmp_path):
+    backend = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    done = run(tmp_path, "animate", "example:ding", "--out", "a.png", env=os.environ | backend)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("survival", "example:ding", "--table", "s.csv"),
+        ("fit-ode", "example:ding", "--last", "300", "--directory", "fit"),
+        ("animate", "example:ding", "--out", "a.png"),
+    ],
+)
+def test_a_full_disk_is_one_error(tmp_path, words):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+    done = run(tmp_path, *words, preexec_fn=limit)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("grokphys: error: cannot write ")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_recording_that_can_be_resumed(tmp_path, number, status):
+    words = ["simulate", "--tokens", "31", "--runs", "4", "--steps", "3000", "--out", "p.h5"]
+    process = subprocess.Popen([*PYTHON, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    partial = tmp_path / "p.h5.partial"
+    while process.poll() is None and not (partial.exists() and partial.stat().st_size > 100_000):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert len(said.splitlines()) == 1
+    assert "Traceback" not in said
+    begun = physics.load(partial)
+    assert 0 < begun.frames < 3001
+    assert run(tmp_path, *words, "--resume").returncode == 0
+    whole = physics.simulate(physics.ParticleSystem(31), runs=4, steps=3000)
+    np.testing.assert_array_equal(physics.load(tmp_path / "p.h5").positions, whole.positions)
+
+
+def test_a_reader_that_closes_the_output_ends_the_command(tmp_path):
+    done = run(tmp_path, "reproduce", "--list", shell="| head -1; exit ${PIPESTATUS[0]}")
+    assert done.returncode in (0, 141)
+    assert done.stderr == ""
