@@ -142,7 +142,13 @@ def file_path(name: str, value: Any) -> Path:
 
 
 def regular_array(name: str, value: Any) -> NDArray[Any]:
-    """Return `value` as an array of any type; refuse nested sequences of unequal lengths."""
+    """Return `value` as an array of any type; refuse rows of unequal lengths and masked entries."""
+    parts = value if isinstance(value, list | tuple) else (value,)
+    masked = sum(int(np.ma.count_masked(part)) for part in parts if isinstance(part, np.ma.MaskedArray))
+    if masked:
+        raise InputError(
+            f"{name} must hold no masked entries, whose values would count, got {masked}; select or fill them"
+        )
     try:
         return np.asarray(value)
     except ValueError:
@@ -156,11 +162,11 @@ def real_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.flo
     that already has this type and layout.
     """
     try:
-        raw = np.asarray(value)
+        raw = regular_array(name, value)
         if raw.dtype.kind not in "biuf":
             raise TypeError
         array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
-    except (TypeError, ValueError):
+    except TypeError:
         raise InputError(f"{name} must be an array of real numbers, got {_describe(value)}") from None
     _check_axes(name, array, ndim)
     return array
@@ -190,11 +196,11 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.f
 def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
     """Return a copy of `value` as an array of complex128; refuse text, booleans, NaN and infinity."""
     try:
-        array = np.asarray(value)
+        array = regular_array(name, value)
         if array.dtype.kind not in "iufc":
             raise TypeError
         array = array.astype(np.complex128)
-    except (TypeError, ValueError):
+    except TypeError:
         raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite, got NaN or infinite values")
@@ -218,6 +224,19 @@ def point_sets(
     if array.shape[-1] < 1:
         raise InputError(f"{name} must have at least 1 dimension, got {array.shape[-1]}")
     _check_axes(name, array, ndim)
+    return array
+
+
+def ensemble(name: str, value: Any, size: tuple[int, int]) -> NDArray[np.float64]:
+    """Return `value` as real numbers of the shape (tokens, dim) or (runs, tokens, dim), C-contiguous float64.
+
+    `size` is (tokens, dim). NaN and infinity are allowed.
+    """
+    array = real_array(name, value)
+    if array.ndim not in (2, 3) or array.shape[-2:] != size:
+        raise InputError(
+            f"{name} must have the shape {size} or (runs, {size[0]}, {size[1]}), got {array.shape}"
+        )
     return array
 
 

@@ -15,6 +15,9 @@ from physics.system import normal_start
 from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+SMALLEST = -1000
+"""Power of two that stands for the smallest rate; a generator of zero has none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,9 @@ class AffineFlow(Value):
     Notes
     -----
     The solution comes from the matrix exponential ``exp(t [[A, b], [0, 0]])``, so it is exact except for
-    rounding, even if A is singular. Ding et al. (Eq. 4) add 1e-8 I to A in order to invert it.
+    rounding, even if A is singular. Components and b are first brought to like units, by powers of two, so
+    that the result does not depend on the units of x. Ding et al. (Eq. 4) add 1e-8 I to A in order to invert
+    it.
 
     Examples
     --------
@@ -129,25 +134,37 @@ class AffineFlow(Value):
         >>> flow.solve([0.0], times=[0.0, 1.0, 100.0])[:, 0].round(4).tolist()
         [0.0, 0.6321, 1.0]
         """
-        from scipy.linalg import expm
-
         state, clock = finite_array("initial", initial), finite_array("times", times)
         if state.shape != self.b.shape or clock.ndim != 1:
             raise InputError(
                 f"initial and times must have the shapes {self.b.shape} and (n,), got {state.shape} and "
                 f"{clock.shape}"
             )
-        powers = expm(clock[:, None, None] * self._augmented)
-        columns = np.concatenate([state.reshape(self.tokens, -1), np.eye(self.dim)])
-        return np.asarray((powers[:, : self.tokens] @ columns).reshape(len(clock), *state.shape))
+        K, (units, drift_units, _) = self.tokens, self._in_units
+        digits, exponents = np.frexp(state.reshape(K, -1))
+        exponents = np.where(digits != 0.0, exponents - units[:, None], SMALLEST)
+        top = exponents.max(axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            power = self._exponential(clock)
+            moved = np.ldexp(power[:, :K, :K] @ np.ldexp(digits, exponents - top), units[:, None] + top)
+            moved += np.ldexp(power[:, :K, K:], units[:, None] + drift_units)
+        return np.asarray(moved.reshape(len(clock), *state.shape))
 
-    @property
-    def _augmented(self) -> Array:
-        K, dim = self.tokens, self.dim
-        matrix = np.zeros((K + dim, K + dim))
-        matrix[:K, :K] = self.A
-        matrix[:K, K:] = self.b.reshape(K, dim)
-        return matrix
+    @cached_property
+    def _in_units(self) -> tuple[Integers, Integers, Array]:
+        """Units of components and of the columns of b as powers of two, and ``[[A, b], [0, 0]]`` in them."""
+        units, drift_units = like_units(self.A, self.b.reshape(self.tokens, -1))
+        K = self.tokens
+        matrix = np.zeros((K + self.dim, K + self.dim))
+        matrix[:K, :K] = np.ldexp(self.A, units - units[:, None])
+        matrix[:K, K:] = np.ldexp(self.b.reshape(K, -1), -units[:, None] - drift_units)
+        return units, drift_units, matrix
+
+    def _exponential(self, times: Array) -> Array:
+        """Return the exponential of ``[[A, b], [0, 0]]`` at `times` (...,), in the units of `_in_units`."""
+        from scipy.linalg import expm
+
+        return np.asarray(expm(times[..., None, None] * self._in_units[2]))
 
     @cached_property
     def _map(self) -> Callable[[float], tuple[Array, Array]]:
@@ -155,7 +172,43 @@ class AffineFlow(Value):
 
     def _propagator(self, time: float) -> tuple[Array, Array]:
         """Return the matrix (K, K) and the shift (K, dim) that advance a state of K components by `time`."""
-        from scipy.linalg import expm
+        K, (units, drift_units, _) = self.tokens, self._in_units
+        power = self._exponential(np.array(time))
+        linear = np.ldexp(power[:K, :K], units[:, None] - units)
+        return linear, np.ldexp(power[:K, K:], units[:, None] + drift_units)
 
-        power = expm(time * self._augmented)
-        return power[: self.tokens, : self.tokens], power[: self.tokens, self.tokens :]
+
+def like_units(A: Array, b: Array) -> tuple[Integers, Integers]:
+    """Return units in which no component and no drift of ``dx/dt = A x + b`` dwarfs the others.
+
+    A matrix exponential loses digits if the norm of its argument is far above its spectral radius, which a
+    mere change of units of one component, or of b, can cause.
+
+    Parameters
+    ----------
+    A, b : ndarray of float64, shapes (K, K) and (K, dim)
+        Finite generator and drifts.
+
+    Returns
+    -------
+    units, drift_units : ndarray of int64, shapes (K,) and (dim,)
+        Exponents of two: ``x = 2**units y`` obeys ``dy/dt = A' y + b'`` with ``A' = 2**-units A 2**units``
+        and ``b' = 2**-units b``, and b' is largest, as A', after division by ``2**drift_units``.
+    """
+    units = np.zeros(len(A), np.int64)
+    with np.errstate(divide="ignore"):
+        sizes, drifts = np.log2(np.abs(A)), np.log2(np.abs(b))
+        radius = max(float(np.log2(np.abs(np.linalg.eigvals(A)).max())), SMALLEST)
+    np.fill_diagonal(across := sizes.copy(), -np.inf)
+    for _ in range(100):  # Osborne's balancing, for which rows and columns below the radius are no matter
+        before = units.copy()
+        for i in range(len(A)):
+            row = max((across[i] + units).max() - units[i], radius)
+            column = max((across[:, i] - units).max() + units[i], radius)
+            if abs(row - column) >= 4.0:
+                units[i] += round((row - column) / 2.0)
+        if (units == before).all():
+            break
+    norm = max(float((sizes + units - units[:, None]).max()), SMALLEST)
+    excess = (drifts - units[:, None]).max(axis=0) - norm
+    return units, np.ceil(np.where(np.isfinite(excess), excess, 0.0)).astype(np.int64)

@@ -2,18 +2,20 @@
 
 Compiled code is cached on disk, next to the source or in the user's cache directory. Numba writes index and
 code through a temporary file and an atomic rename, so many processes may start at once. A process that finds
-an index without its code compiles again.
+an index without its code compiles again. The cache notices a change of any file in the folder of a kernel,
+and of this file. Therefore **a kernel calls only kernels of its own folder**.
 
-Numba's own cache notices a change of the file that holds a kernel, but not of a file whose kernels it calls.
-Ours notices a change of any file with kernels in the same folder, and of this file. Therefore **a kernel
-calls only kernels of its own folder**, and takes constants only from files with kernels.
+Parallel kernels use a threading layer of Numba that survives a fork, TBB or "workqueue", unless
+NUMBA_THREADING_LAYER names another one.
 """
 
 import contextlib
 import hashlib
 import importlib
 import os
+import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -25,12 +27,15 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils, event
+from numba.core import caching, cgutils, event
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 P = ParamSpec("P")
+
+if numba.config.THREADING_LAYER == "default":
+    numba.config.THREADING_LAYER = "forksafe"  # GNU's OpenMP ends a child process that computes after a fork
 
 PATIENCE = 1.0
 """Seconds of compilation after which a message on the terminal says that kernels are being compiled."""
@@ -142,45 +147,83 @@ def inlined(*, reorder: bool = False) -> Callable[[Function], Function]:
 
 
 def _compiler(parallel: bool, reorder: bool, cache: bool, **options: Any) -> Callable[..., Any]:
-    compile_ = cast("Any", numba.njit)(
-        cache=cache,
-        error_model="numpy",
-        parallel=parallel,
-        nogil=True,
-        fastmath={"contract", "reassoc", "nsz"} if reorder else False,
-        **options,
-    )
-
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-        dispatcher = compile_(function)
-        found = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-        if found is not None:  # Numba recompiles if this stamp differs from the stored one
-            found._source_stamp = found._source_stamp, _kernel_sources(function.__code__.co_filename)
-        return dispatcher
+        settings = dict(
+            options,
+            error_model="numpy",
+            parallel=parallel,
+            nogil=True,
+            fastmath={"contract", "reassoc", "nsz"} if reorder else False,
+        )
+        own_place = cache and not numba.config.CACHE_LOCATOR_CLASSES
+        numba.config.CACHE_LOCATOR_CLASSES = f"{__name__}.KernelCache" if own_place else ""
+        try:
+            return cast("Any", numba.njit)(cache=cache, **settings)(function)
+        except RuntimeError:  # there is no place for compiled code
+            _say_uncached()
+            return cast("Any", numba.njit)(**settings)(function)
+        finally:
+            numba.config.CACHE_LOCATOR_CLASSES = "" if own_place else numba.config.CACHE_LOCATOR_CLASSES
 
     return compiled
 
 
-def _kernel_sources(file: str) -> bytes:
-    """Return a digest of this file and of the files with kernels in the folder of `file`."""
-    folder = file.rpartition(os.sep)[0] or "."
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:  # the package may be inside a zip file
-        found = sorted((one.path, one.stat().st_mtime_ns) for one in entries if one.name.endswith(".py"))
-        return _digest((__file__, 0), *found)
-    return b""
+@lru_cache(maxsize=1)
+def _say_uncached() -> None:
+    print(
+        "compiled kernels cannot be kept, so every process compiles them anew; let NUMBA_CACHE_DIR name a "
+        "directory that can be written",
+        file=sys.stderr,
+    )
+
+
+class KernelCache(caching.InTreeCacheLocator):
+    """Where Numba keeps a kernel: in a directory that can be written, filled from the package if it is not.
+
+    That is the directory that NUMBA_CACHE_DIR names, the ``__pycache__`` of the package, or the user's cache.
+    If another user has compiled the kernel in the package (``grokphys warm``), its code is copied from there.
+    Without any such directory, that code is copied to a temporary one for this process. Compiled code is used
+    as long as no file in the folder of the kernel has changed.
+    """
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Any:
+        """Return where `py_func`, which is defined in `py_file`, is kept, or None if nowhere."""
+        self = cls(py_func, py_file)
+        warmed = Path(self.get_cache_path())
+        index = f"{Path(py_file).stem}.{py_func.__qualname__}-{self.get_disambiguator()}.".replace("<", "")
+        files = sorted(warmed.glob(index.replace(">", "").replace("[", "[[]") + "*"))
+        usual = caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, caching.UserWideCacheLocator
+        places = (place for kind in usual if (place := kind.from_function(py_func, py_file)))
+        if place := next(places, None):
+            self._cache_path = place.get_cache_path()
+        elif files:
+            self._cache_path = _temporary().name
+        else:
+            return None
+        here = Path(self._cache_path)
+        for file in files if here != warmed else ():
+            copy = here / file.name
+            if not copy.exists() or copy.stat().st_mtime < file.stat().st_mtime:
+                with contextlib.suppress(OSError):
+                    shutil.copyfile(file, unfinished := copy.with_name(f"{copy.name}.{os.getpid()}"))
+                    unfinished.replace(copy)
+        return self
+
+    def get_source_stamp(self) -> Any:
+        """Return a digest of the folder of the kernel, which may call kernels of the files beside its own."""
+        return _digest(str(Path(self._py_file).parent))
+
+
+@lru_cache(maxsize=1)
+def _temporary() -> Any:
+    return tempfile.TemporaryDirectory(prefix="kernels")
 
 
 @lru_cache(maxsize=64)
-def _digest(*files: tuple[str, int]) -> bytes:
-    digest = hashlib.sha256()
-    for path, _ in files:
-        source = Path(path).read_bytes()
-        if (
-            any(one in source for one in (b"@kernel(", b"@inner_kernel(", b"@rows_kernel(", b"@inlined("))
-            or path == __file__
-        ):
-            digest.update(hashlib.sha256(source).digest())
-    return digest.digest()
+def _digest(folder: str) -> str:
+    sources = [path.read_bytes() for path in (*sorted(Path(folder).glob("*.py")), Path(__file__))]
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()
 
 
 # -- views that compile in no time -----------------------------------------------------------------------
@@ -324,6 +367,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
 
 _turn = threading.Lock()
+os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.Lock()))
 _calls_may_meet = False
 """Whether parallel kernels may run at the same time, which is known after one has run."""
 

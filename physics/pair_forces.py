@@ -1,6 +1,7 @@
 """The system `PairForces`: points that move by a pair force of your choice."""
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,7 +12,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, regular_array, whole_number
+from physics.checks import choice, ensemble, finite_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel, rows_kernel
 from physics.particles.adaptive import checked_tolerance, integrate
@@ -21,6 +22,8 @@ from physics.values import Value
 
 Array = NDArray[np.float64]
 Sites = Literal["tokens", "pair sums"]
+TINY = 2.3e-308
+"""Squared distances below it have lost digits."""
 Integrator = Literal["euler", "adaptive"]
 
 
@@ -69,7 +72,8 @@ class PairForces(Value):
 
     Notes
     -----
-    Two points at the same place exert no force on each other. Every sum has a fixed order, so the result has
+    Two points at the same place exert no force on each other, and the force between points that are closer
+    than 1e-154, but not at the same place, is NaN. Every sum has a fixed order, so the result has
     the same bits for any number of threads. A trajectory file holds the name of `function`, and its source if
     Python knows it, but not the function itself.
 
@@ -151,14 +155,8 @@ class PairForces(Value):
         >>> pull.forces([[0.0], [3.0]]).tolist()
         [[3.0], [-3.0]]
         """
-        array = regular_array("positions", positions)
-        one = (self.tokens, self.dim)
-        if array.dtype.kind not in "biuf" or array.ndim not in (2, 3) or array.shape[-2:] != one:
-            raise InputError(
-                f"positions must be real numbers of the shape {one} or (runs, {one[0]}, {one[1]}), got "
-                f"{array.dtype} of shape {array.shape}"
-            )
-        states = np.ascontiguousarray(array, np.float64).reshape(-1, *one)
+        array = ensemble("positions", positions, (self.tokens, self.dim))
+        states = array.reshape(-1, self.tokens, self.dim)
         forces = np.empty_like(states)
         act = _sum_of_forces(self.function, self.on, len(self.parameters))
         if self.on == "tokens":
@@ -303,13 +301,18 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
 
 @kernel()
 def _squares(points: Array, a: int) -> Array:
-    """Return the squared distances (n,) of the point `a` from all of the points (dim, n)."""
+    """Return the squared distances (n,) of the point `a` from all points (dim, n); NaN if they underflow."""
     dim, count = points.shape
     square = np.zeros(count)
     for k in range(dim):
         x, others = points[k, a], points[k]
         for b in range(count):
             square[b] += (x - others[b]) * (x - others[b])
+    for b in range(count):
+        if square[b] < TINY:
+            for k in range(dim):
+                if points[k, a] != points[k, b]:  # the square of this distance has too few digits
+                    square[b] = math.nan
     return square
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 from physics.checks import number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
+from physics.memory import require_memory
 from physics.seeds import Seed, describe_seed, parent_seed
-from physics.system import System, advance, describe, measured, measures_of, name_of, size_of, starts
+from physics.system import System, advance, describe, leaps, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, measured_types
 from physics.trajectory.provenance import own_code
-from physics.trajectory.recording import recorder, require_memory
+from physics.trajectory.recording import recorder
 
 Array = NDArray[np.float64]
 
@@ -95,6 +97,12 @@ def simulate(
         `positions` (runs, frames, tokens, dim) of float64; `times` are ``steps * step_size``. With `out`, the
         trajectory is read from the file when it is needed.
 
+    Warns
+    -----
+    UserWarning
+        If a step is so large that it moves points farther than their run is wide. The message names the first
+        such step, and a smaller `step_size`. Only systems that have `largest_step_size` are watched.
+
     Raises
     ------
     InputError
@@ -158,7 +166,8 @@ def simulate(
     found = measured(system, measures, positions)
     layout = Layout(len(positions), tokens, dim, "float64", frames, measured_types(found))
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
-        at = 0
+        at, advice = 0, ""
+        watched = hasattr(system, "largest_step_size") and not getattr(system, "normalise", False)
         if record.frames:
             if not np.array_equal(record.frame(0), positions):
                 raise InputError(
@@ -181,9 +190,17 @@ def simulate(
                         record.append(0, 0.0, before, found)
                 if first and not goes_on(callback, 0, 0.0, before, found):
                     break
-                if not np.isfinite(positions).all():
-                    what = _overflow(system, before, step_size, at, step)
-                    raise SimulationError(f"{what}; {kept}")
+                overflowed = not np.isfinite(positions).all()
+                if overflowed or (watched and not advice and leaps(before, positions, step - at).any()):
+                    last, (leap, run), cure = _replay(system, before, step_size, at, step)
+                    advice = advice or cure  # what went wrong first has made the rest worse
+                    if overflowed:
+                        raise SimulationError(f"the state overflowed in step {last}{advice}; {kept}")
+                    warnings.warn(
+                        f"step {leap} of size {step_size:g} moved points of run {first_run + run} farther "
+                        f"than that run is wide, so that it may blow up{advice}",
+                        stacklevel=2,
+                    )
                 at, found = step, measured(system, measures, positions)
                 record.append(at, at * step_size, positions, found)
                 tell(at)
@@ -191,19 +208,26 @@ def simulate(
     return record.result()
 
 
-def _overflow(system: System, positions: Array, step_size: float, at: int, end: int) -> str:
-    """Name the step, from `at` + 1 to `end`, in which a state overflows, and advise what to change.
+def _replay(
+    system: System, positions: Array, step_size: float, at: int, end: int
+) -> tuple[int, tuple[int, int], str]:
+    """Repeat steps `at` + 1 to `end` one by one from `positions`, which are overwritten, or until overflow.
 
-    The steps are repeated one by one from `positions` (runs, tokens, dim), which are overwritten. The advice
-    is a smaller step size, or smaller constants if none would help.
+    The result is the last step, the first step and run in which points leaped, and what to change.
     """
+    leap = None
     while True:
         before = positions.copy()
         advance(system, positions, step_size, 1)
         at += 1
-        if at == end or not np.isfinite(positions).all():
+        finite = bool(np.isfinite(positions).all())
+        leaped = ~np.isfinite(positions).all(axis=(1, 2)) | leaps(before, positions, 1)
+        if leap is None and (leaped.any() or at == end):
+            leap, cause = (at, int(leaped.argmax())), before
+        if at == end or not finite:
             break
-    largest = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(before)
-    if not largest > sys.float_info.min:
-        return f"the state overflowed in step {at}, and would for every step_size; make the constants smaller"
-    return f"the state overflowed in step {at}; try a step_size below {min(largest, step_size):.2g}"
+    careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(cause)
+    if not careful > sys.float_info.min:
+        return at, leap, ", and would for every step_size; make the constants smaller"
+    adaptive = ' or integrator="adaptive"' if getattr(system, "integrator", None) == "euler" else ""
+    return at, leap, f"; try a step_size below {min(careful, step_size):.2g}{adaptive}"

@@ -34,7 +34,7 @@ class System(Protocol):
     * a property ``measures``, a mapping {name: function of positions with values (runs, ...)} of quantities
       that are recorded only on request;
     * a method ``largest_step_size(positions)``, which returns a step size that is safe for these positions;
-      the error message after an overflow suggests it if it is smaller than the one that was used.
+      messages suggest it after an overflow, and after a step that moved points farther than the run is wide.
 
     A trajectory stores how it was made. If the system is a dataclass, its fields are stored; otherwise the
     public attributes of the object (not those of its class) that JSON can hold. It also stores digits that
@@ -122,12 +122,16 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
     `initial` is the argument of `simulate`; if it is None, the system must have a method `start`. An
     `InputError` says which member of `System` is missing, or which size is not a whole number of at least 1.
     """
-    if isinstance(system, type) or not hasattr(system, "advance"):
-        got = f"the class {system.__name__}" if isinstance(system, type) else name_of(system)
-        raise InputError(f"system must be a system such as ParticleSystem(), got {got}")
-    for name in ("tokens", "dim", *(("start",) if initial is None else ())):
-        if not hasattr(system, name):
-            raise InputError(f"system must have {name}, but {name_of(system)} has none")
+    if isinstance(system, type):
+        raise InputError(
+            f"system must be an object such as ParticleSystem(), got the class {system.__name__} itself"
+        )
+    needed = ("tokens", "dim", "advance", *(("start",) if initial is None else ()))
+    missing = [name for name in needed if not hasattr(system, name)]
+    if missing:
+        raise InputError(
+            f"system must have {', '.join(needed)}; {name_of(system)} lacks {', '.join(missing)}"
+        )
     return (
         whole_number(f"tokens of {name_of(system)}", system.tokens, 1),
         whole_number(f"dim of {name_of(system)}", system.dim, 1),
@@ -248,6 +252,16 @@ def measured(
     return found
 
 
+def leaps(before: Array, after: Array, steps: int) -> NDArray[np.bool_]:
+    """Return for each run whether points moved farther in `steps` steps than so many times its width.
+
+    `before` and `after` are positions (runs, tokens, dim); the width is the largest extent along an axis. A
+    run without any except for rounding, such as that of a single token, never leaps.
+    """
+    moved, width = np.abs(after - before).max(axis=(1, 2)), np.ptp(before, axis=1).max(axis=1)
+    return np.asarray((moved > steps * width) & (width > 1e-12 * np.abs(before).max(axis=(1, 2))))
+
+
 def careful_step(positions: Array, forces: Array) -> float:
     """Return a step size at which no coordinate changes by more than a tenth of the largest one of its run.
 
@@ -255,7 +269,7 @@ def careful_step(positions: Array, forces: Array) -> float:
     NaN, or if all positions of a run are 0, and infinite if all forces are 0 (at positions that are not).
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sizes = np.abs(positions).max(axis=(1, 2)) / np.abs(forces).max(axis=(1, 2))
+        sizes = np.abs(positions).max(axis=(-2, -1)) / np.abs(forces).max(axis=(-2, -1))
     return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
 
 
@@ -331,7 +345,7 @@ def mean_force(self: Any, positions: Array) -> Array:
     >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
     [2.0]
     """
-    return np.asarray(np.linalg.norm(self.forces(positions), axis=2).mean(axis=1))
+    return np.asarray(np.hypot.reduce(self.forces(positions), axis=-1).mean(axis=-1))[()]
 
 
 def name_of(system: Any) -> str:

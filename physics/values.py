@@ -61,8 +61,18 @@ def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray
     Sums of squares then neither overflow nor vanish, whatever the unit. The factors are powers of two, so
     that nothing is rounded except what is 1e-308 times the largest or less. Zeros stay zeros.
     """
+    return powers_of_two(array, axis)[0]
+
+
+def powers_of_two(
+    array: NDArray[np.float64], axis: int | tuple[int, ...] = (-2, -1)
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Return `array` as `in_range` does, and the exponents of the powers of two by which it was divided.
+
+    The exponents have the dimensions of `array`, of length 1 along each `axis`.
+    """
     _, exponent = np.frexp(np.abs(array).max(axis=axis, keepdims=True))
-    return np.ldexp(array, -exponent)
+    return np.ldexp(array, -exponent), exponent
 
 
 def _made(kind: type[Any], values: dict[str, Any]) -> Any:

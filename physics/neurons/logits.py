@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, number, regular_array, short_text, whole_number
 from physics.errors import InputError
+from physics.values import powers_of_two
 
 Array = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     >>> found.coefficients.round(9) + 0, found.key_frequencies()
     (array([0., 3., 0.]), array([False,  True, False]))
     """
-    array = _logits(logits)
+    array, exponent = powers_of_two(_logits(logits), (-3, -2, -1))
     p = array.shape[-1]
     steps = np.arange(p)
     coefficients = _waves_of(_by_sum(array), steps)
@@ -117,7 +118,8 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     with np.errstate(invalid="ignore", divide="ignore"):
         explained = np.where(variance > 0, power / variance, np.nan)
         ghosts_explained = np.where(variance > 0, both / variance, np.nan)
-    return LogitSpectrum(coefficients, explained, ghosts, ghosts_explained)
+    unit = exponent[..., 0, 0]
+    return LogitSpectrum(np.ldexp(coefficients, unit), explained, np.ldexp(ghosts, unit), ghosts_explained)
 
 
 def restrict_logits(logits: Any, frequencies: Any) -> Array:

@@ -9,7 +9,7 @@ from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
 from physics.lazy import LazyModule
 from physics.theory.operations import class_rule
-from physics.values import in_range
+from physics.values import in_range, powers_of_two
 
 if TYPE_CHECKING:
     from physics.particles import structure_kernels as kernels
@@ -51,7 +51,10 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     >>> float(physics.circle_ratio([[1.0, 0.0], [0.0, 2.0], [-1.0, 0.0]]))
     2.0
     """
-    norms = np.linalg.norm(in_range(point_sets("E", E), (-2, -1)), axis=-1)
+    scaled, exponents = powers_of_two(point_sets("E", E), -1)
+    norms = np.linalg.norm(scaled, axis=-1)
+    exponents = np.where(norms > 0, exponents[..., 0], -2000)
+    norms = np.ldexp(norms, exponents - exponents.max(axis=-1, keepdims=True))
     smallest = norms.min(axis=-1)
     largest = norms.max(axis=-1)
     ratio = np.full(smallest.shape, np.inf)

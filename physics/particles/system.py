@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, flag, number, whole_number
+from physics.checks import choice, ensemble, flag, number, whole_number
 from physics.errors import InputError
 from physics.lazy import lazy_modules
 from physics.particles.adaptive import checked_tolerance, integrate
@@ -162,13 +162,13 @@ class ParticleSystem(Value):
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 
-    def forces(self, positions: Array, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
+    def forces(self, positions: Any, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
         """Return the force on every particle; `physics.forces` does the same and checks its arguments.
 
         Parameters
         ----------
-        positions : ndarray, shape (runs, tokens, dim)
-            Finite positions.
+        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+            Finite positions of one run or of several.
         method : {"auto", "direct", "fast"}, default "auto"
             How the repulsion is summed, as in `physics.forces`.
         tolerance : float, default 1e-6
@@ -176,13 +176,14 @@ class ParticleSystem(Value):
 
         Returns
         -------
-        ndarray of float64, shape (runs, tokens, dim)
+        ndarray of float64, shape of `positions`
             Forces, in units of position per time.
 
         Raises
         ------
         InputError
-            If `method` is "fast" and the system is not planar or has no softening.
+            If `positions` are not real numbers of that shape, or `method` is "fast" and the system is not
+            planar or has no softening.
 
         Examples
         --------
@@ -191,11 +192,12 @@ class ParticleSystem(Value):
         >>> pull.forces(np.array([[[-1.0], [0.0], [1.0]]])).ravel().tolist()
         [3.0, 0.0, -3.0]
         """
-        positions = np.require(positions, np.float64, "C")
+        given = ensemble("positions", positions, (self.tokens, self.dim))
+        positions = np.require(given.reshape(-1, self.tokens, self.dim), None, "W")
         forces = np.empty_like(positions)
         if method == "direct" or (method == "auto" and not (self._may_be_fast and self.softening >= SOFT)):
             self._direct(positions, 0.0, 0, forces)
-            return forces
+            return forces.reshape(given.shape)
         if self.dim != 2 or not self.softening > 0.0:
             raise InputError(
                 "method 'fast' needs dim = 2 and softening greater than 0, "
@@ -208,9 +210,9 @@ class ParticleSystem(Value):
                 self._direct(positions[part], 0.0, 0, forces[part])
             else:
                 self._fast(positions[part], chosen, forces[part])
-        return forces
+        return forces.reshape(given.shape)
 
-    def velocity(self, positions: Array) -> Array:
+    def velocity(self, positions: Any) -> Array:
         """Return the time derivative of the positions in the continuous flow that the steps approximate.
 
         Without `normalise` it is the force F. With it, F loses its mean and its part along the centered
@@ -218,12 +220,12 @@ class ParticleSystem(Value):
 
         Parameters
         ----------
-        positions : ndarray, shape (runs, tokens, dim)
+        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
             Finite positions.
 
         Returns
         -------
-        ndarray of float64, shape (runs, tokens, dim)
+        ndarray of float64, shape of `positions`
             Velocities, in units of position per time.
 
         Examples
@@ -237,10 +239,10 @@ class ParticleSystem(Value):
         force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
         if not self.normalise:
             return force
-        force -= force.mean(axis=1, keepdims=True)
-        centered = positions - positions.mean(axis=1, keepdims=True)
-        variance = (centered * centered).mean(axis=1, keepdims=True)
-        along = (centered * force).mean(axis=1, keepdims=True)
+        force -= force.mean(axis=-2, keepdims=True)
+        centered = positions - np.mean(positions, axis=-2, keepdims=True)
+        variance = (centered * centered).mean(axis=-2, keepdims=True)
+        along = (centered * force).mean(axis=-2, keepdims=True)
         force -= centered * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
         return force
 
@@ -303,7 +305,7 @@ class ParticleSystem(Value):
             "potential": self.potential,
         }
 
-    def potential(self, positions: Array) -> Array:
+    def potential(self, positions: Any) -> Array:
         """Return the potential energy, whose negative gradient is the force without alignment.
 
         It is ``g_a w_same Σ √(d² + ε²) - g_r w_diff Σ ½ log(d² + ε²)``, with the constants g of attraction
@@ -312,12 +314,12 @@ class ParticleSystem(Value):
 
         Parameters
         ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
+        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
             Finite positions.
 
         Returns
         -------
-        ndarray of float64, shape (runs,)
+        ndarray of float64, shape () or (runs,)
             Energy of each run, in units of squared position per time.
 
         Examples
@@ -327,10 +329,15 @@ class ParticleSystem(Value):
         >>> pull.potential(np.array([[[-1.0], [0.0], [1.0]]])).tolist()
         [6.0]
         """
-        law = self._law()
-        return potential.energies(
-            positions, self._layout, law.attraction, law.repulsion, law.softening_squared
+        law, given = self._law(), ensemble("positions", positions, (self.tokens, self.dim))
+        energies = potential.energies(
+            given.reshape(-1, self.tokens, self.dim),
+            self._layout,
+            law.attraction,
+            law.repulsion,
+            law.softening_squared,
         )
+        return energies.reshape(given.shape[:-2])[()]
 
     @cached_property
     def _classes(self) -> "lanes.Classes":

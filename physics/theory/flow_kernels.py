@@ -120,13 +120,14 @@ def quadratic_forms(
 
 @rows_kernel(least=4096)
 def relax(
-    first: int, last: int, amplitudes: Float, rates: Float, times: Float, norm: Float, out: Float
+    first: int, last: int, amplitudes: Float, rates: Float, times: Float, norm: Float, unit: Float, out: Float
 ) -> None:
     """Write the amplitudes of the modes at the given times to `out` (runs, times, tokens, dim).
 
     `amplitudes` (runs, tokens, dim) are those at time 0 in the basis of eigenvectors of the matrix Q of the
-    loss, `rates` (tokens,) are its eigenvalues, ascending, and `norm` (runs,) is the conserved Σ|E_k|². The
-    slowest rate that occurs is factored out, so that not all amplitudes underflow.
+    loss, `rates` (tokens,) are its eigenvalues, ascending, and `norm` (runs,) is the conserved Σ|E_k|². Times
+    count in units of ``1 / unit`` (runs,). The slowest rate that occurs is factored out, so that not all
+    amplitudes underflow.
     """
     _, tokens, dim = amplitudes.shape
     for run in range(first, last):
@@ -139,7 +140,8 @@ def relax(
             total = 0.0
             out[run, t, :slowest] = 0.0  # amplitudes of 0, whose factor would overflow
             for i in range(slowest, tokens):
-                decay = math.exp(-2.0 * (rates[i] - rates[slowest]) * times[t] / norm[run])
+                exponent = -2.0 * (rates[i] - rates[slowest]) * times[t] / norm[run]
+                decay = math.exp(max(exponent, -1e308) * unit[run])
                 for k in range(dim):
                     value = amplitudes[run, i, k] * decay
                     out[run, t, i, k] = value

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from physics.checks import regular_array, whole_number
 from physics.errors import InputError
+from physics.memory import require_memory
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
-from physics.trajectory.recording import require_memory
 from physics.values import Value, read_only
 
 Mask = NDArray[np.bool_]

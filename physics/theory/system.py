@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import number, whole_number
+from physics.errors import InputError
 from physics.lazy import LazyModule
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
@@ -22,7 +23,7 @@ from physics.theory.rates import (
     require_sums,
     sorted_samples,
 )
-from physics.values import Value, read_only
+from physics.values import Value, powers_of_two, read_only
 
 if TYPE_CHECKING:
     from physics.theory import flow_kernels as kernels
@@ -148,8 +149,8 @@ class EffectiveTheory(Value):
         Raises
         ------
         InputError
-            If `E` has another shape, an embedding is not finite, is zero or has squares that overflow or
-            vanish, the group does not commute, or the training set permits no parallelogram.
+            If `E` has another shape, an embedding is not finite or is zero, the group does not commute, or
+            the training set permits no parallelogram.
 
         Examples
         --------
@@ -158,8 +159,7 @@ class EffectiveTheory(Value):
         0.1
         """
         states, shape = checked_states("E", E, self.tokens)
-        loss, _, norm = self._descend(states)
-        return np.asarray((loss / norm).reshape(shape[:-2]))
+        return self._descend(states)[0].reshape(shape[:-2])
 
     def gradient(self, E: Any) -> Array:
         """Return the gradient of the effective loss ℓ_0/Z_0 with respect to the embeddings.
@@ -185,10 +185,7 @@ class EffectiveTheory(Value):
         [0.0, 0.0, 0.0]
         """
         states, shape = checked_states("E", E, self.tokens)
-        loss, gradient, norm = self._descend(states)
-        gradient -= (2 * loss / norm)[:, None, None] * states
-        gradient /= norm[:, None, None]
-        return gradient.reshape(shape)
+        return self._descend(states)[1].reshape(shape)
 
     def hessian(self, norm: float | None = None) -> Array:
         """Return the Hessian H = (1/Z_0) ∂²ℓ_0/∂E_i∂E_j, which is the same for every axis (Eq. 8).
@@ -347,8 +344,13 @@ class EffectiveTheory(Value):
         ([0.1], [10.0], [[4.0]])
         """
         require_nonzero("initial", positions)
+        with np.errstate(over="ignore", under="ignore"):
+            norm = np.sum(positions**2, axis=(1, 2))
+        beyond = norm[(norm < np.finfo(float).tiny) | np.isinf(norm)]
+        if len(beyond):
+            raise InputError(f"initial must have a Z_0 from 2.3e-308 to 1.7e308, got {beyond[0]:g}")
         loss = self.loss(positions) if self.parallelogram_count else np.full(len(positions), np.nan)
-        return {"loss": loss, "Z_0": np.sum(positions**2, axis=(1, 2)), "C": positions.sum(axis=1)}
+        return {"loss": loss, "Z_0": norm, "C": positions.sum(axis=1)}
 
     @cached_property
     def _nullity(self) -> int:
@@ -374,15 +376,20 @@ class EffectiveTheory(Value):
         """Training samples sorted by class (n, 2), where each class starts, and 1 over the parallelograms."""
         return (*sorted_samples(self.operation, self.mask), 1 / self.parallelogram_count)
 
-    def _descend(self, states: Array) -> tuple[Array, Array, Array]:
-        """Return ℓ_0 (runs,), its gradient (runs, tokens, dim), and Z_0 (runs,)."""
+    def _descend(self, states: Array) -> tuple[Array, Array]:
+        """Return the loss ℓ_0/Z_0 (runs,) of states (runs, tokens, dim), and its gradient in their shape."""
         self._linear(loss=True)
         runs, tokens, dim = states.shape
-        axes = np.ascontiguousarray(states.swapaxes(1, 2)).reshape(runs * dim, tokens)
+        scaled, exponent = powers_of_two(states)
+        axes = np.ascontiguousarray(scaled.swapaxes(1, 2)).reshape(runs * dim, tokens)
         loss, gradient = np.empty(runs * dim), np.empty_like(axes)
         kernels.loss_and_gradient(axes, *self._sorted_samples, loss, gradient)
         gradient = np.ascontiguousarray(gradient.reshape(runs, dim, tokens).swapaxes(1, 2))
-        return loss.reshape(runs, dim).sum(axis=1), gradient, np.sum(states**2, axis=(1, 2))
+        norm = np.sum(scaled**2, axis=(1, 2))
+        mean = loss.reshape(runs, dim).sum(axis=1) / norm
+        gradient -= (2 * mean)[:, None, None] * scaled
+        gradient /= norm[:, None, None]
+        return mean, np.ldexp(gradient, -exponent)
 
     @one_blas_thread
     def _flow(self, states: Array, times: Array) -> Array:
@@ -392,8 +399,11 @@ class EffectiveTheory(Value):
             return np.repeat(states[:, None], len(times), axis=1)
         rates, modes = self._modes
         out = np.empty((len(states), len(times), self.tokens, states.shape[2]))
-        kernels.relax(modes.T @ states, rates, times, np.sum(states**2, axis=(1, 2)), out)
-        return modes @ out
+        scaled, exponent = powers_of_two(states)
+        norm = np.sum(scaled**2, axis=(1, 2))
+        unit = np.ldexp(1.0, np.minimum(-2 * exponent[:, 0, 0], 1000))
+        kernels.relax(modes.T @ scaled, rates, times, norm, unit, out)
+        return np.ldexp(modes @ out, exponent[:, None])
 
     def _linear(self, *, loss: bool = False) -> None:
         """Refuse a group that does not commute, and with `loss` a training set without a parallelogram."""

@@ -1,7 +1,6 @@
 """Recorders: they receive frames in order, keep a copy of each, and return a trajectory at the end."""
 
 import math
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Protocol, Self
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from physics.checks import file_path, flag
 from physics.errors import InputError
+from physics.memory import require_memory
 from physics.trajectory.header import Layout, Path
 from physics.trajectory.trajectory import Trajectory
 
@@ -192,17 +192,3 @@ def recorder(
         frames = MemoryRecorder(layout, parameters, start)
     with closing(frames), frames:  # closed even if a signal arrives as `__exit__` begins
         yield frames
-
-
-def require_memory(what: str, needed: float, advice: str) -> None:
-    """Refuse a run that needs more bytes than the machine has memory, with an `InputError`.
-
-    The message says `what` needs the memory, and gives the `advice`. Otherwise the operating system might end
-    the process. If the system does not report its memory, nothing is refused.
-    """
-    try:
-        memory = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):  # the system does not report its memory
-        return
-    if needed > memory:
-        raise InputError(f"{what} need {needed / 2**30:.1f} GiB, more than this machine's memory; {advice}")

@@ -276,17 +276,6 @@ def test_rows_are_cut_into_more_parts_where_there_are_many(monkeypatch, rows, th
     assert sorted(done) == [(rows * k // parts, rows * (k + 1) // parts) for k in range(parts)]
 
 
-def test_kernels_that_are_no_files_have_no_sources(tmp_path):
-    assert jit._kernel_sources(str(tmp_path / "package.zip" / "kernels.py")) == b""
-    (tmp_path / "plain.py").write_text("a = 1")
-    plain = jit._kernel_sources(str(tmp_path / "one.py"))
-    for decorator in ("kernel(", "inner_kernel(", "rows_kernel(", "inlined("):
-        (tmp_path / "kernels.py").write_text(f"@{decorator})")
-        assert jit._kernel_sources(str(tmp_path / "one.py")) != plain
-        (tmp_path / "kernels.py").unlink()
-        assert jit._kernel_sources(str(tmp_path / "one.py")) == plain
-
-
 class Timer:
     """Stands for a timer, which fires when it is told to."""
 

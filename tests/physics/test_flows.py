@@ -262,3 +262,26 @@ def test_state_is_packed_and_recorded():
 def test_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e60, 1e150, 1e300])
+def test_a_solution_does_not_depend_on_the_unit_of_its_components(unit):
+    A, b, x = np.array([[-1.0, 0.5], [0.2, -0.3]]), np.array([1.0, 2.0]), np.array([0.5, -1.0])
+    times = [0.0, 1.0, 30.0]
+    wanted = AffineFlow(A, b).solve(x, times)
+    flow, moved = AffineFlow(A, b * unit), (x * unit)[None, :, None]
+    np.testing.assert_allclose(flow.solve(x * unit, times) / unit, wanted, rtol=1e-14)
+    flow.advance(moved, 0.25, 4)
+    np.testing.assert_allclose(moved[0, :, 0] / unit, wanted[1], rtol=1e-14)
+    units = np.array([1.0, unit])  # of one component alone
+    scaled = AffineFlow(A * units[:, None] / units, b * units).solve(x * units, times)
+    np.testing.assert_allclose(scaled / units, wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("coupling", [1e-200, 1e3, 1e200])
+def test_a_strong_one_way_coupling_costs_no_digits(coupling):
+    """dy/dt = 1 - 2y drives dx/dt = coupling y - x; both have closed solutions."""
+    x, y = AffineFlow([[-1.0, coupling], [0.0, -2.0]], [0.0, 1.0]).solve([0.0, 0.0], [1.3])[0]
+    fast, slow = np.exp(-2.6), np.exp(-1.3)
+    assert y == pytest.approx((1 - fast) / 2, rel=1e-14)
+    assert x == pytest.approx(coupling * ((1 - slow) / 2 - (slow - fast) / 2), rel=1e-13)

@@ -194,8 +194,11 @@ def with_(base=InPlace, **members):
         (with_(default_step_size=None), "step_size must be a finite number greater than 0, got None"),
         (with_(default_step_size=0), "step_size must be a finite number greater than 0, got 0"),
         (Plain(), "step_size must be given for Plain, which has no default_step_size"),
-        (InPlace, "system must be a system such as ParticleSystem(), got the class InPlace"),
-        (type("Mute", (), {"advance": None})(), "system must have tokens, but Mute has none"),
+        (InPlace, "system must be an object such as ParticleSystem(), got the class InPlace itself"),
+        (
+            type("Mute", (), {"advance": None})(),
+            "system must have tokens, dim, advance, start; Mute lacks tokens, dim, start",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, sentence, tmp_path):

@@ -231,5 +231,5 @@ def test_what_is_no_force_is_refused_with_a_sentence(function, options, sentence
     "positions", [np.zeros((3, 2)), np.zeros((1, 1, 4, 2)), np.zeros((4, 2)) * 1j, "x", np.zeros(8)]
 )
 def test_forces_on_other_points_are_refused(positions):
-    with pytest.raises(InputError, match=r"^positions must be real numbers of the shape \(4, 2\) or"):
+    with pytest.raises(InputError, match="^positions must"):
         PairForces(harmonic, 4, 2).forces(positions)

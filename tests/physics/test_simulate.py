@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -146,7 +147,10 @@ def test_starts_for_each_run_or_one_for_all():
             {"step_size": 10**400},
             "step_size must be a finite number greater than 0, got a number of 401 digits",
         ),
-        ({"system": 17}, "system must be a system such as ParticleSystem(), got int"),
+        (
+            {"system": 17},
+            "system must have tokens, dim, advance, start; int lacks tokens, dim, advance, start",
+        ),
         ({"out": 5}, "out must be the name of a file, got 5"),
         ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
     ],
@@ -223,3 +227,28 @@ def test_more_than_the_memory_is_refused_before_the_system_kills():
 def test_a_misspelt_argument_is_refused():
     with pytest.raises(TypeError, match="tokns"):
         ParticleSystem(tokns=5)
+
+
+def test_a_step_that_is_too_large_is_named_once_with_one_that_is_not():
+    """Points that repel each other as 1/r^13 are flung apart by a single step of the default size."""
+    system = physics.PairForces(lambda r2: r2**-7 - r2**-4, tokens=5, dim=2)
+    with pytest.warns(UserWarning, match="farther than that run is wide") as caught:
+        flung = physics.simulate(system, steps=100, runs=3)
+    assert len(caught) == 1
+    assert np.abs(flung.final).max() > 1e6
+    step, size = re.match(r"step (\d+) .* below (\S+) or integrator", str(caught[0].message)).groups()
+    at = int(step)
+    moved = np.abs(np.diff(flung.positions[:, at - 1 : at + 1], axis=1)).max(axis=(1, 2, 3))
+    assert (moved > np.ptp(flung.positions[:, at - 1], axis=1).max(axis=1)).any()
+    calm = physics.simulate(system, steps=100, runs=3, step_size=float(size))  # warnings are errors here
+    assert np.abs(calm.final).max() < 10
+    followed = physics.PairForces(system.function, tokens=5, dim=2, integrator="adaptive")
+    assert np.abs(physics.simulate(followed, steps=10, runs=3).final).max() < 10
+
+
+def test_the_cure_of_an_overflow_is_that_of_the_first_leap():
+    system = physics.PairForces(lambda r2: -r2, tokens=5, dim=2)
+    with pytest.raises(SimulationError, match="step_size below") as error:
+        physics.simulate(system, steps=100, record_every=100, runs=3)
+    size = float(re.search(r"below (\S+) or", str(error.value)).group(1))
+    assert np.isfinite(physics.simulate(system, steps=1000, runs=3, step_size=size).final).all()

@@ -323,7 +323,7 @@ def test_an_explosion_names_its_step_and_a_size_and_keeps_what_was_recorded(tmp_
         "; the frames up to step 0 are kept in memory (attribute `recorded` of this error)"
     )
     np.testing.assert_array_equal(error.value.recorded.final[0], start)
-    suggested = float(sentence.split("below ")[1].split("; the")[0])
+    suggested = float(sentence.split("below ")[1].split(" or ")[0])
     moved = physics.simulate(system, steps=1, step_size=suggested, initial=start).final[0]
     assert np.abs(moved - start).max() <= 0.11 * np.abs(start).max()
     with pytest.raises(SimulationError, match=r"run\.h5\.partial"):

@@ -271,7 +271,7 @@ def test_a_start_without_ground_states_keeps_its_norm_for_ever():
     amplitudes = np.array([[[0.0], [0.0], [3.0], [4.0]]])
     out = np.empty((1, 2, 4, 1))
     rates, times = np.array([0.0, 0.0, 0.5, 0.6]), np.array([1.0, 1e6])
-    kernels.relax(amplitudes, rates, times, np.array([25.0]), out)
+    kernels.relax(amplitudes, rates, times, np.array([25.0]), np.ones(1), out)
     ratio = 4 / 3 * np.exp(-0.2 / 25)
     np.testing.assert_allclose(
         out[0, 0, :, 0], 5 * np.array([0, 0, 1, ratio]) / np.hypot(1, ratio), rtol=1e-14

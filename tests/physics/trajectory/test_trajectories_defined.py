@@ -328,7 +328,7 @@ def test_where_nobody_knows_the_memory_nothing_is_refused(monkeypatch, error):
     require_memory("all", 1e30, "take less")
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": 2**11}.get)
     assert said(lambda: require_memory("all", 1.5 * 2**32, "take less")) == (
-        "all need 6.0 GiB, more than this machine's memory; take less"
+        "all need 6.0 GiB, more than the 2.0 GiB that this machine has; take less"
     )
 
 
