@@ -1,5 +1,6 @@
 """`grokphys animate`: pictures and films of a trajectory file, without a browser."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -70,7 +71,8 @@ def animate(
         write_bytes(out, export.png(film, dpi=dpi))
         print(f"last of {film.frames} frames in {out}")
         return 0
-    with tqdm(total=min(frames, film.frames), unit="picture", desc="animate", disable=None) as bar:
+    silent = True if sys.stderr is None else None  # None: silent unless it is a terminal
+    with tqdm(total=min(frames, film.frames), unit="picture", desc="animate", disable=silent) as bar:
 
         def progress(_done: int, _all: int) -> None:
             bar.update()

@@ -17,6 +17,10 @@ from grokphys.explorer.uploads import UploadHandler, Uploads
 UPLOAD = "/upload"
 ROUTES = ("/", "/ws", UPLOAD)
 """Routes in addition to Bokeh's scripts; all other routes of Bokeh answer 404."""
+NOTHING = (
+    "There is nothing here. If a proxy shows the page at a path of its own, such as /user/me/proxy/5006, "
+    "start the explorer with --prefix and this path."
+)
 LARGEST_MESSAGE = 2**20
 """Largest message of a page in bytes; files are not messages, but uploads."""
 
@@ -59,12 +63,16 @@ class Application(BokehTornado):
         Conditions that every request must meet.
     uploads : Uploads
         Store of the files that pages upload.
+    public : str, default ""
+        Path at which a proxy shows the page, such as "/user/me/proxy/5006"; requests may come with it.
     **settings
         Further arguments of `BokehTornado`.
     """
 
-    def __init__(self, page: Callable[[Any], None], door: Door, uploads: Uploads, **settings: Any) -> None:
-        self._door, self._secret = door, secrets.token_bytes(32)
+    def __init__(
+        self, page: Callable[[Any], None], door: Door, uploads: Uploads, public: str = "", **settings: Any
+    ) -> None:
+        self._door, self._secret, self._public = door, secrets.token_bytes(32), public
         super().__init__(
             page,
             extra_patterns=[(UPLOAD, UploadHandler, {"uploads": uploads})],
@@ -85,6 +93,8 @@ class Application(BokehTornado):
 
         The address of the request loses its query, because an error of a handler is logged with the address.
         """
+        if request.path.startswith(self._public + "/"):  # a proxy passes on its own address, or a shorter one
+            request.path = request.path.removeprefix(self._public)
         sentence = self._door.refusal(request)
         request.uri = request.path
         if sentence is not None:
@@ -92,7 +102,7 @@ class Application(BokehTornado):
         if not self._is_of_ours(request):
             return self._refuse(request, 403, "Sessions are numbered by this server alone.")
         if request.path not in ROUTES and not LIBRARIES.fullmatch(request.path):
-            return self._refuse(request, 404, "There is nothing here.")
+            return self._refuse(request, 404, NOTHING)
         return super().find_handler(request, **named)
 
     def _is_of_ours(self, request: HTTPServerRequest) -> bool:

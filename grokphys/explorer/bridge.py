@@ -59,7 +59,8 @@ def explained(error: Exception) -> str:
     """Return a sentence about an error for the page; print the traceback of one that is not `EXPECTED`."""
     if isinstance(error, EXPECTED):
         return sentence(error)
-    traceback.print_exception(error, file=sys.stderr)
+    if sys.stderr is not None:  # None where it is closed, as by daemons
+        traceback.print_exception(error, file=sys.stderr)
     return f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
 
 

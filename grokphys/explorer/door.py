@@ -11,6 +11,7 @@ from tornado.web import OutputTransform, RequestHandler, stream_request_body
 
 LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
 """Addresses of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
+ALLOW = "If it stands behind a proxy of that name, start it with --allow-origin {name}."
 NO_LINK = "Open the full link that `grokphys explore` printed: it contains the access token."
 
 
@@ -28,11 +29,15 @@ class Door:
     names : collection of str
         Host names and addresses of this server. They are valid with any port, because tunnels choose their
         own.
+    public : collection of str, default ()
+        Names by which a proxy answers for this server. Their pages may come with another host than their own,
+        because proxies write their own name, or that of this machine, into the header Host.
     """
 
-    def __init__(self, token: str, names: Collection[str]) -> None:
+    def __init__(self, token: str, names: Collection[str], public: Collection[str] = ()) -> None:
         self._token = token.encode()
-        self._names = {name.lower() for name in names}
+        self._public = {name.lower() for name in public}
+        self._names = {name.lower() for name in names} | self._public
 
     @property
     def origins(self) -> list[str]:
@@ -41,13 +46,16 @@ class Door:
 
     def refusal(self, request: HTTPServerRequest) -> str | None:
         """Return the sentence with which a request is refused, or None if it is allowed."""
-        if split_host_and_port(request.host.lower())[0] not in self._names:
-            return "This server does not go by that name."  # such as the name of a site that resolves here
+        host = request.host.lower()
+        name = split_host_and_port(host)[0]
+        if name not in self._names:  # such as the name of a site that resolves here
+            return f"This server does not go by the name {_shown(name)}. {ALLOW.format(name=_shown(name))}"
         origin = request.headers.get("Origin")
-        if origin is not None and origin.lower() not in {
-            f"{scheme}://{request.host.lower()}" for scheme in ("http", "https")
-        }:
-            return "Requests from pages of other origins are refused."
+        if origin is not None:
+            scheme, _, place = origin.lower().partition("://")
+            sender = split_host_and_port(place)[0]
+            if scheme not in ("http", "https") or (place != host and sender not in self._public):
+                return f"Requests from pages of other origins are refused. {ALLOW.format(name='NAME')}"
         if LIBRARIES.fullmatch(request.path):
             return None
         given = request.query_arguments.get("token", [b""])[-1]
@@ -96,3 +104,8 @@ def forwarding(link: str) -> str:
     can read command lines.
     """
     return f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={quote(link, safe=":/?=-_.")}">\n'
+
+
+def _shown(name: str) -> str:
+    """Return a host name that a request brings as a sentence may repeat it."""
+    return name if re.fullmatch(r"[\w.-]{1,253}", name) else "in its address"

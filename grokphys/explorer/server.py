@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -14,9 +15,10 @@ import socket
 import tempfile
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import tyro
 from tyro.conf import Positional
@@ -52,6 +54,8 @@ def explore(
     *,
     port: int = 5006,
     host: str = "127.0.0.1",
+    allow_origin: tuple[str, ...] = (),
+    prefix: str = "",
     browser: Annotated[bool, tyro.conf.arg(help_behavior_hint="(default: on)")] = True,
 ) -> int:
     """Explore the systems of the toolkit live in a browser.
@@ -65,14 +69,20 @@ def explore(
             example:ding.
         port: Port to listen on, from 1 to 65535; 0 chooses a free one.
         host: IPv4 address or name to listen on. Only programs on this machine can reach the default address.
+        allow_origin: Names by which a proxy shows the page, such as hub.example.org.
+        prefix: Path at which a proxy shows the page, such as /user/me/proxy/5006.
         browser: Open the page in the default browser.
     """
     whole_number("port", port, 0, 65535)
+    public = [_public_name(name) for name in allow_origin]
+    if prefix and not re.fullmatch(r"(/[\w.~@%+-]+)+/?", prefix):
+        raise InputError(f"prefix must be a path such as /user/me/proxy/5006, got {prefix!r}")
+    prefix = prefix.rstrip("/")
     if not host or ":" in host:
         raise InputError(f"host must be an IPv4 address or a name, got {host!r}")
     if importlib.util.find_spec("bokeh") is None:
         raise OutputError("explore needs Bokeh: pip install 'grokphys[explore]'")
-    paths = resolve([_unfinished(name) for name in files]) if files else []
+    paths = [path.absolute() for path in resolve([_unfinished(name) for name in files])] if files else []
     listening = _listen(host, port)
     port = listening.getsockname()[1]
     names, token = _names(host, listening), secrets.token_urlsafe(32)
@@ -83,10 +93,13 @@ def explore(
     link = f"http://{names[0]}:{port}/?token={token}"
     with contextlib.suppress(KeyboardInterrupt), _ended(), _private() as own:
         print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
+        if public or prefix:
+            shown = f"https://{public[0]}" if public else "the address of the proxy and then "
+            print(f"behind the proxy: {shown}{prefix}/?token={token}", flush=True)
         if browser:  # the browser starts while the server is created, and waits for its answer
             _open(own, link)
         gc.disable()  # saves a tenth of the time of the imports, which leave no garbage
-        server = make_server(paths, listening, names, token, own)
+        server = make_server(paths, listening, names, token, own, public=public, prefix=prefix)
         gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all imported objects
         gc.enable()
         server.start()
@@ -100,7 +113,14 @@ def explore(
 
 
 def make_server(
-    paths: list[Path], listening: socket.socket, names: list[str], token: str, folder: Path
+    paths: list[Path],
+    listening: socket.socket,
+    names: list[str],
+    token: str,
+    folder: Path,
+    *,
+    public: Sequence[str] = (),
+    prefix: str = "",
 ) -> Any:
     """Return the server of the explorer, a `bokeh.server.server.BaseServer`, before its start.
 
@@ -116,6 +136,10 @@ def make_server(
         Secret text that every request must carry, except those for Bokeh's scripts.
     folder : Path
         Private folder for uploads.
+    public : sequence of str, default ()
+        Names by which a proxy shows the page.
+    prefix : str, default ""
+        Path at which a proxy shows the page.
     """
     from bokeh.server.server import BaseServer
     from tornado.httpserver import HTTPServer
@@ -130,8 +154,9 @@ def make_server(
     uploads = Uploads(folder)
     application = Application(
         page(VIEWS, paths, uploads),
-        Door(token, names),
+        Door(token, names, [urlsplit(f"//{name}").hostname or "" for name in public]),
         uploads,
+        prefix,
         check_unused_sessions_milliseconds=1000,
         unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
     )
@@ -144,6 +169,14 @@ def _unfinished(name: str) -> str:
     """Return the name with ".partial" if only that file exists, because it is still being recorded."""
     partial = f"{name}.partial"
     return partial if not Path(name).exists() and Path(partial).exists() else name
+
+
+def _public_name(name: str) -> str:
+    """Return the name, with a port if it has one, by which a proxy shows the page; refuse anything else."""
+    host = re.sub(r"^https?://", "", name).rstrip("/")
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*(:\d{1,5})?", host):
+        raise InputError(f"allow-origin must be a name such as hub.example.org, got {name!r}")
+    return host
 
 
 def _open(folder: Path, link: str) -> None:

@@ -163,7 +163,8 @@ async def _greeted(server, session=None, arguments=None, **headers):
 def test_pages_of_other_origins_get_no_answer(server, origin):
     for address in (server.link, server.url + f"upload?token={server.token}&name=x.h5"):
         status, headers, text = asked(address, Origin=origin)
-        assert (status, text) == (403, "Requests from pages of other origins are refused.\n")
+        assert status == 403
+        assert text.startswith("Requests from pages of other origins are refused.")
         assert "Access-Control-Allow-Origin" not in headers
     with pytest.raises(HTTPClientError, match="403"):
         apart(_greeted(server, Origin=origin))
@@ -211,7 +212,8 @@ def test_what_is_said_with_every_answer(server):
 @pytest.mark.parametrize("path", ["metadata", "autoload.js", "static/extensions/x/y.js", "nowhere", "//"])
 def test_routes_that_no_page_of_ours_needs_are_closed(server, path):
     status, headers, text = asked(f"{server.url}{path}?token={server.token}&bokeh-autoload-element=x")
-    assert (status, text) == (404, "There is nothing here.\n")
+    assert status == 404
+    assert text.startswith("There is nothing here.")
     assert "Access-Control-Allow-Origin" not in headers
 
 
