@@ -14,41 +14,14 @@ EXAMPLE = "example:"
 
 
 def natural_order(path: Path) -> list[str | int]:
-    """Return a sort key by which the numbers in paths are compared as numbers.
-
-    With it ``step_9`` comes before ``step_10``, which the order of characters would reverse.
-
-    Parameters
-    ----------
-    path : Path
-        Path to sort.
-
-    Returns
-    -------
-    list of str and int
-        Parts of the path: text and whole numbers in turn, beginning with text.
-    """
+    """Return a sort key by which numbers in paths are compared as numbers: step_9 comes before step_10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def named(name: str) -> Path:
-    """Return the path that a name denotes.
+    """Return the path of a file name, or of ``example:NAME``, a trajectory that comes with the package.
 
-    Parameters
-    ----------
-    name : str
-        Name of a file, or ``example:NAME`` for a trajectory that comes with the package. A file of that name,
-        if there is one, takes precedence over the example.
-
-    Returns
-    -------
-    Path
-        The path, which need not exist.
-
-    Raises
-    ------
-    InputError
-        If there is no example of this name.
+    A file of that name, if there is one, takes precedence. An `InputError` refuses unknown examples.
     """
     if name.startswith(EXAMPLE) and not Path(name).exists():
         return example_path(name.removeprefix(EXAMPLE))
@@ -76,7 +49,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     FileNotFoundError
         If a file does not exist.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for pattern in patterns:
         if Path(pattern).exists() or not glob.has_magic(pattern):
             matches = [named(pattern)]
@@ -89,19 +62,12 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
                     f"files must match at least one file, got the pattern {pattern!r}, which matches none"
                 )
         for path in matches:
-            found.setdefault(os.path.realpath(path), path)
-    if not found:
+            files.setdefault(os.path.realpath(path), path)
+    if not files:
         raise InputError("files must name at least one file or pattern, got none")
-    return list(found.values())
+    return list(files.values())
 
 
 def embedded_trajectory() -> Path:
-    """Return the path of the trained network that comes with the package.
-
-    Returns
-    -------
-    Path
-        HDF5 file of one embedding MLP that learns addition modulo 59, which ``physics.example("ding")``
-        opens.
-    """
+    """Return the path of the trained network that ``physics.example("ding")`` opens."""
     return example_path("ding")

@@ -24,7 +24,7 @@ class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as 
     """
 
 
-def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -> Callable[..., Built]:
+def checked(kind: Callable[..., Built], texts: Mapping[str, Any] | None = None) -> Callable[..., Built]:
     """Let the command line construct an object, and report the values that its constructor refuses.
 
     Arguments of type Any, such as a group, keep their defaults, because no option can express them.
@@ -33,7 +33,7 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
     ----------
     kind : callable
         Class or function that makes the object.
-    said : mapping of str to object, optional
+    texts : mapping of str to object, optional
         Metadata of tyro (`tyro.conf.arg`) by the names of arguments. It takes precedence over the docstring.
 
     Returns
@@ -50,48 +50,18 @@ def checked(kind: Callable[..., Built], said: Mapping[str, Any] | None = None) -
         except InputError as error:
             raise ValueNotAllowed(str(error)) from None
 
-    whole = inspect.signature(kind)
-    spelt = [argument for argument in whole.parameters.values() if argument.annotation not in (Any, "Any")]
-    build.__signature__ = whole.replace(parameters=spelt)  # type: ignore[attr-defined]
-    hints = get_type_hints(kind)
-    added = {name: Annotated[hints[name], each] for name, each in (said or {}).items()}
+    whole, hints = inspect.signature(kind), get_type_hints(kind)
+    chosen = [one for one in whole.parameters.values() if one.annotation not in (Any, "Any")]
+    build.__signature__ = whole.replace(parameters=chosen)  # type: ignore[attr-defined]
+    added = {name: Annotated[hints[name], text] for name, text in (texts or {}).items()}
     build.__annotations__ = hints | added
-    build.__doc__ = unwrapped(kind.__doc__ or "")
+    build.__doc__ = kind.__doc__
     del build.__wrapped__  # otherwise tyro would use the type hints of the class
     return build
 
 
-def unwrapped(documentation: str) -> str:
-    """Return a docstring with each paragraph and each argument on one line.
-
-    The parser breaks the text to the width of the terminal, but would keep the line breaks of the source.
-    Examples keep their lines.
-
-    Parameters
-    ----------
-    documentation : str
-        Docstring in the style of NumPy or of Google.
-
-    Returns
-    -------
-    str
-        The text without indentation of its first level.
-    """
-    numpy = "\nParameters\n" in (text := inspect.cleandoc(documentation))
-    least = 4 if numpy else 8
-    lines = [""]
-    for line in text.splitlines():
-        depth, before = (len(one) - len(one.lstrip()) for one in (line, lines[-1]))
-        paragraph = not numpy and depth == 0 == before and len(lines) > 1 and bool(lines[-1].strip())
-        if line.strip() and (paragraph or (depth >= least and before >= 4)):
-            lines[-1] += f" {line.strip()}"
-        else:
-            lines.append(line)
-    return "\n".join(lines[1:])
-
-
 def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
-    """Return metadata of an option whose default the help states in words.
+    """Return metadata of an option (`tyro.conf.arg`) whose default the help states in words.
 
     Parameters
     ----------
@@ -101,11 +71,6 @@ def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
         Placeholder of the value in the help, such as "INT".
     text : str, optional
         Help of the option; by default that of the docstring.
-
-    Returns
-    -------
-    object
-        Metadata for `typing.Annotated`, as `tyro.conf.arg` makes it.
     """
     return tyro.conf.arg(metavar=metavar, help=text, help_behavior_hint=f"(default: {default})")
 
@@ -297,31 +262,9 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
     return 0 if sound.all() else 1
 
 
-LONGEST_NAME = 200
-"""Largest number of characters of a path that a message repeats."""
-
-
 def sentence(error: Exception) -> str:
-    """Return the message of an error on one line, without the error number of the system.
-
-    Parameters
-    ----------
-    error : Exception
-        The error. Of an `OSError` of the system, the text has the reason and at most 200 characters of the
-        file name.
-
-    Returns
-    -------
-    str
-        The message, in which each line break is replaced by a space, because a file name may hold one.
-    """
-    return " ".join(_said(error).split("\n"))  # a name may hold a line break
-
-
-def _said(error: Exception) -> str:
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    if error.filename is None:
-        return error.strerror
-    name = str(error.filename)
-    return f"{error.strerror}: {name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + '…'}"
+    """Return the message of an error on one line, without the error number of the system."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
+    return " ".join(text.split("\n"))  # a name may hold a line break

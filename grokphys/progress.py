@@ -17,17 +17,10 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
     ----------
     items : iterable
         Items to yield.
-    what : str
-        Name of the bar.
-    unit : str
-        Name of one item, such as "file".
+    what, unit : str
+        Name of the bar, and of one item, such as "file".
     total : int, optional
         Number of items, if `items` has no length.
-
-    Yields
-    ------
-    object
-        Each item. No bar is shown if stderr is not a terminal.
     """
     with _bar(what, unit, len(items) if isinstance(items, Sized) else total) as bar:
         for item in items:
@@ -37,20 +30,7 @@ def progress(items: Iterable[Item], what: str, unit: str, total: int | None = No
 
 @contextlib.contextmanager
 def stages(what: str, *names: str) -> Iterator[Callable[[], None]]:
-    """Show a bar of stages of unequal length, such as those of a demonstration.
-
-    Parameters
-    ----------
-    what : str
-        Name of the bar.
-    *names : str
-        Names of the stages, in their order.
-
-    Yields
-    ------
-    callable
-        Function without arguments to call when the next stage begins.
-    """
+    """Show a bar of stages of unequal length, and yield the function to call when the next one begins."""
     left = iter(names)
     with _bar(what, "stage", len(names)) as bar:
 

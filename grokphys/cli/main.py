@@ -4,45 +4,63 @@ The exit status is 0 on success, 1 if a file or a run failed, and 2 if an option
 is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has closed it.
 """
 
-import gc
-import io
+import contextlib
+import inspect
 import os
 import re
 import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-from grokphys import interrupts
+import tyro
+
+from grokphys.bench.command import bench
+from grokphys.cli.analyze import analyze
+from grokphys.cli.animate import animate
+from grokphys.cli.compare import compare
+from grokphys.cli.demo import demo
+from grokphys.cli.fit_ode import fit_ode
+from grokphys.cli.import_ import import_
+from grokphys.cli.info import info
+from grokphys.cli.phases import phases
+from grokphys.cli.reproduce import reproduce
+from grokphys.cli.simulate import simulate
+from grokphys.cli.survival import survival
+from grokphys.cli.train import train
+from grokphys.explorer.server import explore
 from grokphys.options import ValueNotAllowed, sentence
 from grokphys.output import printable
-from grokphys.parsing import Commands, in_options, parsed
+from grokphys.sweeps.command import sweep
+from grokphys.warm import warm
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+from physics.trajectory.provenance import code_version
 
-COMMANDS = Commands(
-    {
-        "simulate": "grokphys.cli.simulate:simulate",
-        "train": "grokphys.cli.train:train",
-        "analyze": "grokphys.cli.analyze:analyze",
-        "fit-ode": "grokphys.cli.fit_ode:fit_ode",
-        "survival": "grokphys.cli.survival:survival",
-        "compare": "grokphys.cli.compare:compare",
-        "phases": "grokphys.cli.phases:phases",
-        "animate": "grokphys.cli.animate:animate",
-        "import": "grokphys.cli.import_:import_",
-        "info": "grokphys.cli.info:info",
-        "sweep": "grokphys.sweeps.command:sweep",
-        "reproduce": "grokphys.cli.reproduce:reproduce",
-        "bench": "grokphys.bench.command:bench",
-        "warm": "grokphys.warm:warm",
-        "explore": "grokphys.explorer.server:explore",
-        "demo": "grokphys.cli.demo:demo",
-    }
-)
-COLLECT = 10_000, 20, 20
-"""Thresholds of the garbage collector; see `gc.set_threshold`."""
+Command = Callable[..., int]
+COMMANDS: dict[str, Command] = {
+    "simulate": simulate,
+    "train": train,
+    "analyze": analyze,
+    "fit-ode": fit_ode,
+    "survival": survival,
+    "compare": compare,
+    "phases": phases,
+    "animate": animate,
+    "import": import_,
+    "info": info,
+    "sweep": sweep,
+    "reproduce": reproduce,
+    "bench": bench,
+    "warm": warm,
+    "explore": explore,
+    "demo": demo,
+}
+"""The commands by name. Each is a function whose signature is its options."""
 DESCRIPTION = """\
 Study how representations form during training: simulate particles, train networks, fit laws of motion to \
 what they do, and compare the two.
@@ -68,6 +86,10 @@ Four commands to try first:
 """Text that the command prints when it is called without arguments."""
 
 
+class Terminated(KeyboardInterrupt):
+    """An exception that SIGTERM raises, so that code which cleans up after Ctrl-C does so as well."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, and return its exit status; errors of the user are one sentence on stderr.
 
@@ -91,37 +113,131 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with interrupts.kept(), interrupts.terminates():
-            if not words:
-                print(FIRST_STEPS)
-                return 0
-            if words == ["--version"]:
-                print(f"grokphys {_version()}")
-                return 0
-            return int(parsed(words, COMMANDS, description=DESCRIPTION, warn=_warn)())
+        with _signals():
+            return _run(words)
     except (InputError, ValueNotAllowed) as error:
-        return _fail(_spoken(sentence(error), words), 2)
+        return _fail(in_options(sentence(error), words), 2)
     except (FileFormatError, OutputError, SimulationError) as error:
-        return _fail(_spoken(sentence(error), words), 1)
+        return _fail(in_options(sentence(error), words), 1)
     except BrokenPipeError:  # the reader has closed the output, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt as stop:
-        number, word = (15, "terminated") if isinstance(stop, interrupts.Terminated) else (2, "interrupted")
-        notes = [_spoken(note, words) for note in getattr(stop, "__notes__", [])]
+        number, word = (15, "terminated") if isinstance(stop, Terminated) else (2, "interrupted")
+        notes = [in_options(note, words) for note in getattr(stop, "__notes__", [])]
         print("; ".join([f"grokphys: {word}", *notes]), file=sys.stderr)
         return 128 + number
     except OSError as error:
-        gone = "" if _has_directory() else "the working directory no longer exists: "
-        return _fail(gone + sentence(error), 1)
+        return _fail(sentence(error), 1)
     except MemoryError as error:
         size = re.search(r"allocate (\S+ \w+)", str(error))
         array = f" for an array of {size[1]}" if size else ""
         return _fail(f"there is not enough memory{array}; use fewer or smaller runs", 1)
     except OverflowError as error:
-        return _fail(f"a number is too large; {_first_line(error)}", 2)
-    except RecursionError:
-        return _fail("the input is nested too deeply", 1)
+        return _fail(f"a number is too large; {sentence(error)}", 2)
+
+
+def _run(words: list[str]) -> int:
+    """Run the command that the words call; the parser prints help and errors itself, and exits."""
+    config = (tyro.conf.OmitArgPrefixes,)
+    if not words:
+        print(FIRST_STEPS)
+        return 0
+    if words == ["--version"]:
+        print(f"grokphys {code_version()}")
+        return 0
+    try:
+        if words[0] in COMMANDS:
+            command = _documented(COMMANDS[words[0]])
+            return tyro.cli(command, prog=f"grokphys {words[0]}", args=words[1:], config=config)
+        commands = {name: _documented(command, short=True) for name, command in COMMANDS.items()}
+        return tyro.extras.subcommand_cli_from_dict(
+            commands, prog="grokphys", description=DESCRIPTION, args=words, config=config
+        )
+    except SystemExit as stop:
+        if stop.code:
+            return int(stop.code)
+        raise
+
+
+def _documented(command: Command, *, short: bool = False) -> Command:
+    """Return a command with each argument of its docstring on one line, which the parser breaks itself."""
+
+    @wraps(command)
+    def call(*arguments: Any, **options: Any) -> int:
+        return command(*arguments, **options)
+
+    text = inspect.cleandoc(command.__doc__ or "")
+    call.__doc__ = text.partition("\n\n")[0] if short else re.sub(r"\n {8,}", " ", text)
+    del call.__wrapped__  # whose docstring the parser would use
+    call.__annotations__ = get_type_hints(command, include_extras=True)
+    call.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    return call
+
+
+def in_options(text: str, words: Sequence[str]) -> str:
+    """Return a message of the library in terms of the options of a command, which users can type.
+
+    The argument that the message begins with becomes an option, such as ``--step-size``, and so does one
+    that it advises to set, such as ``overwrite=True``.
+
+    Parameters
+    ----------
+    text : str
+        The message.
+    words : sequence of str
+        The command line, which begins with the name of the command.
+
+    Returns
+    -------
+    str
+        The message.
+    """
+    command = COMMANDS.get(words[0]) if words else None
+    if command is None:
+        return text
+    names = {
+        one.name for one in inspect.signature(command).parameters.values() if one.kind == one.KEYWORD_ONLY
+    }
+    for hint in get_type_hints(command).values():
+        names |= {field.name for field in fields(hint)} if is_dataclass(hint) else set()
+
+    def option(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"--{name.strip('_').replace('_', '-')}" if name in names else match[0]
+
+    text = re.sub(r"\b(\w+)=True\b", option, text)
+    return re.sub(r"^(\w+)(?= (?:must|needs)\b)", option, text)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Let SIGINT and SIGTERM raise in this thread, unless other code handles them already.
+
+    A signal that arrives while an extension module is imported can end in an error of the import, whose place
+    the interrupt then takes.
+    """
+    arrived: list[KeyboardInterrupt] = []
+
+    def stop(number: int, _: Any) -> None:
+        arrived.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+        raise arrived[-1]
+
+    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    if threading.current_thread() is not threading.main_thread():
+        usual = {}  # only the main thread can set a handler
+    mine = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
+    for number in mine:
+        signal.signal(number, stop)
+    try:
+        yield
+    except ImportError as error:
+        if arrived:
+            raise arrived[-1] from error
+        raise
+    finally:
+        for number in mine:
+            signal.signal(number, usual[number])
 
 
 def _open_closed_streams() -> None:
@@ -138,57 +254,23 @@ def _open_closed_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the process ends
 
 
-def _version() -> str:
-    from physics.trajectory.provenance import code_version  # h5py takes a while to import
-
-    return code_version()
-
-
-def _has_directory() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), "")
-
-
-def _spoken(text: str, words: Sequence[str]) -> str:
-    """Return a message with the options of the command in place of the arguments of the library."""
-    return in_options(text, words[0], COMMANDS[words[0]]) if words and words[0] in COMMANDS else text
-
-
 def _fail(text: str, status: int) -> int:
     print(f"grokphys: error: {printable(text)}", file=sys.stderr)
     return status
 
 
-def _warn(text: str) -> None:
-    print(f"grokphys: warning: {printable(' '.join(text.splitlines()))}", file=sys.stderr)
-
-
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    _warn(str(message))
+    print(f"grokphys: warning: {printable(' '.join(str(message).splitlines()))}", file=sys.stderr)
 
 
 def command() -> int:
-    """Run the command line as a process, and return its exit status.
-
-    A signal that comes after its work ends it without a traceback. Libraries make hundreds of thousands of
-    objects, hardly any of which becomes garbage. Python therefore looks for garbage less often than it would
-    by itself, and not at all at the end of the process: this takes up to half a second less.
-    """
-    gc.set_threshold(*COLLECT)
+    """Run the command line as a process, and return its exit status."""
     os.environ["MPLBACKEND"] = "agg"  # a notebook passes on its own, which may not be installed here
-    if isinstance(sys.stdout, io.TextIOWrapper):  # file names need not be text
+    if hasattr(sys.stdout, "reconfigure"):  # file names need not be text
         sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM):  # one that comes now ends the process without a traceback
         signal.signal(number, signal.SIG_DFL)
-    gc.freeze()
     return status
 
 

@@ -58,6 +58,12 @@ SYSTEM_OPTIONS = {
         "flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps. "
         "--step-size then only sets the time from one step of the trajectory to the next."
     ),
+    "relative_tolerance": given_otherwise(
+        "0.0001",
+        "FLOAT",
+        "Largest estimated error of an adaptive step, relative to the largest coordinate of the run; from "
+        "1e-12 to 0.1.",
+    ),
 }
 """Help texts of options that other commands share, or whose default is not a number."""
 
