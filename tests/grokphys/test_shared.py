@@ -2,8 +2,6 @@
 
 import csv
 import math
-import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +10,11 @@ import nets
 import physics
 from grokphys import models, output
 from grokphys.batches import read_each, run_columns
-from grokphys.cli.info import _shortened
 from grokphys.cli.phases import _named, _settings, _value
-from grokphys.cli.train import _one_or_each
 from grokphys.files import natural_order, resolve
-from grokphys.options import sentence, structure_line, summarise
-from grokphys.parsing import Commands, parsed
+from grokphys.options import summarise
 from grokphys.report import comparing
-from physics import FileFormatError, InputError, OutputError
+from physics import FileFormatError, InputError
 
 # -- files --------------------------------------------------------------------------------------------------
 
@@ -40,27 +35,6 @@ def test_a_parquet_table_holds_the_same_with_nulls(tmp_path):
     assert parquet.read_table(path).to_pydict() == {"b": [1, None], "a": ["x", "y"], "c": [None, 2.5]}
 
 
-def test_a_column_of_several_types_is_text_in_parquet(tmp_path, monkeypatch):
-    """A made-up pyarrow, which refuses what the real one refuses."""
-
-    def array(values):
-        kinds = {type(value) for value in values if value is not None}
-        if len(kinds) > 1 and not kinds <= {int, float}:
-            raise TypeError("Expected bytes, got a 'int' object")
-        if any(kind is int and value >= 2**63 for value in values for kind in [type(value)]):
-            raise OverflowError("Python int too large to convert to C long")
-        return values
-
-    wrote = []
-    parquet = SimpleNamespace(write_table=lambda table, buffer: wrote.append(table))
-    pyarrow = SimpleNamespace(array=array, table=dict, parquet=parquet)
-    monkeypatch.setitem(sys.modules, "pyarrow", pyarrow)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", parquet)
-    rows = [{"a": 1, "b": "x", "c": 2**70}, {"a": 0.5, "b": 3, "c": None}, {"b": None}]
-    output.write_table(tmp_path / "t.parquet", rows)
-    assert wrote == [{"a": [1, 0.5, None], "b": ["x", "3", None], "c": [str(2**70), None, None]}]
-
-
 def test_text_ends_with_one_line_feed_and_json_keeps_its_letters(tmp_path):
     assert output.write_text(tmp_path / "t", "é\n\n\n").read_bytes() == "é\n".encode()
     content = {"b": (1, np.float64(0.5)), "a": {"é": [math.nan, {"x": -math.inf}]}}
@@ -79,59 +53,6 @@ def test_a_figure_has_the_format_of_its_name_and_the_resolution_asked_for(tmp_pa
     assert path.read_bytes().startswith(begins)
     if suffix == "png":
         assert imread(path).shape[:2] == (50, 100)
-
-
-def test_a_directory_is_removed_with_its_parents_only_if_the_work_left_it_empty(tmp_path):
-    def work(place, *, writes):
-        with output.directory_to_fill(place):
-            if writes:
-                (place / "t").touch()
-            raise ZeroDivisionError
-
-    for writes in (False, True):
-        with pytest.raises(ZeroDivisionError):
-            work(tmp_path / "a" / "b", writes=writes)
-        assert (tmp_path / "a" / "b").exists() == (tmp_path / "a").exists() == writes
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(ZeroDivisionError):
-        work(tmp_path / "mine", writes=False)
-    assert (tmp_path / "mine").exists(), "it was there before"
-    with output.directory_to_fill(tmp_path / "c" / "d"):
-        pass
-    assert (tmp_path / "c" / "d").is_dir()
-
-
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    (link := tmp_path / "link").symlink_to("nowhere")
-    with pytest.raises(OutputError, match="link is a link that leads nowhere$"):
-        output.refuse_unwritable(link / "x")
-    link.unlink()
-    output.refuse_unwritable(tmp_path / "a" / "b" / "c")
-    output.refuse_existing(tmp_path / "a" / "t.csv", overwrite=False, parents=True)
-    output.refuse_existing(tmp_path / "file", overwrite=True)
-    monkeypatch.chdir(tmp_path)
-    output.refuse_unwritable(tmp_path.__class__("x/y"))
-    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing is left"
-    for refused, said in (
-        (lambda: output.refuse_unwritable(tmp_path / "a", parents=False), "a does not exist"),
-        (lambda: output.refuse_unwritable(tmp_path / "file"), "file is not a directory"),
-        (lambda: output.refuse_unwritable(tmp_path / "file" / "x"), "file is not a directory"),
-        (lambda: output.refuse_existing(tmp_path / "file", overwrite=False), "file exists; choose another"),
-        (lambda: output.refuse_existing(tmp_path / "a" / "t", overwrite=True), "a does not exist"),
-        (lambda: output.refuse_existing(tmp_path, overwrite=True), "is not a regular file"),
-        (lambda: output.refuse_table(tmp_path / "t.tsv", overwrite=True), "must end in .csv or .parquet"),
-        (lambda: output.refuse_table(tmp_path / "file", overwrite=False), "file exists; choose another"),
-    ):
-        with pytest.raises(OutputError, match=said):
-            refused()
-
-    def denied(**_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(output.tempfile, "TemporaryFile", denied)
-    with pytest.raises(OutputError, match=r"cannot write to .*: Permission denied"):
-        output.refuse_unwritable(tmp_path)
 
 
 def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatch):
@@ -220,17 +141,6 @@ def test_a_bad_file_is_named_once(tmp_path, capsys):
 # -- models and options -------------------------------------------------------------------------------------
 
 
-def test_options_without_a_value_are_those_of_the_model():
-    assert (_one_or_each((), 0.5), _one_or_each((0.1,), 0.5), _one_or_each(())) == (0.5, 0.1, None)
-    assert _one_or_each((0.1, 0.2), 0.5) == [0.1, 0.2]
-    frozen = models.defaults("toy-addition", frozen=True)
-    assert frozen == {"learning_rate": 1e-3, "weight_decay": 0.0, "steps": 5000}
-    assert set(models.defaults("ToyAddition")) - set(frozen) == {
-        "embedding_learning_rate",
-        "embedding_weight_decay",
-    }
-
-
 def test_a_model_is_built_with_its_options_and_no_others():
     built = models.build("GroupDecoder", {"group": "d4", "hidden": (7, 5)})
     assert (built.hidden, built.group.order) == ((7, 5), 8)
@@ -265,33 +175,7 @@ def test_settings_of_a_diagram_are_values_of_the_model_or_of_its_training():
             _named(word)
 
 
-def test_commands_are_imported_when_they_are_called_and_documented_before():
-    commands = Commands({"info": "grokphys.cli.info:info", "no": "grokphys.missing:no"})
-    assert commands.documentation("info").startswith("Print what trajectory files hold")
-    assert isinstance(commands._known["info"], str), "only read, not imported"
-    call = commands["info"]
-    assert call.__module__ == "grokphys.cli.info"
-    assert commands["info"] is call
-    assert commands.documentation("info") == call.__doc__
-    commands["more"] = lambda: 3
-    assert (list(commands), len(commands)) == (["info", "no", "more"], 3)
-    del commands["no"]
-    assert parsed(["more"], commands, description="", warn=pytest.fail)() == 3
-
-
 # -- what is said -------------------------------------------------------------------------------------------
-
-
-def test_long_values_and_names_are_cut():
-    text = "x" * 198
-    assert _shortened(text) == f'"{text}"', "200 characters are not too many"
-    assert _shortened(text + "x") == f'"{text}x … (199 items)'
-    assert _shortened(10**250) == str(10**250)[:200] + " …"
-    assert _shortened(list(range(100))).endswith(" … (100 items)")
-    assert sentence(OSError(2, "No such file", "n" * 200)) == "No such file: " + "n" * 200
-    assert sentence(OSError(2, "No such file", "n" * 201)) == "No such file: " + "n" * 200 + "…"
-    assert sentence(OSError(2, "No such file")) == "No such file"
-    assert sentence(ValueError("a\nb")) == "a b"
 
 
 def trajectory(accuracy, reached, **parameters):
@@ -325,13 +209,3 @@ def test_a_summary_averages_the_runs_that_are_sound(capsys, tmp_path):
     assert second == f"trajectory in {tmp_path}"
     assert summarise(trajectory([nan, nan], [nan, nan]), None) == 1
     assert capsys.readouterr().out.splitlines()[0].endswith("reached by 0 of 2, 2 of 2 runs diverged")
-
-
-def test_a_line_of_structures_leaves_out_the_grids_that_do_not_exist():
-    part = SimpleNamespace(format=lambda *given: f"part{given}")
-    found = SimpleNamespace(circle=np.array([True, True]), circles=part, grid_imperfections=part)
-    assert structure_line(found, "classes") == "2 of 2 runs are circles (part(1, 100) %)"
-    found.circle[0] = False
-    assert structure_line(found, "classes") == (
-        "1 of 2 runs are circles (part(1, 100) %), grid imperfections of the rest part() (classes)"
-    )
