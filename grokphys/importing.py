@@ -105,7 +105,7 @@ def foreign_trajectory(
         raise InputError(f"source must be a directory or a file {endings}; got {source}")
     else:
         positions, clock, name, notes = _file(source, wanted)
-    parameters = {"program": "grokphys import", "source": source.name, "array": name}
+    parameters: dict[str, Any] = {"program": "grokphys import", "source": source.name, "array": name}
     if notes.modulus is not None:
         parameters["modulus"] = notes.modulus
     if notes.texts:
@@ -234,8 +234,9 @@ def _directory(
 ) -> tuple[NDArray[Any], NDArray[np.int64], str, _Notes]:
     """Read one frame from each checkpoint of a directory or pattern, in the order of their steps."""
     paths = _paths(source)
-    notes, contents, frames = _Notes(), [], []
-    name, place = wanted.array, None
+    notes, name, place = _Notes(), wanted.array, None
+    contents: list[_Content] = []
+    frames: list[NDArray[Any]] = []
     for path in bar(paths, "import", "file") if progress else paths:
         content = _checkpoint(path)
         name = content.chosen(name, (2,))
@@ -243,8 +244,8 @@ def _directory(
         place = place or _axes(content, name, array, wanted, notes)
         frame = _cast(where, array.read(where), wanted.dtype)
         if contents and array.shape != contents[0].arrays[name].shape:
-            before = contents[0].arrays[name].shape
-            raise FileFormatError(f"{where} must have the shape {before} as before, got {array.shape}")
+            shape = contents[0].arrays[name].shape
+            raise FileFormatError(f"{where} must have the shape {shape} as before, got {array.shape}")
         frames.append(place(frame))
         contents.append(_Content(path, {name: array}, content.numbers))
     clock = _steps_of_files(contents, wanted.steps, notes)
@@ -663,7 +664,7 @@ def _checkpoint(path: Path) -> _Content:
             arrays[name] = _tensor(path, value, _is_embedding(name) and not linear)
         elif isinstance(value, (list, tuple, np.ndarray)) and np.ndim(_flat(value)) == 1:
             flat = _flat(value)
-            arrays[name] = _Array(flat.shape, str(flat.dtype), lambda where, flat=flat: flat)
+            arrays[name] = _Array(flat.shape, str(flat.dtype), partial(lambda flat, where: flat, flat))
     configs = [everything[name] for name in CONFIGS if isinstance(everything.get(name), Mapping)]
     for name, value in [*(item for config in configs for item in config.items()), *everything.items()]:
         number = _whole(value)

@@ -223,7 +223,7 @@ def _signals() -> Iterator[None]:
         arrived.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
         raise arrived[-1]
 
-    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    usual: dict[int, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     if threading.current_thread() is not threading.main_thread():
         usual = {}  # only the main thread can set a handler
     mine = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
