@@ -1,66 +1,36 @@
 """The models by their command-line names: how each is built, and trained by default."""
 
+import dataclasses
 import re
-from inspect import signature
+from collections.abc import Mapping
 from typing import Any
 
+from nets import models
+from nets.models import Model
+from nets.settings import PER_MEMBER as PER_MEMBER
 from physics.checks import short_text
 from physics.errors import InputError
 from physics.theory import groups
 
-MODELS = (
-    "ConstantAttention",
-    "EmbeddingMLP",
-    "ToyAddition",
-    "GroupDecoder",
-    "TokenTransformer",
-    "ImageMLP",
-    "TwoLayer",
-)
-"""Names of the models of `nets`, so that the help does not import PyTorch."""
-OLD_NAMES = {"transformer": "token-transformer", "images": "image-mlp"}
-"""Former names of models on the command line."""
-LIU = {
-    "learning_rate": 1e-3,
-    "weight_decay": 0.0,
-    "embedding_learning_rate": 1e-3,
-    "embedding_weight_decay": 0.0,
-    "steps": 5000,
-}
-TRAINING: dict[str, dict[str, Any]] = {
-    "constant-attention": {"learning_rate": 0.01, "weight_decay": 1.0, "steps": 2000},
-    "embedding-mlp": {"learning_rate": 0.01, "weight_decay": 0.5, "steps": 30_000},
-    "toy-addition": LIU,
-    "group-decoder": LIU,
-    "token-transformer": {**LIU, "weight_decay": 1.0, "steps": 2000},
-    "image-mlp": {"learning_rate": 1e-3, "weight_decay": 0.01, "steps": 6000},
-    "two-layer": {"learning_rate": 1e-4, "weight_decay": 0.0, "steps": 5000, "train_fraction": 1.0},
-}
-"""Default training of each model by its command-line name, after its paper (Musat §3; Ding §2, App. E;
-Liu §4; He et al.).
 
-Liu et al. vary the learning rate of the decoder (1e-5 to 1e-2) and its weight decay (from 0), and do not
-state the number of steps; the values here lie in these ranges. The learning rate of their embeddings, 1e-3
-without weight decay, is that of the paper.
-"""
-FIELDS: dict[str, dict[str, Any]] = {
-    "constant-attention": {"tokens": 17, "dim": 2, "hidden": "32"},
-    "embedding-mlp": {"tokens": 59, "dim": 128, "hidden": "100 100", "activation": "silu", "even": 0.0},
-    "toy-addition": {"tokens": 10, "dim": 1, "hidden": "200 200", "kind": "regression", "scale": 1.0},
-    "group-decoder": {"hidden": "200 200", "scale": 0.1, "group": "S3"},
-    "token-transformer": {
-        "tokens": 53,
-        "dim": 256,
-        "depth": 2,
-        "heads": 1,
-        "width": 256,
-        "causal": True,
-        "dropout": 0.0,
-    },
-    "image-mlp": {"hidden": "200 200", "data": "digits"},
-    "two-layer": {"tokens": 23, "hidden": "512", "activation": "relu", "start": "random", "scale": 0.1},
+def kebab(name: str) -> str:
+    """Return the name of a class as the command line spells it: embedding-mlp for EmbeddingMLP."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
+
+
+MODELS: Mapping[str, type[Model]] = {
+    kebab(kind.__name__): kind
+    for kind in (
+        models.ConstantAttention,
+        models.EmbeddingMLP,
+        models.ToyAddition,
+        models.GroupDecoder,
+        models.TokenTransformer,
+        models.ImageMLP,
+        models.TwoLayer,
+    )
 }
-"""Defaults of the models that the help states; a test compares them with the models."""
+"""The models of `nets` by their command-line names."""
 MODEL_OPTIONS = (
     "tokens",
     "dim",
@@ -80,15 +50,6 @@ MODEL_OPTIONS = (
     "start",
 )
 """Options of `train` that belong to the model; each model has some of them."""
-PER_MEMBER = (
-    "learning_rate",
-    "weight_decay",
-    "embedding_learning_rate",
-    "embedding_weight_decay",
-    "layer_scale",
-    "embedding_scale",
-)
-"""Rates and scales that may differ within an ensemble; each other setting needs a separate ensemble."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,
@@ -97,30 +58,13 @@ GROUPS = {
 }
 
 
-def kebab(name: str) -> str:
-    """Return the name of a class as the command line spells it.
-
-    Parameters
-    ----------
-    name : str
-        Name of a class, such as EmbeddingMLP.
-
-    Returns
-    -------
-    str
-        Name in lowercase with hyphens, such as embedding-mlp.
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
-
-
 def model_name(word: str) -> str:
     """Return the command-line name of a model.
 
     Parameters
     ----------
     word : str
-        Name of its class, such as EmbeddingMLP; that name in lowercase with hyphens; or one of the
-        `OLD_NAMES`.
+        Name of its class, such as EmbeddingMLP, or that name in lowercase with hyphens.
 
     Returns
     -------
@@ -132,10 +76,10 @@ def model_name(word: str) -> str:
     InputError
         If there is no such model.
     """
-    names = {**{name: kebab(name) for name in MODELS}, **OLD_NAMES}
-    found = names.get(word, word) if isinstance(word, str) else ""
-    if found not in TRAINING:
-        known = ", ".join(map(repr, TRAINING))
+    classes = {kind.__name__: name for name, kind in MODELS.items()}
+    found = classes.get(word, word) if isinstance(word, str) else ""
+    if found not in MODELS:
+        known = ", ".join(map(repr, MODELS))
         raise InputError(
             f"model must be one of {known}, or the name of its class, such as EmbeddingMLP, got {word!r}"
         )
@@ -143,7 +87,7 @@ def model_name(word: str) -> str:
 
 
 def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
-    """Return the default training of a model, as arguments of `nets.train`.
+    """Return the settings of a model's paper, as arguments of `nets.train`.
 
     Parameters
     ----------
@@ -155,16 +99,29 @@ def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict of str to float or int
-        Learning rates, weight decays, and number of steps; and for some models the fraction of examples to
-        train on.
-
-    Raises
-    ------
-    InputError
-        If there is no such model.
+        Learning rates, weight decays, number of steps, and fraction of the examples to train on.
     """
-    own = TRAINING[model_name(model)]
-    return {name: value for name, value in own.items() if not (frozen and name.startswith("embedding_"))}
+    settings = MODELS[model_name(model)].settings
+    return {name: value for name, value in settings.items() if not (frozen and name.startswith("embedding_"))}
+
+
+def stated(name: str) -> dict[str, str]:
+    """Return the default of a model's field, or of a setting that its paper decides, by model, as text."""
+    shown = {}
+    for model, kind in MODELS.items():
+        value = kind.settings.get(name)
+        for field in dataclasses.fields(kind):
+            if field.name == name:
+                value = field.default
+        if isinstance(value, float):
+            shown[model] = f"{value:.6g}"
+        elif isinstance(value, tuple):
+            shown[model] = " ".join(map(str, value))
+        elif value is dataclasses.MISSING:
+            shown[model] = "S3"
+        elif value is not None:
+            shown[model] = str(value)
+    return shown
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
@@ -188,11 +145,8 @@ def build(name: str, options: dict[str, Any]) -> Any:
     InputError
         If there is no such model, it has no such option, or a value is not allowed.
     """
-    import nets
-
     name = model_name(name)
-    kinds = {kebab(kind): getattr(nets, kind) for kind in MODELS}
-    known = list(signature(kinds[name]).parameters)
+    known = [field.name for field in dataclasses.fields(MODELS[name])]
     for option in options:
         if option not in known:
             got = short_text(options[option])
@@ -206,7 +160,7 @@ def build(name: str, options: dict[str, Any]) -> Any:
         options = {**options, "hidden": widths[0]}
     if "group" in options:
         options = {**options, "group": named_group(options["group"])}
-    return kinds[name](**options)
+    return MODELS[name](**options)
 
 
 def named_group(name: str) -> groups.FiniteGroup:

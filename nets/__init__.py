@@ -27,9 +27,8 @@ from nets.models import (
 from nets.networks import Networks, networks
 from nets.provenance import training_sets
 from nets.recording import recording_steps
-from nets.stepping import Training
 from nets.tasks import Task
-from nets.training import train
+from nets.training import Training, train
 from physics.lazy import lazy
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nets.neurons import all_logits, neuron_weights
 from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, place, regular_array
-from physics.errors import InputError
+from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."
@@ -185,7 +185,8 @@ class Networks:
         Returns
         -------
         ndarray of int64, shape (runs, points)
-            Class with the largest logit, or, under a squared error, with the nearest target.
+            Class with the largest logit, or, under a squared error, with the nearest target; -1 for a network
+            that has diverged, whose outputs are not finite.
 
         Raises
         ------
@@ -211,7 +212,7 @@ class Networks:
         targets = self.ensemble.targets
         if targets is not None:
             outputs = outputs @ targets.transpose(0, 2, 1) - (targets**2).sum(-1)[:, None] / 2
-        return outputs.argmax(-1)
+        return np.where(np.isfinite(outputs).all(-1), outputs.argmax(-1), -1)
 
     def member(self, run: int) -> "Networks":
         """Return one network as an ensemble of one.
@@ -383,6 +384,7 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
             "trajectory must hold the layers of its networks to restore them, got none; record the "
             "observable 'layers' during the training"
         )
+    _require_sound(ensemble)
     positions = trajectory.frame(frame)
     parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
     if EMBEDDING in ensemble.parameters:
@@ -394,6 +396,29 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     dtype = str(positions.dtype)
     restored = {name: np.array(parameters[name], dtype) for name in ensemble.parameters}
     return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
+
+
+def _require_sound(ensemble: Ensemble) -> None:
+    """Refuse arrays of a file that do not fit its model: kernels and PyTorch would trust them."""
+    model, task = ensemble.model, ensemble.model.task
+    wrong = [
+        name
+        for name, value in model.initial(np.random.default_rng(0), np.random.default_rng(0)).items()
+        if ensemble.parameters.get(name, np.empty(0)).shape != (ensemble.runs, *value.shape)
+    ]
+    for name, examples in (("train", ensemble.train), ("validation", ensemble.validation)):
+        whole = examples.ndim == 2 and examples.dtype.kind == "i" and len(examples) == ensemble.runs
+        if not whole or (examples.size and not 0 <= examples.min() <= examples.max() < len(task)):
+            wrong.append(f"{name}_examples")
+    targets = ensemble.targets
+    if (targets is None) != (model.loss == "cross_entropy") or (
+        targets is not None and (targets.ndim != 3 or targets.shape[:2] != (ensemble.runs, task.classes))
+    ):
+        wrong.append("targets")
+    if wrong:
+        raise FileFormatError(
+            f"start of the trajectory must fit its model {_name(model)}, got another {wrong[0]}"
+        )
 
 
 def _name(model: Model) -> str:

@@ -11,6 +11,7 @@ from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
 from nets.neurons import adds, all_logits, has_neurons, neuron_weights
+from nets.settings import LOSSES
 from physics.checks import mapping, names_in, number, regular_array
 from physics.errors import InputError
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
@@ -19,7 +20,6 @@ from physics.theory.quality import representation_quality
 
 Numbers = NDArray[np.float64]
 
-LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 NEURONS = ("neuron_frequency", "neuron_purity")
 PROGRESS = ("restricted_loss", "excluded_loss")
 OBSERVABLES = (*LOSSES, "weight_norm", "bias_norm", "quality", "gradient", "layers", *NEURONS, *PROGRESS)
@@ -71,8 +71,8 @@ class Observer:
                 shapes[name] = ()
         return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
 
-    def measure(self, engine: Engine, step: int, *, all_names: bool = True) -> dict[str, NDArray[Any]]:
-        """Measure the observables of a step, and note thresholds that are reached and members that diverge.
+    def frame(self, engine: Engine, step: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """Measure a step that is recorded, note thresholds that are reached, and mark members that diverge.
 
         Parameters
         ----------
@@ -80,20 +80,37 @@ class Observer:
             Engine that trains the ensemble.
         step : int
             Number of the step.
-        all_names : bool, default True
-            Whether to measure all observables, or only those with a threshold.
 
         Returns
         -------
-        dict of str to ndarray, shape (runs, ...)
-            Values by name. If all are measured, those of diverged members are NaN, except for "status" and
-            the steps at which thresholds were reached.
+        positions : ndarray, shape (runs, tokens, dim)
+            Point sets; NaN for diverged members.
+        observables : dict of str to ndarray, shape (runs, ...)
+            Values by name. Those of diverged members are NaN, except for "status" and the steps at which
+            thresholds were reached.
         """
-        wanted = set(self._thresholds) | (set(self._names) if all_names else set())
+        positions = engine.point_sets()
+        self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
+        values = self._measured(engine, step, {*self._names, *self._thresholds})
+        for value in (positions, *values.values()):
+            value[self.status == DIVERGED] = np.nan
+        values |= {f"steps_to_{name}": reached.copy() for name, reached in self.reached.items()}
+        values["status"] = self.status.copy()
+        return positions, {name: values[name] for name in self.shapes}
+
+    def check(self, engine: Engine, step: int) -> None:
+        """Note the thresholds that are reached at a step that is not recorded, and members that diverge."""
+        self._measured(engine, step, set(self._thresholds))
+
+    def _measured(self, engine: Engine, step: int, wanted: set[str]) -> dict[str, NDArray[Any]]:
+        """Measure some observables; a member with parameters or a training loss not finite has diverged."""
+        self.status[~engine.is_finite()] = DIVERGED
         values: dict[str, NDArray[Any]] = {}
         for part in ("train", "validation"):
             if {f"{part}_loss", f"{part}_accuracy"} & wanted:
                 values[f"{part}_loss"], values[f"{part}_accuracy"] = engine.losses(part)
+        if "train_loss" in values:
+            self.status[~np.isfinite(values["train_loss"])] = DIVERGED
         if "quality" in wanted:
             values["quality"] = self._quality(engine.point_sets())
         if wanted & {"weight_norm", "bias_norm", "layers", *NEURONS, *PROGRESS}:
@@ -108,25 +125,7 @@ class Observer:
         for name, threshold in self._thresholds.items():
             first = np.isnan(self.reached[name]) & (values[name] >= threshold)
             self.reached[name][first & (self.status == TRAINING)] = step
-        if "train_loss" in values:
-            self.status[~np.isfinite(values["train_loss"])] = DIVERGED
-        if not all_names:
-            return values
-        for value in values.values():
-            value[self.status == DIVERGED] = np.nan
-        values |= {f"steps_to_{name}": found.copy() for name, found in self.reached.items()}
-        values["status"] = self.status.copy()
-        return {name: values[name] for name in self.shapes}
-
-    def masked(self, positions: NDArray[Any]) -> NDArray[Any]:
-        """Mark members whose positions are not finite as diverged, and replace the positions of these by NaN.
-
-        `positions` (runs, tokens, dim) are changed in place and returned. Members that had diverged before
-        become NaN too.
-        """
-        self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
-        positions[self.status == DIVERGED] = np.nan
-        return positions
+        return values
 
     def end(self, decided: Any) -> None:
         """Mark members as ended, if they still train.
@@ -161,7 +160,7 @@ class Observer:
         diverged = np.flatnonzero(self.status == DIVERGED)
         if len(diverged):
             warnings.warn(
-                f"{len(diverged)} of {len(self.status)} runs diverged: the training loss or the embedding of "
+                f"{len(diverged)} of {len(self.status)} runs diverged: the training loss or a parameter of "
                 f"run {', '.join(str(numbers[run]) for run in diverged[:10])} is not finite; try a smaller "
                 "learning_rate",
                 RuntimeWarning,

@@ -202,7 +202,9 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
         )
     try:
         return _restored(trajectory, made)
-    except (LookupError, TypeError, AttributeError) as error:
+    except (InputError, FileFormatError):
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError) as error:
         raise FileFormatError(
             "parameters must describe a training of nets.train, got ones that do not "
             f"({type(error).__name__}: {error})"

@@ -1,71 +1,303 @@
-"""`train`, which trains an ensemble, records it, and stops each member by a rule."""
+"""`train`, which trains and records an ensemble, and `Training`, which trains it step by step."""
 
+import dataclasses
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
-from typing import Any
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nets.checkpoint import Checkpoint
-from nets.models import Model
-from nets.observing import LOSSES, TRAINING, Observer, checked_names, checked_thresholds
+from nets.engines.choice import choose_engine, optimizer_of
+from nets.engines.ensemble import batch_size_of, batches, draw, part_of
+from nets.models import ConstantAttention, Model
+from nets.models.sound import require_model
+from nets.networks import Networks
+from nets.observing import TRAINING, Observer, checked_names, checked_thresholds
 from nets.provenance import described
 from nets.recording import recording_steps
-from nets.stepping import Training
-from physics.checks import flag, number, whole_number
+from nets.settings import RATES, Settings, TrainingSettings
+from physics.checks import file_path, flag, number, whole_number
 from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
-from physics.seeds import Seed, numbers_of_runs
+from physics.seeds import numbers_of_runs
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout
+from physics.trajectory.locks import signals_deferred
 from physics.trajectory.recording import recorder
 from physics.trajectory.writer import FileRecorder
 
-StopRule = Callable[[int, NDArray[Any], Mapping[str, NDArray[Any]]], Any]
+BATCH_BYTES = 2**26
+"""Memory in bytes for the indices of the examples that are drawn for one piece of the training."""
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _shows(settings: type[TrainingSettings]) -> Callable[[Function], Function]:
+    """Return a decorator by which help and editors show the settings instead of ``**settings``."""
+
+    def decorate(function: Function) -> Function:
+        whole = inspect.signature(function)
+        stated = [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        keywords = inspect.signature(settings).parameters.values()
+        place = next((n for n, each in enumerate(stated) if each.kind is each.KEYWORD_ONLY), len(stated))
+        signature = whole.replace(parameters=[*stated[:place], *keywords, *stated[place:]])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+class Training:
+    """Train an ensemble step by step, with rates that may be changed on the way.
+
+    Use `train` to train and record in one call, and this class to act between steps. As long as `set_rates`
+    is not called and `train` stops no member, both give bit-identical embeddings at each step, however the
+    steps are divided among calls of `advance`.
+
+    Parameters
+    ----------
+    model : Model, optional
+        Model to train, by default `ConstantAttention()`.
+    **settings
+        Settings of the training, from `runs` to `chunk`, as in `train`. A rate or a training fraction that is
+        not given is that of the model's paper, ``model.settings``; `settings` then holds it.
+
+    Attributes
+    ----------
+    settings : nets.settings.TrainingSettings
+        All settings, with those of the model's paper where none were given.
+    ensemble : nets.engines.ensemble.Ensemble
+        Initial parameters of the members, and the training examples of each.
+    machine : nets.engines.choice.Engine
+        Engine that trains them.
+    batch_size : int or None
+        Number of examples in each step; None for all.
+    step : int
+        Number of optimizer steps taken so far.
+
+    Raises
+    ------
+    InputError
+        If an argument has the wrong type or shape, or is out of its range, or the engine cannot train the
+        model on the device.
+
+    Examples
+    --------
+    >>> import nets
+    >>> training = nets.Training(seed=3, weight_decay=0.3)
+    >>> training.advance(400)
+    >>> training.set_rates(weight_decay=1.0)
+    >>> training.advance(100)
+    >>> training.step, training.embeddings.shape
+    (500, (1, 17, 2))
+    """
+
+    @_shows(TrainingSettings)
+    def __init__(self, model: Model | None = None, **settings: Any) -> None:
+        model = require_model(ConstantAttention() if model is None else model)
+        self._begin(model, TrainingSettings(**settings).of(model))
+
+    @classmethod
+    def _of(cls, model: Model, settings: TrainingSettings) -> "Training":
+        """Return the training of a model with settings that hold those of its paper already."""
+        training = cls.__new__(cls)
+        training._begin(model, settings)
+        return training
+
+    def _begin(self, model: Model, settings: TrainingSettings) -> None:
+        self.settings = settings
+        names = inspect.signature(draw).parameters
+        self.ensemble = draw(model, **{n: v for n, v in settings.values().items() if n in names})
+        frozen = dict.fromkeys(RATES[2:], 0.0) if settings.freeze_embedding else {}
+        self._rates = {name: getattr(settings, name) for name in RATES} | frozen
+        runs = self.ensemble.runs
+        self.batch_size = batch_size_of(settings.batch_size, self.ensemble.train.shape[1])
+        self.machine = choose_engine(
+            settings.engine,
+            self.ensemble,
+            self._optimizer(self._rates),
+            settings.dtype,
+            settings.device,
+            settings.chunk,
+            stable_gradient=settings.stable_gradient,
+        )
+        self._pace, self.step = 1, 0
+        self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
+
+    def __repr__(self) -> str:
+        return f"Training({self.model!r}, {self.settings})"
+
+    def _optimizer(self, rates: dict[str, Any]) -> Any:
+        """Return the checked optimizer with these rates."""
+        chosen = self.settings
+        fixed = {"betas": chosen.betas, "epsilon": chosen.epsilon, "kind": chosen.optimizer}
+        return optimizer_of(self.ensemble.runs, **rates, **fixed)
+
+    @property
+    def model(self) -> Model:
+        """Model of all members."""
+        return self.ensemble.model
+
+    def advance(self, steps: int) -> None:
+        """Train all members for some more steps of the optimizer.
+
+        Parameters
+        ----------
+        steps : int
+            Number of steps, at least 1.
+
+        Raises
+        ------
+        InputError
+            If `steps` is not a whole number of at least 1.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7))
+        >>> training.advance(3)
+        >>> training.step
+        3
+        """
+        for _ in self.pieces(self.step + whole_number("steps", steps, 1)):
+            pass
+
+    def pieces(self, until: int) -> Iterator[int]:
+        """Take steps of the optimizer in pieces of about a second, so that the caller can act between them.
+
+        Ctrl-C takes effect at the end of a piece, so that the training may continue from there.
+
+        Parameters
+        ----------
+        until : int
+            Number of steps after which to end, counted from the start of the training. If as many have been
+            taken already, nothing is done.
+
+        Yields
+        ------
+        int
+            Number of steps taken so far, after each piece.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7))
+        >>> list(training.pieces(1))
+        [1]
+        """
+        while self.step < until:
+            count, began = min(until - self.step, self._pace, self._most), monotonic()
+            drawn = batches(self.ensemble, self.batch_size, self.step, count)
+            with signals_deferred():  # all members must stand at the step that `step` says
+                self.machine.advance(self.step, count, drawn)
+                self.step += count
+            took = monotonic() - began
+            if took > 2.0:
+                self._pace = max(1, self._pace // 2)
+            elif took < 0.5 and count == self._pace:
+                self._pace *= 2
+            yield self.step
+
+    def set_rates(self, **rates: Any) -> None:
+        """Change learning rates or weight decays for all further steps, and keep the optimizer's moments.
+
+        Parameters
+        ----------
+        **rates : float or sequence of float, shape (runs,)
+            Any of `learning_rate`, `weight_decay`, `embedding_learning_rate` and `embedding_weight_decay`,
+            each at least 0. None makes a rate of the embedding equal to that of the layers.
+
+        Raises
+        ------
+        InputError
+            If there is no such rate, or a value is out of range. All previous rates are kept then.
+
+        Examples
+        --------
+        >>> import nets
+        >>> training = nets.Training(nets.ConstantAttention(7), runs=2)
+        >>> training.set_rates(learning_rate=[0.01, 0.0])  # one rate for each member
+        >>> before = training.embeddings
+        >>> training.advance(5)
+        >>> (training.embeddings == before).all(axis=(1, 2)).tolist()
+        [False, True]
+        """
+        for name in rates:
+            if name not in RATES:
+                raise InputError(f"rates must be among {', '.join(RATES)}, got {name!r}")
+        self.machine.set_rates(self._optimizer(self._rates | rates))
+        self._rates |= rates
+
+    @property
+    def embeddings(self) -> NDArray[Any]:
+        """Copy of the present embeddings, (runs, tokens, dim), in the number type of the training.
+
+        For a model without an embedding, such as `ImageMLP`, they are the points that `train` records.
+        """
+        return self.machine.point_sets()
+
+    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the present loss and accuracy on a set, without a penalty on the embedding.
+
+        Parameters
+        ----------
+        part : {"train", "validation"}
+            Set of examples, the training set or the validation set.
+
+        Returns
+        -------
+        loss : ndarray of float64, shape (runs,)
+            Mean cross-entropy in nats, or mean squared error; NaN if the set is empty.
+        accuracy : ndarray of float64, shape (runs,)
+            Fraction of correct answers, from 0 to 1; NaN if the set is empty, and without meaning if the loss
+            is not finite.
+
+        Raises
+        ------
+        InputError
+            If `part` is neither "train" nor "validation".
+
+        Examples
+        --------
+        >>> import nets
+        >>> loss, accuracy = nets.Training(nets.ConstantAttention(7), runs=3).losses("validation")
+        >>> loss.shape, accuracy.shape
+        ((3,), (3,))
+        """
+        return self.machine.losses(part_of(part))
+
+    def networks(self) -> Networks:
+        """Return the networks in their present state, with their training and validation sets.
+
+        Returns
+        -------
+        Networks
+            All members, with copies of their parameters.
+
+        Examples
+        --------
+        >>> import nets
+        >>> nets.Training(nets.ConstantAttention(7), runs=3).networks().logits().shape
+        (3, 7, 7, 7)
+        """
+        parameters = self.machine.parameters()
+        return Networks(dataclasses.replace(self.ensemble, parameters=parameters), self.settings.dtype)
+
+
+@_shows(Settings)
 def train(
     model: Model | None = None,
     *,
-    runs: int = 1,
-    steps: int = 2000,
-    seed: Seed = 0,
-    first_run: int = 0,
-    run_numbers: Sequence[int] | None = None,
-    learning_rate: float | Sequence[float] = 0.01,
-    weight_decay: float | Sequence[float] = 1.0,
-    embedding_learning_rate: float | Sequence[float] | None = None,
-    embedding_weight_decay: float | Sequence[float] | None = None,
-    freeze_embedding: bool = False,
-    betas: tuple[float, float] = (0.9, 0.999),
-    epsilon: float = 1e-8,
-    optimizer: str = "adamw",
-    batch_size: int | None = None,
-    train_fraction: float = 0.8,
-    train_examples: Any = None,
-    validation_examples: Any = None,
-    shared: Sequence[str] = (),
-    initial: Mapping[str, Any] | None = None,
-    layer_scale: float | Sequence[float] = 1.0,
-    embedding_scale: float | Sequence[float] = 1.0,
-    record: int | str | Sequence[int] = 20,
-    observables: Sequence[str] = LOSSES,
-    thresholds: Mapping[str, float] | None = None,
-    track: int | None = None,
-    delta: float = 0.01,
-    stop: str | StopRule | None = None,
-    dtype: str = "float32",
-    stable_gradient: bool = False,
-    engine: str = "auto",
-    device: str = "auto",
-    chunk: int | None = None,
     keep_start: bool = True,
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     callback: Callback | None = None,
     progress: Progress = False,
+    **settings: Any,
 ) -> Trajectory:
     """Train an ensemble of networks with AdamW or SGD, and record how their embeddings move.
 
@@ -81,19 +313,25 @@ def train(
         of Musat §3.
     runs : int, default 1
         Number of members, at least 1.
-    steps : int, default 2000
-        Number of optimizer steps, at least 1. With the full batch, a step is an epoch.
+    steps : int, optional
+        Number of optimizer steps, at least 1. With the full batch, a step is an epoch. By default it is that
+        of the model's paper: ``model.settings`` holds the settings of each model that are used where none
+        are given, and the trajectory stores those that were used.
     seed : int or numpy.random.SeedSequence, default 0
-        Member k, counted from 0, is drawn from the k-th child of the seed, whatever the number of runs.
+        Member k, counted from 0, is drawn from the k-th child of the seed, whatever the number of runs. On
+        a CPU, the fused engine trains it to the same bits in every ensemble, and PyTorch does with
+        ``chunk=1``.
     first_run : int, default 0
         The ensemble holds the members `first_run … first_run + runs - 1` of the seed.
     run_numbers : sequence of int (runs,), optional
         The ensemble holds these members of the seed instead. A number may occur several times, with different
         rates.
-    learning_rate, weight_decay : float or sequence (runs,), default 0.01 and 1.0
-        Learning rate of the optimizer and decoupled weight decay, both at least 0.
+    learning_rate, weight_decay : float or sequence (runs,), optional
+        Learning rate of the optimizer and decoupled weight decay, both at least 0; by default those of the
+        model's paper, such as 0.01 and 1.0 for `ConstantAttention`.
     embedding_learning_rate, embedding_weight_decay : float or sequence (runs,), optional
-        The same for the embedding, if they differ from those of the layers (the decoder).
+        The same for the embedding, if they differ from those of the layers (the decoder). By default they are
+        those of the model's paper, or, if it states none, equal to those of the layers.
     freeze_embedding : bool, default False
         Whether to keep the initial embedding. Its rates must be left out then.
     betas : pair of float, default (0.9, 0.999)
@@ -105,8 +343,9 @@ def train(
     batch_size : int, optional
         Number of examples in each step; batches are drawn again in each epoch. By default each step uses all
         training examples.
-    train_fraction : float, default 0.8
-        Fraction of all examples to train on, greater than 0; the others are the validation set. Only
+    train_fraction : float, optional
+        Fraction of all examples to train on, greater than 0; the others are the validation set. By default it
+        is that of the model's paper, which is 0.8 for `ConstantAttention`. Only
         `TwoLayer`, and tasks of your own with ``whole=True``, may leave none. A test set that comes with the
         data is the validation set instead, and the fraction refers to the remaining examples.
     train_examples, validation_examples : sequence of int, optional
@@ -164,7 +403,9 @@ def train(
         "cpu", a CUDA device such as "cuda" or "cuda:1", or "auto", which is CUDA if it is available.
     chunk : int, optional
         Number of members whose activations PyTorch holds at the same time, by default as many as fit into
-        half of the free memory. The fused engine ignores it.
+        half of the free memory. PyTorch rounds products of one member differently from those of several
+        (1e-7 in float32), so that only with 1 a member has the same bits in every ensemble, on a CPU; small
+        networks then train several times more slowly. The fused engine ignores it.
     keep_start : bool, default True
         Whether to keep the initial state of each member in `Trajectory.start`: its parameters
         ("parameter.NAME"), "train_examples", "validation_examples" and, under a squared error, "targets".
@@ -192,7 +433,7 @@ def train(
         `positions` (runs, frames, tokens, dim) are the embeddings at the recorded steps; a model without an
         embedding, such as `ImageMLP`, defines its own. The observables (runs, frames, ...) belong to the same
         parameters. Losses are in nats or mean squares, and accuracies are fractions. `status` is 0 while a
-        member trains, 1 after it has been stopped, and 2 after its loss or its embedding was found not to be
+        member trains, 1 after it has been stopped, and 2 after its loss or a parameter was found not to be
         finite. The positions and measured values of such a diverged member are NaN.
 
     Raises
@@ -208,7 +449,7 @@ def train(
     Warns
     -----
     RuntimeWarning
-        If the loss or the embedding of a member is not finite.
+        If the loss or a parameter of a member is not finite.
 
     Examples
     --------
@@ -217,29 +458,33 @@ def train(
     >>> trained.positions.shape, trained.observables["train_loss"].shape
     ((3, 3, 7, 2), (3, 3))
     """
-    given = dict(locals())
-    steps = whole_number("steps", steps, 1)
-    schedule = recording_steps(record, steps)
-    chosen = set(schedule.tolist())
-    tracked = range(0, steps + 1, steps if track is None else whole_number("track", track, 1))
-    events = sorted(chosen | set(tracked))
-    delta = number("delta", delta, above=0.0)
+    model = require_model(ConstantAttention() if model is None else model)
+    chosen = Settings(**settings).of(model)
+    stop, thresholds = chosen.stop, chosen.thresholds
+    steps = whole_number("steps", chosen.steps, 1)
+    schedule = recording_steps(chosen.record, steps)
+    recorded_steps = set(schedule.tolist())
+    tracked = range(0, steps + 1, steps if chosen.track is None else whole_number("track", chosen.track, 1))
+    events = sorted(recorded_steps | set(tracked))
+    delta = number("delta", chosen.delta, above=0.0)
     if stop is not None and stop != "thresholds" and not callable(stop):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
     if stop == "thresholds" and not thresholds:
-        raise InputError("stop 'thresholds' (--stop-at-thresholds) needs thresholds (--threshold), got none")
+        raise InputError("stop must be None or a callable without thresholds, got 'thresholds'")
     check_hooks(callback, progress)
-    training = Training(**{name: given[name] for name in signature(Training).parameters})
-    model, ensemble, machine = training.model, training.ensemble, training.machine
-    names = checked_names(observables, ensemble)
+    if out is not None:
+        out = file_path("out", out).absolute()  # a callback may change the directory
+    training = Training._of(model, chosen)
+    ensemble, machine = training.ensemble, training.machine
+    names = checked_names(chosen.observables, ensemble)
     observer = Observer(ensemble, names, checked_thresholds(thresholds, ensemble), delta)
-    parameters = described(given, training.machine, ensemble, training.batch_size, names)
+    parameters = described(chosen.values(), machine, ensemble, training.batch_size, names)
     observed = {name: ("<f8", shape) for name, shape in observer.shapes.items()}
     with recorder(
         out,
-        Layout(ensemble.runs, model.tokens, model.dim, dtype, len(schedule), observed),
+        Layout(ensemble.runs, model.tokens, model.dim, chosen.dtype, len(schedule), observed),
         parameters,
-        start=ensemble.start(dtype) if flag("keep_start", keep_start) else None,
+        start=ensemble.start(chosen.dtype) if flag("keep_start", keep_start) else None,
         packages=("physics", "nets"),
         overwrite=overwrite,
         resume=resume,
@@ -260,9 +505,10 @@ def train(
                     show(at)
                     if checkpoint is not None and checkpoint.due and at < event:
                         checkpoint.save(at)
-                measured = observer.measure(machine, event, all_names=event in chosen)
-                if event in chosen:
-                    positions = observer.masked(machine.point_sets())
+                if event not in recorded_steps:
+                    observer.check(machine, event)
+                else:
+                    positions, measured = observer.frame(machine, event)
                     for array in (positions, *measured.values()):
                         array.setflags(write=False)  # so that a rule that changes them raises an error
                     if event > recorded:
@@ -278,5 +524,5 @@ def train(
                     checkpoint.save(event)
     if checkpoint is not None:
         checkpoint.remove()
-    observer.warn(numbers_of_runs(ensemble.runs, first_run, run_numbers))
+    observer.warn(numbers_of_runs(ensemble.runs, chosen.first_run, chosen.run_numbers))
     return frames.result()

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from grokphys.models import FIELDS, MODEL_OPTIONS, TRAINING, build, defaults, model_name, named_value
+from grokphys.models import MODEL_OPTIONS, build, named_value, stated
 from grokphys.options import (
     ModelName,
     Overwrite,
@@ -16,15 +16,14 @@ from grokphys.options import (
     refuse_special,
     summarise,
 )
+from nets.settings import Settings
 
 
 def _by_model(name: str) -> str:
     """Return the defaults of an option in words, each with the models that have it."""
     models: dict[str, list[str]] = {}
-    for model in TRAINING:
-        value = TRAINING[model].get(name, FIELDS[model].get(name))
-        if value is not None:
-            models.setdefault(str(value), []).append(model)
+    for model, value in stated(name).items():
+        models.setdefault(value, []).append(model)
     return "; ".join(f"{value} for {', '.join(names)}" for value, names in models.items())
 
 
@@ -63,10 +62,10 @@ def train(
         Literal["random", "single_frequency"] | None, _of_model("{random,single_frequency}", "start")
     ] = None,
     *,
-    runs: int = 1,
+    runs: int = Settings.runs,
     steps: Annotated[int | None, _of_model("INT", "steps")] = None,
-    seed: int = 0,
-    first_run: int = 0,
+    seed: int = Settings.seed,
+    first_run: int = Settings.first_run,
     learning_rate: Annotated[tuple[float, ...], _of_model("X [X ...]", "learning_rate")] = (),
     weight_decay: Annotated[tuple[float, ...], _of_model("X [X ...]", "weight_decay")] = (),
     embedding_learning_rate: Annotated[
@@ -77,24 +76,22 @@ def train(
         tuple[float, ...],
         given_otherwise(f"{_by_model('embedding_weight_decay')}; else that of the layers", "X [X ...]"),
     ] = (),
-    freeze_embedding: Switch = False,
-    optimizer: Literal["adamw", "sgd"] = "adamw",
+    freeze_embedding: Switch = Settings.freeze_embedding,
+    optimizer: Literal["adamw", "sgd"] = Settings.optimizer,
     batch_size: Annotated[int | None, given_otherwise("all training examples", "INT")] = None,
-    train_fraction: Annotated[
-        float | None, given_otherwise(f"{_by_model('train_fraction')}; else 0.8", "FLOAT")
-    ] = None,
+    train_fraction: Annotated[float | None, _of_model("FLOAT", "train_fraction")] = None,
     shared: Annotated[tuple[str, ...], given_otherwise("nothing", "NAME ...")] = (),
     layer_scale: Numbers = (1.0,),
     embedding_scale: Numbers = (1.0,),
-    record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = "20",
-    observables: Words = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy"),
+    record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = str(Settings.record),
+    observables: Words = Settings.observables,
     threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
     track: Annotated[int | None, given_otherwise("at recorded steps and the last", "INT")] = None,
     stop_at_thresholds: Switch = False,
-    dtype: Literal["float32", "float64"] = "float32",
-    stable_gradient: Switch = False,
-    engine: Literal["auto", "fused", "torch"] = "auto",
-    device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = "auto",
+    dtype: Literal["float32", "float64"] = Settings.dtype,
+    stable_gradient: Switch = Settings.stable_gradient,
+    engine: Literal["auto", "fused", "torch"] = Settings.engine,
+    device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = Settings.device,
     out: StoredFile = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
@@ -194,30 +191,28 @@ def train(
         overwrite: Replace files that exist: OUT, and the unfinished run in OUT.partial.
         resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
-    given = locals()
+    options = locals()
     from nets.training import train as train_model  # importing torch takes seconds
 
     refuse_special(out)
-    model = model_name(model)
-    own = defaults(model, frozen=freeze_embedding)
     trajectory = train_model(
-        build(model, {name: given[name] for name in MODEL_OPTIONS if given[name] is not None}),
+        build(model, {name: options[name] for name in MODEL_OPTIONS if options[name] is not None}),
         runs=runs,
-        steps=own["steps"] if steps is None else steps,
+        steps=steps,
         seed=seed,
         first_run=first_run,
-        learning_rate=_one_or_each(learning_rate, own["learning_rate"]),
-        weight_decay=_one_or_each(weight_decay, own["weight_decay"]),
-        embedding_learning_rate=_one_or_each(embedding_learning_rate, own.get("embedding_learning_rate")),
-        embedding_weight_decay=_one_or_each(embedding_weight_decay, own.get("embedding_weight_decay")),
+        learning_rate=_one_or_each(learning_rate),
+        weight_decay=_one_or_each(weight_decay),
+        embedding_learning_rate=_one_or_each(embedding_learning_rate),
+        embedding_weight_decay=_one_or_each(embedding_weight_decay),
         freeze_embedding=freeze_embedding,
         optimizer=optimizer,
         batch_size=batch_size,
-        train_fraction=own.get("train_fraction", 0.8) if train_fraction is None else train_fraction,
+        train_fraction=train_fraction,
         shared=shared,
         layer_scale=_one_or_each(layer_scale),
         embedding_scale=_one_or_each(embedding_scale),
-        record=record,
+        record=int(record) if record.isdecimal() and len(record) < 16 else record,
         observables=observables,
         thresholds=once("threshold", map(named_value, threshold)),
         track=track,
@@ -234,5 +229,6 @@ def train(
     return summarise(trajectory, out)
 
 
-def _one_or_each(values: tuple[float, ...], default: float | None = None) -> Any:
-    return default if not values else values[0] if len(values) == 1 else list(values)
+def _one_or_each(values: tuple[float, ...]) -> Any:
+    """Return None without values, a number for one, and a list for several."""
+    return None if not values else values[0] if len(values) == 1 else list(values)

@@ -275,7 +275,6 @@ def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
     for name in models.PER_MEMBER:
         default = table[name].default
         table[name] = Parameter(float, default[0]) if default else Parameter(float | None, None)
-    table["train_fraction"] = Parameter(float, 0.8)
     frozen = given.get("freeze_embedding", False)
     own = models.defaults(given.get("model", table["model"].default), frozen=frozen)
     table |= {name: Parameter(type(value), value) for name, value in own.items()}

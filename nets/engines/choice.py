@@ -51,6 +51,9 @@ class Engine(Protocol):
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
 
+    def is_finite(self) -> NDArray[np.bool_]:
+        """Return whether all parameters of each member are finite, bool (runs,)."""
+
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
 

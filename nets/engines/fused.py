@@ -1,7 +1,9 @@
 """The engine for CPUs: one fused kernel computes a step of one member, and each thread has one member."""
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import numba
@@ -155,7 +157,6 @@ class FusedEngine:
             self._betas,
         )
         self._training = np.arange(ensemble.runs)
-        self._threads = ThreadPoolExecutor(numba.get_num_threads())
 
     # -- the interface of an engine ------------------------------------------------------------------------
 
@@ -230,6 +231,11 @@ class FusedEngine:
         )
         return gradients[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
 
+    def is_finite(self) -> NDArray[np.bool_]:
+        """Return whether all parameters of each member are finite, bool (runs,)."""
+        finite: NDArray[np.bool_] = np.isfinite(self._parameters).all(axis=1)
+        return finite
+
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         if EMBEDDING in self._places:
@@ -299,5 +305,11 @@ class FusedEngine:
             work(members)
             return
         pieces = np.array_split(members, min(len(members), TASKS_A_THREAD * threads))
-        for _ in self._threads.map(work, pieces):
+        for _ in _pool(os.getpid(), threads).map(work, pieces):
             pass
+
+
+@lru_cache(maxsize=4)
+def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    """Return the threads of a process; one that has been forked needs a pool of its own."""
+    return ThreadPoolExecutor(threads, "train")

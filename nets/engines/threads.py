@@ -14,6 +14,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 DRIVERS = ("libcuda.so.1", "nvcuda.dll")
 """Libraries of the driver, without which PyTorch finds no CUDA."""
@@ -50,6 +51,17 @@ class _Loader(SourceFileLoader):
 
 if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
     sys.meta_path.insert(0, _Finder())
+
+
+def _one_thread() -> None:
+    """Let PyTorch use one thread in a process that has been forked: the others of its pool do not exist."""
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "set_num_threads"):
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_one_thread)
 
 
 def cuda_is_available() -> bool:

@@ -165,6 +165,11 @@ class BatchedEngine:
         self._training = training
         return gradient.cpu().numpy()
 
+    def is_finite(self) -> NDArray[np.bool_]:
+        """Return whether all parameters of each member are finite, bool (runs,)."""
+        each = [value.isfinite().flatten(1).all(1) for value in self._parameters.values()]
+        return np.array(torch.stack(each).all(0).cpu().numpy())
+
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         found = []

@@ -1,9 +1,9 @@
 """The models that apply dense layers to the embeddings of two tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,19 @@ from physics.checks import choice, number, whole_number
 from physics.errors import InputError
 from physics.theory.groups import as_group, symmetric
 from physics.theory.system import EffectiveTheory
+
+LIU: Mapping[str, Any] = {
+    "learning_rate": 1e-3,
+    "weight_decay": 0.0,
+    "embedding_learning_rate": 1e-3,
+    "embedding_weight_decay": 0.0,
+    "steps": 5000,
+}
+"""Settings of Liu et al., who vary the rate (1e-5 to 1e-2) and the weight decay (from 0) of the decoder.
+
+The values here lie in these ranges. The rates of the embedding are those of the paper, which does not state
+the number of steps.
+"""
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,13 @@ class ConstantAttention(DenseModel):
     dim: int = 2
     hidden: int = 32
     initialisation: Initialisation = "pytorch"
+
+    settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 0.01,
+        "weight_decay": 1.0,
+        "train_fraction": 0.8,  # 122 of 153 pairs
+        "steps": 2000,
+    }
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1, hidden=1)
@@ -121,6 +141,13 @@ class EmbeddingMLP(DenseModel):
     initialisation: Initialisation = "pytorch"
     activation: Activation = "silu"
     even: float = 0.0
+
+    settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 0.01,
+        "weight_decay": 0.5,
+        "train_fraction": 0.8,
+        "steps": 30_000,
+    }
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1)
@@ -197,6 +224,8 @@ class ToyAddition(DenseModel):
     kind: Literal["regression", "classification"] = "regression"
     scale: float = 1.0
     initialisation: Initialisation = "pytorch"
+
+    settings: ClassVar[Mapping[str, Any]] = {**LIU, "train_fraction": 45 / 55}
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1, outputs_dim=1)
@@ -289,6 +318,8 @@ class GroupDecoder(DenseModel):
     scale: float = 0.1
     embedding_penalty: float = 1e-3
     initialisation: Initialisation = "pytorch"
+
+    settings: ClassVar[Mapping[str, Any]] = {**LIU, "train_fraction": 24 / 36}
 
     def __post_init__(self) -> None:
         self._check(side=1, outputs_dim=1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,11 +119,18 @@ class ImageMLP(DenseModel):
     initialisation: Initialisation = "pytorch"
     digest: str | None = None
 
+    settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 1e-3,
+        "weight_decay": 0.01,
+        "train_fraction": 1000 / 1797,  # the paper trains on 1000 images
+        "steps": 6000,
+    }
+
     def __post_init__(self) -> None:
         if not isinstance(self.data, str | os.PathLike):
             raise InputError(f"data must be 'digits' or a path, got {type(self.data).__name__}")
         self._set(
-            data=os.fspath(self.data),
+            data=DIGITS if self.data == DIGITS else str(Path(self.data).absolute()),
             hidden=checked_widths(self.hidden),
             classes=whole_number("classes", self.classes, 3),
         )

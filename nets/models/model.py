@@ -1,12 +1,14 @@
 """The base class of all models, and the base class of dense models, which both engines can train."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING, Architecture, Initialisation
+from nets.settings import OTHERWISE
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.theory.system import EffectiveTheory
@@ -57,6 +59,12 @@ class Model(ABC):
     """Names of the first parameters of `initial`, which train with the embedding's rates in `nets.train`.
 
     All other parameters are the decoder, which trains with the rates of the layers.
+    """
+
+    settings: ClassVar[Mapping[str, Any]] = OTHERWISE
+    """Settings with which `nets.train` trains the model where none are given.
+
+    The models of the toolkit have those of their papers; a model of your own may state others.
     """
 
     @property

@@ -1,5 +1,6 @@
 """Whether a model can be trained: what one of your own states is checked once, before anything is drawn."""
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING, Architecture
 from nets.models.model import DenseModel, Model
+from nets.settings import Settings
 from nets.tasks import Task
-from physics.checks import choice, finite_array, number, short_text, whole_number
+from physics.checks import choice, finite_array, mapping, number, short_text, whole_number
 from physics.errors import InputError
 from physics.trajectory.provenance import is_ours
 from physics.trajectory.recording import require_memory
@@ -18,12 +20,22 @@ from physics.trajectory.recording import require_memory
 ADVICE = "train them in shards, with fewer runs (--runs) at a time and first_run (--first-run)"
 
 
-def require_sound(model: Any, runs: int) -> None:
-    """Refuse an invalid model before anything is drawn, and an ensemble that does not fit into memory."""
+def require_model(model: Any) -> Model:
+    """Return `model` if it is one, with settings of a training that `nets.train` has."""
     kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     if not isinstance(model, Model) or not hasattr(model, "__dataclass_fields__"):
         also = "" if not isinstance(model, Model) else ", a frozen dataclass whose fields say what it is"
         raise InputError(f"model must be a model such as ConstantAttention(){also}, got {kind}")
+    known = {field.name for field in dataclasses.fields(Settings)} - {"runs", "seed"}
+    for name in mapping(f"settings of {kind}", model.settings):
+        if name not in known:
+            raise InputError(f"settings of {kind} must name settings of nets.train, got {name!r}")
+    return model
+
+
+def require_sound(model: Any, runs: int) -> None:
+    """Refuse an invalid model before anything is drawn, and an ensemble that does not fit into memory."""
+    kind = type(require_model(model)).__name__
     tokens, dim = (whole_number(f"{name} of {kind}", getattr(model, name), 1) for name in ("tokens", "dim"))
     architecture: Any = model.architecture
     is_optional = not isinstance(model, DenseModel)

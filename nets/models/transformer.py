@@ -1,12 +1,14 @@
 """The transformer of Liu et al., computed for all members of an ensemble as one batch."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 
 from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
+from nets.models.dense import LIU
 from nets.models.model import Model, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, flag, number, whole_number
@@ -80,6 +82,13 @@ class TokenTransformer(Model):
     dropout: float = 0.0
     causal: bool = True
     initialisation: Initialisation = "pytorch"
+
+    settings: ClassVar[Mapping[str, Any]] = {
+        **LIU,
+        "weight_decay": 1.0,
+        "train_fraction": 0.8,
+        "steps": 2000,
+    }
 
     def __post_init__(self) -> None:
         minima = {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}

@@ -1,8 +1,9 @@
 """The two-layer network of He, Wang, Chen and Yang, whose neurons come to respond to one frequency each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,13 @@ class TwoLayer(DenseModel):
     activation: Neuron = "relu"
     start: Start = "random"
     scale: float = 0.1
+
+    settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 1e-4,
+        "weight_decay": 0.0,
+        "train_fraction": 1.0,
+        "steps": 5000,
+    }
 
     def __post_init__(self) -> None:
         self._set(

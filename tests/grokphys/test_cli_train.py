@@ -50,7 +50,7 @@ LIU = {
             LIU | {"weight_decay": 1.0},
         ),
         (
-            "--model images --data digits --hidden 6 --batch-size 50",
+            "--model image-mlp --data digits --hidden 6 --batch-size 50",
             nets.ImageMLP("digits", (6,)),
             {"learning_rate": 0.001, "weight_decay": 0.01, "batch_size": 50},
         ),
@@ -83,7 +83,7 @@ def test_the_command_does_what_python_would(words, model, options, tmp_path, cap
     )
     assert status == 0, capsys.readouterr().err
     found = physics.load(path)
-    expected = nets.train(model, runs=2, steps=6, record="3", **options)
+    expected = nets.train(model, runs=2, steps=6, record=3, **options)
     np.testing.assert_array_equal(found.positions, expected.positions)
     assert found.parameters == expected.parameters
     assert set(found.observables) == set(expected.observables)

@@ -256,7 +256,15 @@ def test_results_do_not_depend_on_the_packing(content, tmp_path):
 
 
 def test_models_that_pytorch_trains_do_not_depend_on_the_packing(tmp_path):
-    fixed = {"model": "transformer", "tokens": 5, "dim": 4, "depth": 1, "heads": 2, "width": 6, "steps": 3}
+    fixed = {
+        "model": "token-transformer",
+        "tokens": 5,
+        "dim": 4,
+        "depth": 1,
+        "heads": 2,
+        "width": 6,
+        "steps": 3,
+    }
     content = {"kind": "train", "fixed": fixed | {"runs": 2}, "grid": {"learning_rate": [0.01, 0.02]}}
     for pack in (1, 3):
         run(content | {"pack": pack}, tmp_path / str(pack))
