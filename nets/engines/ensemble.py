@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.models import Model
 from nets.models.sound import require_sound
+from nets.settings import OTHERWISE
 from physics.checks import (
     choice,
     finite_array,
@@ -131,7 +132,7 @@ def draw(
     seed: Seed,
     first_run: int = 0,
     run_numbers: Sequence[int] | None = None,
-    train_fraction: float = 0.8,
+    train_fraction: float | None = None,
     train_examples: Any = None,
     validation_examples: Any = None,
     shared: Sequence[str] = (),
@@ -171,6 +172,8 @@ def draw(
         values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
     for name, value in mapping("initial", initial).items():
         parameters[name] = _given(name, value, parameters)
+    if train_fraction is None:
+        train_fraction = model.settings.get("train_fraction", OTHERWISE["train_fraction"])
     if train_examples is None:
         if validation_examples is not None:
             raise InputError("train_examples must be given if validation_examples are, got none")

@@ -624,7 +624,7 @@ def test_diverged_networks_are_results(tmp_path):
     content = {"kind": "train", "fixed": {"tokens": 5, "hidden": 8, "steps": 20, "weight_decay": 0.0}}
     report, told = run(content | {"grid": {"learning_rate": [0.01, 1e300]}}, tmp_path)
     assert report.failures == {}
-    assert "1 of 2 runs diverged: the training loss or the embedding of run 0" in told[0]
+    assert "1 of 2 runs diverged: the training loss or a parameter of run 0" in told[0]
     data = open_sweep(tmp_path)
     assert data["status"].values.tolist() == [0, 2]
     assert np.isfinite(data["circle"].values).tolist() == [True, False]

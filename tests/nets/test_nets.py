@@ -125,9 +125,9 @@ def test_networks_learn():
 
 
 def test_a_diverging_member_is_said():
-    with pytest.warns(RuntimeWarning, match=r"1 of 1 runs diverged: .* or the embedding of run 0 is not"):
+    with pytest.warns(RuntimeWarning, match=r"1 of 1 runs diverged: .* or a parameter of run 0 is not"):
         nets.train(ConstantAttention(5), steps=30, learning_rate=1e30, weight_decay=0.0)
-    with pytest.warns(RuntimeWarning, match=r"1 of 2 runs diverged: .* or the embedding of run 5 is not"):
+    with pytest.warns(RuntimeWarning, match=r"1 of 2 runs diverged: .* or a parameter of run 5 is not"):
         nets.train(
             ConstantAttention(5), runs=2, first_run=4, steps=30, learning_rate=[0.01, 1e30], weight_decay=0.0
         )

@@ -13,9 +13,7 @@ from analysis import (
     restricted_loss,
 )
 from nets import neurons
-from nets.engines.ensemble import draw
-from nets.observing import Observer
-from physics import InputError, load, representation_quality
+from physics import InputError, load
 
 NAMES = ("neuron_frequency", "neuron_purity", "restricted_loss", "excluded_loss")
 
@@ -165,22 +163,6 @@ def test_neurons_of_a_network_that_diverges_are_nan_and_others_stay(rates):
         alone = nets.train(model, run_numbers=[1], learning_rate=rates[1], **options)
         for name in NAMES:
             np.testing.assert_allclose(found.observables[name][1], alone.observables[name][0], rtol=1e-9)
-
-
-def test_a_member_that_collapsed_on_one_axis_has_no_quality():
-    ensemble = draw(nets.ToyAddition(6, dim=2, hidden=(4,)), runs=3, seed=0)
-    ensemble.parameters["embedding"][1, :, 1] = 0.5
-    ensemble.parameters["embedding"][2] = np.arange(6.0)[:, None]
-
-    class Still:
-        def point_sets(self):
-            return ensemble.parameters["embedding"].astype(np.float32)
-
-    found = Observer(ensemble, ("quality",), {}, 1.0).measure(Still(), 0)["quality"]
-    first = ensemble.parameters["embedding"][0].astype(np.float32)
-    expected = representation_quality(first, ensemble.model.theory, 1.0)
-    np.testing.assert_array_equal(found, [expected, np.nan, 1.0])
-    assert expected != representation_quality(first, ensemble.model.theory)
 
 
 @pytest.mark.parametrize(

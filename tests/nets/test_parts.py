@@ -1,16 +1,13 @@
 """The small parts of training, each recomputed from its definition: streams, batches, steps, times."""
 
-import warnings
 
 import numpy as np
 import pytest
 
 import nets
-import physics
 from nets import checkpoint
 from nets.engines.choice import optimizer_of
 from nets.engines.ensemble import STREAMS, batch_size_of, batches, draw, dropout_seed, per_member
-from nets.observing import DECIDED, DIVERGED, TRAINING, Observer, checked_thresholds
 from nets.recording import due, recording_steps
 from nets.training import Training
 from physics import InputError, OutputError
@@ -172,51 +169,6 @@ class Still:
         return self.ensemble.parameters["embedding"].copy()
 
 
-def test_norms_and_quality_are_those_of_their_definitions():
-    model = nets.ToyAddition(6, dim=1, hidden=(4,))
-    ensemble = draw(model, runs=3, seed=0)
-    ensemble.parameters["embedding"][0, :, 0] = np.arange(6.0)
-    ensemble.parameters["embedding"][1] = 1.0  # collapsed
-    seen = Observer(ensemble, ("weight_norm", "bias_norm", "quality", "layers"), {}, 0.01)
-    found = seen.measure(Still(ensemble, [1.0] * 3, [0.5] * 3), 4)
-    assert list(found) == list(seen.shapes)
-    for kind in ("weight", "bias"):
-        values = np.abs(ensemble.parameters[f"hidden1.{kind}"]).mean(axis=(1, 2))
-        np.testing.assert_allclose(found[f"{kind}_norm"], values)
-    expected = physics.representation_quality(ensemble.parameters["embedding"][2], model.theory, 0.01)
-    np.testing.assert_array_equal(found["quality"], [1.0, np.nan, expected])
-    assert {name for name in found if name.startswith("layers.")} == {
-        f"layers.{name}" for name in ensemble.parameters if name != "embedding"
-    }
-    assert all(value.shape == (3, *seen.shapes[name]) for name, value in found.items())
-
-
-def test_a_member_that_diverges_reaches_nothing_and_shows_nothing():
-    ensemble = draw(SMALL, runs=4, seed=0)
-    seen = Observer(ensemble, ("train_loss", "train_accuracy"), {"train_accuracy": 0.5}, 0.01)
-    seen.end([False, False, False, True])
-    seen.measure(Still(ensemble, [1.0, np.inf, 1.0, 1.0], [0.5, 0.2, 0.4, 0.9]), 10)
-    assert seen.status.tolist() == [TRAINING, DIVERGED, TRAINING, DECIDED]
-    positions = ensemble.parameters["embedding"].copy()
-    positions[2, 0, 0] = np.nan
-    masked = seen.masked(positions)
-    assert np.isnan(masked).all((1, 2)).tolist() == [False, True, True, False]
-    found = seen.measure(Still(ensemble, [1.0] * 4, [0.9] * 4), 20)
-    np.testing.assert_array_equal(found["steps_to_train_accuracy"], [10, np.nan, np.nan, np.nan])
-    np.testing.assert_array_equal(found["train_accuracy"], [0.9, np.nan, np.nan, 0.9])
-    assert found["status"].tolist() == [TRAINING, DIVERGED, DIVERGED, DECIDED]
-    with pytest.warns(RuntimeWarning, match=r"2 of 4 runs diverged: .* or the embedding of run 6, 7 is not"):
-        seen.warn([5, 6, 7, 8])
-    with pytest.raises(InputError, match="one truth value for each of 4 runs"):
-        seen.end([True])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Observer(ensemble, (), {}, 0.01).warn([0, 1, 2, 3])
-    assert checked_thresholds({"train_accuracy": 1}, ensemble) == {"train_accuracy": 1.0}
-    with pytest.raises(InputError, match="thresholds must be among"):
-        checked_thresholds({"train_loss": 1.0}, ensemble)
-
-
 # -- time ---------------------------------------------------------------------------------------------------
 
 
@@ -296,23 +248,6 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path):
     (tmp_path / "t.partial").touch()
     checkpoint.remove(path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_pieces_double_while_they_are_short_and_halve_when_they_are_long(monkeypatch):
-    clock, took, made = Clock(), [0.4] * 6 + [1.0] + [2.5] * 3 + [0.4] * 90, []
-    monkeypatch.setattr("nets.stepping.monotonic", clock)
-    training = Training(SMALL, device="cpu")
-
-    def advance(step, count, drawn):
-        assert step == sum(made)
-        clock.now += took[len(made)]
-        made.append(count)
-
-    monkeypatch.setattr(training.machine, "advance", advance)
-    ends = list(training.pieces(250))
-    assert made[:12] == [1, 2, 4, 8, 16, 32, 64, 64, 32, 16, 8, 3]
-    assert ends == np.cumsum(made).tolist()
-    assert ends[-1] == training.step == 250
 
 
 def test_rates_that_are_refused_do_not_change_those_that_are_kept():

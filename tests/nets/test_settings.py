@@ -1,5 +1,10 @@
 """The settings of a training: those of the paper of its model, from Python, the command and in a sweep."""
 
+import json
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -93,3 +98,97 @@ def test_a_model_of_your_own_states_its_settings():
         physics.InputError, match="settings of Careless must name settings of nets.train, got 'rate'"
     ):
         nets.Training(Careless(5))
+
+
+# -- wrong in silence --------------------------------------------------------------------------------------
+
+
+def test_a_member_whose_layers_diverge_is_named_whatever_is_recorded():
+    with pytest.warns(RuntimeWarning, match="1 of 2 runs diverged: .* a parameter of run 1 is not finite"):
+        trained = nets.train(
+            nets.ConstantAttention(7),
+            runs=2,
+            steps=30,
+            learning_rate=[0.01, 1e38],
+            freeze_embedding=True,
+            observables=("layers",),
+            record=10,
+        )
+    assert trained.observables["status"][:, -1].tolist() == [0, 2]
+    assert np.isnan(trained.final[1]).all()
+    classes = nets.networks(trained).classify([[0.0, 1.0]])
+    assert classes[1].tolist() == [-1]
+    assert classes[0] >= 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+def test_processes_that_fork_train_as_their_parent(tmp_path):
+    """PyTorch and the threads of the fused engine would wait for threads that a forked process lacks."""
+    code = """
+import multiprocessing, nets, numpy as np
+
+def transformer(seed):
+    model = nets.TokenTransformer(11, 32, width=32)
+    return nets.train(model, runs=2, steps=3, seed=seed).final.sum()
+
+def advanced(steps):
+    training.advance(steps)
+    return training.embeddings.sum()
+
+training = nets.Training(nets.EmbeddingMLP(11, 32), runs=8)
+training.advance(1)
+expected = transformer(1)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    assert np.isclose(pool.apply_async(transformer, [1]).get(timeout=60), expected, rtol=1e-5)
+    there = pool.apply_async(advanced, [2]).get(timeout=60)
+assert advanced(2) == there
+"""
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_directory_that_changes_on_the_way_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    nets.train(nets.ConstantAttention(5), steps=4, record=1, out="t.h5", callback=lambda *_: os.chdir("/"))
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["t.h5"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("model", "group", "table"), [[0, 1], [1]]),
+        (("model", "group", "table"), "text"),
+        (("model", "hidden"), 10**30),
+        (("model", "hidden"), [[1], [2, 3]]),
+        (("model", "side"), 2),
+        (("seed",), "text"),
+    ],
+)
+def test_crafted_parameters_of_a_file_end_in_a_sentence(path, value, tmp_path):
+    trained = nets.train(
+        nets.GroupDecoder(hidden=(4,), outputs_dim=3), steps=1, observables=("layers",), keep_start=False
+    )
+    place = parameters = json.loads(json.dumps(trained.parameters))
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    crafted = physics.Trajectory(
+        trained.positions, trained.steps, observables=trained.observables, parameters=parameters
+    )
+    with pytest.raises((physics.InputError, physics.FileFormatError)):
+        nets.networks(crafted)
+
+
+def test_examples_of_a_file_that_do_not_exist_are_refused():
+    trained = nets.train(nets.ConstantAttention(5), steps=1, observables=("layers",))
+    start = {**trained.start, "train_examples": trained.start["train_examples"] + 100}
+    crafted = physics.Trajectory(
+        trained.positions,
+        trained.steps,
+        observables=trained.observables,
+        parameters=trained.parameters,
+        start=start,
+    )
+    with pytest.raises(physics.FileFormatError, match="train_examples"):
+        nets.networks(crafted)

@@ -188,12 +188,13 @@ def test_the_tolerance_of_the_quality_and_the_chunk_are_those_given():
 
 @pytest.mark.parametrize("engine", MODELS)
 def test_nothing_moves_at_a_rate_of_0(engine):
-    training = nets.Training(MODELS[engine], learning_rate=0.0, weight_decay=1.0, engine=engine)
+    still = {"learning_rate": 0.0, "embedding_learning_rate": 0.0, "engine": engine}
+    training = nets.Training(MODELS[engine], weight_decay=1.0, **still)
     before = training.networks().parameters
     training.advance(20)
     for name, value in training.networks().parameters.items():
         np.testing.assert_array_equal(value, before[name])
-    trained = nets.train(MODELS[engine], steps=20, record=[0, 20], learning_rate=0.0, engine=engine)
+    trained = nets.train(MODELS[engine], steps=20, record=[0, 20], **still)
     np.testing.assert_array_equal(trained.final, trained.initial)
 
 
@@ -205,17 +206,6 @@ def test_the_networks_answer_as_they_are_now():
     np.testing.assert_allclose(networks.loss("train"), training.losses("train")[0], rtol=1e-5)
     training.advance(1)
     assert not np.array_equal(networks.parameters["embedding"], training.embeddings)
-
-
-def test_batches_of_a_piece_are_bounded_in_memory(monkeypatch):
-    monkeypatch.setattr("nets.stepping.BATCH_BYTES", 4 * 2 * 5 * 3)  # three steps of two members
-    monkeypatch.setattr("nets.stepping.monotonic", lambda: 0.0)  # as fast as can be: pieces would double
-    training = nets.Training(MODELS["fused"], runs=2, batch_size=5)
-    assert list(training.pieces(12)) == [1, 3, 6, 9, 12]
-    whole = nets.Training(MODELS["fused"], runs=2)
-    assert list(whole.pieces(12)) == [1, 3, 7, 12]
-    monkeypatch.setattr("nets.stepping.BATCH_BYTES", 1)
-    assert list(nets.Training(MODELS["fused"], runs=2, batch_size=5).pieces(3)) == [1, 2, 3]
 
 
 def test_nothing_given_is_the_papers_model():

@@ -1,6 +1,5 @@
 """What `train` records, asks and ends at which step; what can be observed of which model."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,8 +10,7 @@ import physics
 from nets import checkpoint
 from nets.engines.ensemble import draw
 from nets.interventions import keep_frequencies, with_signals
-from nets.neurons import has_neurons, neuron_weights
-from nets.observing import OBSERVABLES, Observer, checked_names, checked_thresholds
+from nets.neurons import neuron_weights
 from nets.recording import due, recording_steps
 from physics import InputError, OutputError
 
@@ -79,25 +77,6 @@ def test_a_threshold_that_holds_at_the_start_is_reached_at_step_0(engine):
     assert ended.observables["status"].tolist() == [[0, 1, 1, 1]] * 2, "the frame is taken before the rule"
     assert (ended.positions == ended.initial[:, None]).all()
     assert list(ended.steps) == [0, 2, 4, 6]
-
-
-def test_thresholds_are_checked_at_frames_and_at_each_tracked_step_but_not_between(monkeypatch):
-    checked = []
-    measure = Observer.measure
-
-    def noted(self, engine, step, *, all_names=True):
-        checked.append((step, all_names))
-        found = measure(self, engine, step, all_names=all_names)
-        assert ("quality" in found) is all_names
-        return found
-
-    monkeypatch.setattr(Observer, "measure", noted)
-    options = {"thresholds": {"train_accuracy": 1.0}, "observables": ("quality",)}
-    nets.train(SMALL, steps=11, record=[2, 5], track=4, **options)
-    assert checked == [(0, False), (2, True), (4, False), (5, True), (8, False)]
-    checked.clear()
-    nets.train(SMALL, steps=11, record=[2, 5], **options)
-    assert checked == [(0, False), (2, True), (5, True), (11, False)]
 
 
 def test_a_rule_is_asked_at_frames_only_and_sees_what_is_recorded_and_cannot_be_changed():
@@ -200,66 +179,6 @@ HAVE = {
     "TwoLayer": (nets.TwoLayer(5, 4), EVERY | ADDS | READ | LEARNS),
     "ImageMLP": (nets.ImageMLP(hidden=(4,)), EVERY | DENSE),
 }
-
-
-@pytest.mark.parametrize("name", HAVE)
-def test_what_can_be_observed_of_a_model_and_nothing_else(name):
-    model, have = HAVE[name]
-    ensemble = draw(model, runs=2, seed=0, train_fraction=0.5)
-    for one in OBSERVABLES:
-        if one in have:
-            assert checked_names([one], ensemble) == checked_names(one, ensemble) == (one,)
-            continue
-        said = f"^observables must not name '{one}', which {type(model).__name__} does not have$"
-        with pytest.raises(InputError, match=said):
-            checked_names(("train_loss", one), ensemble)
-    assert has_neurons(model) is (have >= READ)
-    if "quality" not in have:
-        with pytest.raises(InputError, match="observables must not name 'quality'"):
-            checked_thresholds({"quality": 0.5}, ensemble)
-    machine = nets.Training(model, runs=2, train_fraction=0.5).machine
-    seen = Observer(ensemble, tuple(sorted(have)), {"train_accuracy": 2.0}, 0.01)
-    found = seen.measure(machine, 3)
-    assert list(found) == list(seen.shapes)
-    assert {one.partition(".")[0] for one in found} == {*have, "steps_to_train_accuracy", "status"}
-    for one, value in found.items():
-        assert value.shape == (2, *seen.shapes[one])
-    parameters = machine.parameters()
-    layers = {f"layers.{one}" for one in parameters if one != "embedding"}
-    assert {one for one in found if one.startswith("layers.")} == layers
-
-
-def test_a_quality_belongs_to_embeddings_that_are_finite_and_matrices_stay_matrices():
-    model = HAVE["GroupDecoder"][0]
-    ensemble = draw(model, runs=4, seed=0)
-    points = ensemble.parameters["embedding"].copy()
-    points[1, 0, 0], points[3, 0, 0] = np.inf, np.nan
-    engine = SimpleNamespace(point_sets=lambda: points)
-    found = Observer(ensemble, ("quality",), {}, 2.0).measure(engine, 0)["quality"]
-    whole = [0, 2]
-    expected = physics.representation_quality(points[whole].reshape(2, 6, 2, 2), model.theory, 2.0)
-    np.testing.assert_array_equal(found[whole], expected)
-    assert np.isnan(found).tolist() == [False, True, False, True]
-    assert found[0] > 0
-
-
-def test_a_loss_that_is_infinite_and_one_that_is_nan_are_lost_alike_but_only_that_of_training():
-    ensemble = draw(SMALL, runs=4, seed=0)
-    lost = {"train": [1.0, np.nan, np.inf, 1.0], "validation": [1.0, 1.0, 1.0, np.inf]}
-    engine = SimpleNamespace(losses=lambda part: (np.array(lost[part]), np.full(4, 0.5)))
-    seen = Observer(ensemble, ("train_loss", "validation_loss"), {"validation_accuracy": 0.5}, 0.01)
-    found = seen.measure(engine, 7)
-    assert found["status"].tolist() == [0, 2, 2, 0]
-    np.testing.assert_array_equal(found["validation_loss"], [1.0, np.nan, np.nan, np.inf])
-    points = np.zeros((4, 5, 2))
-    points[0, 4, 1], points[3, 0, 0] = -np.inf, np.nan
-    masked = seen.masked(points)
-    assert masked is points
-    assert seen.status.tolist() == [2, 2, 2, 2]
-    assert np.isnan(points).all()
-    apart = Observer(ensemble, ("train_accuracy",), {"train_accuracy": 0.9}, 0.01)
-    assert set(apart.measure(engine, 7, all_names=False)) == {"train_loss", "train_accuracy"}
-    assert apart.status.tolist() == [0, 2, 2, 0], "also between frames"
 
 
 def test_weights_of_neurons_in_every_kind_of_first_layer():
