@@ -341,6 +341,8 @@ def trained(name: str, engine: str, dtype: str) -> dict[str, Any]:
         "learning_rate": [0.003, 0.001],
         "weight_decay": [1.0, 0.2],
         "embedding_learning_rate": 0.002,
+        "embedding_weight_decay": [1.0, 0.2],
+        "train_fraction": 0.8,
     }
     return recorded(nets.train(model, engine=engine, dtype=dtype, device="cpu", **options | settings))
 
@@ -370,7 +372,7 @@ def networks():
     """What trained networks answer, and how an intervention in their embedding changes it."""
     run = nets.train(
         nets.EmbeddingMLP(11, dim=8, hidden=(12,)), runs=2, steps=30, record=30, seed=4, dtype="float64",
-        observables=("layers",),
+        weight_decay=1.0, observables=("layers",),
     )  # fmt: skip
     alive = nets.networks(run)
     E = run.final
