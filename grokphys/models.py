@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nets import models
-from nets.models import Model
 from nets.settings import PER_MEMBER as PER_MEMBER
 from physics.checks import short_text
 from physics.errors import InputError
@@ -18,7 +17,7 @@ def kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
 
 
-MODELS: Mapping[str, type[Model]] = {
+MODELS: Mapping[str, Any] = {
     kebab(kind.__name__): kind
     for kind in (
         models.ConstantAttention,
@@ -30,7 +29,7 @@ MODELS: Mapping[str, type[Model]] = {
         models.TwoLayer,
     )
 }
-"""The models of `nets` by their command-line names."""
+"""The classes of models of `nets` by their command-line names."""
 MODEL_OPTIONS = (
     "tokens",
     "dim",

@@ -133,7 +133,7 @@ class Training:
     def _optimizer(self, rates: dict[str, Any]) -> Any:
         """Return the checked optimizer with these rates."""
         chosen = self.settings
-        fixed = {"betas": chosen.betas, "epsilon": chosen.epsilon, "kind": chosen.optimizer}
+        fixed: dict[str, Any] = {"betas": chosen.betas, "epsilon": chosen.epsilon, "kind": chosen.optimizer}
         return optimizer_of(self.ensemble.runs, **rates, **fixed)
 
     @property

@@ -16,7 +16,7 @@ from grokphys.options import (
     refuse_special,
     summarise,
 )
-from nets.settings import Settings
+from nets.settings import LOSSES, Settings
 
 
 def _by_model(name: str) -> str:
@@ -64,7 +64,7 @@ def train(
     *,
     runs: int = Settings.runs,
     steps: Annotated[int | None, _of_model("INT", "steps")] = None,
-    seed: int = Settings.seed,
+    seed: int = 0,
     first_run: int = Settings.first_run,
     learning_rate: Annotated[tuple[float, ...], _of_model("X [X ...]", "learning_rate")] = (),
     weight_decay: Annotated[tuple[float, ...], _of_model("X [X ...]", "weight_decay")] = (),
@@ -84,7 +84,7 @@ def train(
     layer_scale: Numbers = (1.0,),
     embedding_scale: Numbers = (1.0,),
     record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = str(Settings.record),
-    observables: Words = Settings.observables,
+    observables: Words = LOSSES,
     threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
     track: Annotated[int | None, given_otherwise("at recorded steps and the last", "INT")] = None,
     stop_at_thresholds: Switch = False,

@@ -1,6 +1,5 @@
 """The small parts of training, each recomputed from its definition: streams, batches, steps, times."""
 
-
 import numpy as np
 import pytest
 

@@ -1,6 +1,5 @@
 """What `train` records, asks and ends at which step; what can be observed of which model."""
 
-
 import numpy as np
 import pytest
 import torch
