@@ -161,7 +161,7 @@ def refuse_special(out: Path | None) -> None:
         raise OutputError(f"cannot write {out}: it exists and is not a regular file")
 
 
-def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
+def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple[Any, str]:
     """Return the structures of final embeddings by the recorded operation, and a line about them.
 
     If no operation is recorded, classes are i + j modulo the number of tokens, and the line says so.
@@ -172,6 +172,8 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
         Trajectory whose parameters state the operation.
     final : array_like, shape (runs, tokens, dim)
         Final embeddings.
+    runs : array_like of bool, shape (all runs,), optional
+        Runs of the trajectory to which they belong, by default all.
 
     Returns
     -------
@@ -181,7 +183,13 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
     str
         A line of text about the structures, which is empty if these are None.
     """
-    from analysis.circles.structures import UNPAIRED, class_names, recorded_operation, structures_by
+    from analysis.circles.structures import (
+        UNPAIRED,
+        class_names,
+        recorded_operation,
+        smaller_step,
+        structures_by,
+    )
     from physics.theory.operations import Operation
 
     parameters = trajectory.parameters
@@ -190,9 +198,15 @@ def structures_of(trajectory: Trajectory, final: Any) -> tuple[Any, str]:
     operation = recorded or Operation(trajectory.tokens, trajectory.tokens)
     if made.get("type") in UNPAIRED or not operation.commutes:
         return None, ""
-    found = structures_by(operation, final)
+    numbers = np.arange(trajectory.runs) if runs is None else np.flatnonzero(runs)
+    found = structures_by(operation, final, np.nan_to_num(trajectory.initial[numbers]))
     assumed = "" if recorded is not None else "; the file names no operation"
-    return found, structure_line(found, f"classes {class_names(operation)}{assumed}")
+    text = structure_line(found, f"classes {class_names(operation)}{assumed}")
+    if found.blown_up.any():
+        blown = numbers[found.blown_up]
+        names = ", ".join(map(str, blown[:5])) + " and others" * (len(blown) > 5)
+        text += f"; run{'s' * (len(blown) > 1)} {names} blew up and do not count{smaller_step(trajectory)}"
+    return found, text
 
 
 def structure_line(found: Any, classes: str) -> str:
@@ -211,9 +225,10 @@ def structure_line(found: Any, classes: str) -> str:
         Number and percentage of circles, and unless all runs are circles, the mean number of grid
         imperfections of the others; both with 95 % intervals.
     """
-    circles = int(found.circle.sum())
-    text = f"{circles} of {len(found.circle)} runs are circles ({found.circles.format(1, 100)} %)"
-    if circles < len(found.circle):
+    sound = ~found.blown_up
+    circles, runs = int(found.circle[sound].sum()), int(sound.sum())
+    text = f"{circles} of {runs} runs are circles ({found.circles.format(1, 100)} %)"
+    if circles < runs:
         text += f", grid imperfections of the rest {found.grid_imperfections.format()} ({classes})"
     return text
 
@@ -239,7 +254,7 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
     sound = np.isfinite(final).all(axis=(1, 2))
     kind = trajectory.parameters.get("model", {}).get("type", "ConstantAttention")
     shaped = sound.any() and kind == "ConstantAttention"  # other networks are summarized by their accuracy
-    line = structures_of(trajectory, final[sound])[1] if shaped else ""
+    line = structures_of(trajectory, final[sound], sound)[1] if shaped else ""
     parts = [line] if line else []
     for name in ("train_accuracy", "validation_accuracy"):
         if name in trajectory.observables and sound.any():

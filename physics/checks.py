@@ -193,6 +193,16 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.f
     return array
 
 
+def increasing_array(name: str, value: Any) -> NDArray[np.float64]:
+    """Return `value` as from `finite_array`, with one axis, and refuse numbers that do not increase."""
+    array = finite_array(name, value, ndim=1)
+    fallen = np.flatnonzero(array[1:] <= array[:-1])
+    if len(fallen):
+        low, high = array[fallen[0]], array[fallen[0] + 1]
+        raise InputError(f"{name} must increase, got {distinct(low, high)} followed by {distinct(high, low)}")
+    return array
+
+
 def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
     """Return a copy of `value` as an array of complex128; refuse text, booleans, NaN and infinity."""
     try:

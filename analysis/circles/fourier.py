@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.circles.structures import require_cyclic
+from analysis.scaling import scaled
 from physics.checks import choice, point_sets
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -44,9 +46,13 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
     [0.0, 4.95, 0.0]
     """
     choice("kind", kind, ("norm", "square"))
-    coefficients = np.fft.rfft(point_sets("E", E), axis=-2)[..., 1:, :]
+    array, exponent = scaled(point_sets("E", E), (-2, -1))
+    coefficients = np.fft.rfft(array, axis=-2)[..., 1:, :]
     squares = (coefficients.real**2 + coefficients.imag**2).sum(axis=-1)
-    return np.sqrt(squares) if kind == "norm" else squares
+    exponent = exponent[..., 0]
+    if kind == "norm":
+        return np.asarray(np.ldexp(np.sqrt(squares), exponent))
+    return np.asarray(np.ldexp(squares, 2 * exponent))
 
 
 def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
@@ -61,12 +67,12 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     -------
     ndarray of float64, shape (runs, frames, tokens // 2)
         Norm of the Fourier coefficient of each frequency k = 1 … ⌊tokens/2⌋, as `fourier_signals` returns it.
-        It is computed in the number type of the positions; float32 gives it to about 1e-6 of the largest.
 
     Raises
     ------
     InputError
-        If a frame is not finite. The message names the first one.
+        If a frame is not finite, of which the message names the first, or if the trajectory states another
+        modulus than its number of tokens.
 
     Examples
     --------
@@ -77,6 +83,7 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     >>> signals.shape, bool(np.allclose(signals[:, -1], last, rtol=1e-3))
     ((1, 80, 29), True)
     """
+    require_cyclic(trajectory)
     return signals_and_final(trajectory)[0]
 
 
@@ -112,13 +119,17 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     tokens = block.shape[2]
     count = tokens // 2
     angle = 2 * np.pi * np.arange(1, count + 1)[:, None] * np.arange(tokens) / tokens
-    basis = np.concatenate([np.cos(angle), np.sin(angle)]).astype(block.dtype)
-    squares = np.empty((*block.shape[:2], 2 * count), block.dtype)
+    basis = np.concatenate([np.cos(angle), np.sin(angle)])
+    signals = np.empty((*block.shape[:2], count))
     for run, frames in enumerate(block):
         for first in range(0, len(frames), 32):  # few enough frames to stay in the cache
-            part = basis @ frames[first : first + 32]
-            np.einsum("fkd,fkd->fk", part, part, out=squares[run, first : first + 32])
-    return np.sqrt((squares[..., :count] + squares[..., count:]).astype(np.float64))
+            part = slice(first, first + 32)
+            points, exponent = scaled(frames[part].astype(np.float64), (-2, -1))
+            waves = basis @ points
+            squares = np.einsum("fkd,fkd->fk", waves, waves)
+            norms = np.sqrt(squares[:, :count] + squares[:, count:])
+            signals[run, part] = np.ldexp(norms, exponent[..., 0])
+    return signals
 
 
 def frequency_shares(E: Any) -> NDArray[np.float64]:
@@ -147,9 +158,10 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     >>> analysis.frequency_shares(circle).round(6).tolist()
     [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
-    power = fourier_signals(E, kind="square")
-    if np.shape(E)[-2] % 2 == 0:
+    array = scaled(point_sets("E", E), (-2, -1))[0]
+    power = fourier_signals(array, kind="square")
+    if array.shape[-2] % 2 == 0:
         power[..., -1] /= 2  # its own conjugate, whereas every other frequency stands for two
     total = power.sum(axis=-1, keepdims=True)
-    rounding = 1e-24 * np.shape(E)[-2] * np.sum(np.square(E), axis=(-2, -1))[..., None]
+    rounding = 1e-24 * array.shape[-2] * np.sum(np.square(array), axis=(-2, -1))[..., None]
     return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
+from analysis.scaling import scaled
 from physics.checks import place, point_sets, whole_number
 from physics.errors import InputError
 
@@ -48,7 +49,7 @@ def circularity(E: Any) -> Array:
     >>> analysis.circularity(circle).round(6).tolist()
     [0.0, 1.0, 0.0]
     """
-    array = point_sets("E", E)
+    array = scaled(point_sets("E", E), (-2, -1))[0]
     p = array.shape[-2]
     coefficients = np.fft.rfft(array, axis=-2)[..., 1:, :]
     spans = np.stack([coefficients.real, coefficients.imag], axis=-1)
@@ -125,7 +126,7 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
     """
     array = _embedding(E)
     k = whole_number("frequency", frequency, 1, len(array) // 2)
-    F = np.fft.rfft(array, axis=0)[k]
+    F = np.fft.rfft(scaled(array)[0], axis=0)[k]
     left, values, _ = np.linalg.svd(np.stack([F.real, F.imag], axis=1), full_matrices=False)
     axes = np.zeros((2, array.shape[1]))
     real = values > 1e-9 * max(values[0], 1e-300)
@@ -266,8 +267,9 @@ def principal_components(E: Any) -> PrincipalComponents:
     array = _embedding(E)
     centered = array - array.mean(axis=0)
     left, values, right = np.linalg.svd(centered, full_matrices=False)
-    total = float((values**2).sum())
-    return PrincipalComponents(left * values, right, values**2 / total if total else values)
+    squares = scaled(values)[0] ** 2
+    total = float(squares.sum())
+    return PrincipalComponents(left * values, right, squares / total if total else values)
 
 
 def effective_dimension(E: Any) -> Array:
@@ -303,7 +305,7 @@ def effective_dimension(E: Any) -> Array:
     from scipy.stats import entropy  # takes half a second, which other functions need not wait for
 
     array = point_sets("E", E)
-    centered = array - array.mean(axis=-2, keepdims=True)
+    centered = scaled(array - array.mean(axis=-2, keepdims=True), (-2, -1))[0]
     values = np.linalg.svd(centered, compute_uv=False) ** 2
     values[..., 0] += ~values.any(axis=-1)  # all tokens coincide
     return np.asarray(np.exp(entropy(values, axis=-1)))

@@ -15,9 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from analysis.circles.survival import StoppingRule, survives
+from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, regular_array, short_text, whole_number
+from physics.checks import finite_array, increasing_array, regular_array, short_text, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -206,7 +207,7 @@ def fitness(
         raise InputError(
             f"survived must hold survivors and dead circles, got {int(y.sum())} survivors of {y.size} circles"
         )
-    X = np.stack([x, g], axis=1)
+    X = scaled(np.stack([x, g], axis=1), 0)[0]
     folds = GroupKFold(min(10, len(np.unique(names))))
     if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
         alive, dead = (len(np.unique(names[kind])) for kind in (y, ~y))
@@ -363,7 +364,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     (0.0, 620.0, 0.38)
     """
     rule = rule or StoppingRule()
-    clock, x = regular_array("steps", steps), finite_array("signals", signals)
+    clock, x = increasing_array("steps", steps), finite_array("signals", signals)
     if x.ndim != 3 or clock.shape != x.shape[1:2] or not x.size:
         shapes = f"{clock.shape} and {x.shape}"
         raise InputError(f"steps and signals must be (frames,) and (runs, frames, K), got {shapes}")

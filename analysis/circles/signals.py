@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.structures import require_cyclic
 from analysis.circles.survival import StoppingRule, survives
-from physics.checks import number, whole_number
+from physics.checks import increasing_array, number, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -73,6 +74,9 @@ class Circles:
     steps: NDArray[np.int64]
     signals: Array
     survived: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        increasing_array("steps", self.steps)
 
     @property
     def initial(self) -> Array:
@@ -191,6 +195,7 @@ def circles_of(
     >>> circles.counts, circles.initial.shape, circles.gradient(4).shape
     (array([5]), (1, 29), (1, 29))
     """
+    require_cyclic(trajectory)
     if OBSERVABLE in trajectory.observables:
         steps, values = trajectory.clock(OBSERVABLE)[0], trajectory.observables[OBSERVABLE]
     else:

@@ -8,17 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval, mean, proportion
-from physics.checks import short_text
+from physics.checks import finite_array, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.theory.groups import FiniteGroup
 from physics.theory.operations import Operation
+from physics.trajectory import Trajectory
 
 PLAIN = ("EffectiveTheory", "ToyAddition")
 MODULAR = ("ParticleSystem", "ConstantAttention", "EmbeddingMLP", "TokenTransformer", "TwoLayer")
 """Models and systems that learn plain addition, and those that add modulo their number of tokens."""
 UNPAIRED = ("AffineFlow", "LinearNetwork", "ImageMLP")
 """Models and systems without sums of pairs, for which circles and grids have no meaning."""
+BLOWN_UP = 1e6
+"""A run has blown up if its points end this many times farther out than it began, or than the other runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +35,13 @@ class Structures:
     imperfections : ndarray of int64, shape (runs,)
         Number of grid imperfections of every embedding, circles included; see `physics.grid_imperfections`.
     circles : Interval
-        Fraction of circles, with Wilson's 95 % interval.
+        Fraction of circles among the runs that did not blow up, with Wilson's 95 % interval.
     grid_imperfections : Interval
-        Mean number of imperfections over the runs that are not circles, with its 95 % interval.
+        Mean number of imperfections over the runs that neither are circles nor blew up, with its 95 %
+        interval.
+    blown_up : ndarray of bool, shape (runs,)
+        Which runs ended a million times farther out than they began, or than the others; they count in
+        neither average.
 
     Examples
     --------
@@ -50,9 +57,12 @@ class Structures:
     imperfections: NDArray[np.int64]
     circles: Interval
     grid_imperfections: Interval
+    blown_up: NDArray[np.bool_]
 
 
-def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> Structures:
+def structures(
+    final: Any, *, modulus: int | None = None, group: Any = None, initial: Any = None
+) -> Structures:
     """Return which final embeddings are circles, and their grid imperfections (Musat, Algorithms 1 and 2).
 
     Parameters
@@ -63,6 +73,8 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
         Modulus of the classes of pair sums, at least 2; by default the number of tokens.
     group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
         Group whose products are the classes, or its Cayley table, instead of a modulus.
+    initial : array_like of float, shape (runs, tokens, dim), optional
+        Where the runs began, to tell the runs that blew up.
 
     Returns
     -------
@@ -84,17 +96,47 @@ def structures(final: Any, *, modulus: int | None = None, group: Any = None) -> 
     """
     circle = is_circle(final)
     imperfections = grid_imperfections(final, modulus=modulus, group=group)
-    return Structures(
-        circle, imperfections, proportion(int(circle.sum()), len(circle)), mean(imperfections[~circle])
-    )
+    lost = blown_up(final, initial)
+    circles = proportion(int((circle & ~lost).sum()), int((~lost).sum()))
+    return Structures(circle, imperfections, circles, mean(imperfections[~circle & ~lost]), lost)
 
 
-def structures_by(operation: Operation, final: Any) -> Structures:
+def blown_up(final: Any, initial: Any = None) -> NDArray[np.bool_]:
+    """Return which runs (runs, tokens, dim) blew up, beside where they began or else the other runs."""
+    sizes = np.abs(finite_array("final", final, ndim=3)).max(axis=(1, 2), initial=0.0)
+    if initial is None:
+        return sizes > BLOWN_UP * np.median(sizes) if len(sizes) else np.zeros(0, bool)
+    start = finite_array("initial", initial, ndim=3)
+    if start.shape != np.shape(final):
+        raise InputError(f"initial must have the shape of final, {np.shape(final)}, got {start.shape}")
+    return np.asarray(sizes > BLOWN_UP * np.maximum(np.abs(start).max(axis=(1, 2), initial=0.0), 1.0))
+
+
+def smaller_step(trajectory: Trajectory) -> str:
+    """Return the advice to take a smaller step size, for a trajectory in which a run blew up; "" if unknown.
+
+    A mode that an Euler step h multiplies by -g has the rate (1 + g) / h, and is damped by steps below its
+    inverse; g is the largest growth of any run in a step.
+    """
+    step = trajectory.parameters.get("step_size")
+    if not isinstance(step, int | float) or trajectory.frames < 2:
+        return ""
+    sizes = np.array([np.abs(trajectory.frame(k)).max(axis=(1, 2)) for k in (-2, -1)], np.float64)
+    steps = int(trajectory.steps[-1] - trajectory.steps[-2])
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        growths = sizes[1] / sizes[0]
+    growths = growths[np.isfinite(growths)]
+    if not len(growths):
+        return ""
+    return f"; try a step_size below {step / (1 + float(growths.max()) ** (1 / steps)):.2g}"
+
+
+def structures_by(operation: Operation, final: Any, initial: Any = None) -> Structures:
     """Return the `structures` of embeddings (runs, tokens, dim) for the classes of a commuting operation.
 
     An `InputError` refuses invalid embeddings, and an operation that does not commute.
     """
-    return structures(final, **class_options(operation))
+    return structures(final, initial=initial, **class_options(operation))
 
 
 def class_options(operation: Operation) -> dict[str, Any]:
@@ -117,23 +159,53 @@ def class_names(operation: Operation) -> str:
 def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation | None:
     """Return the operation that the parameters of a trajectory record, or None if they record none.
 
-    It is told by the entries ``modulus`` and ``group`` of the system, of the model, or of the trajectory
-    itself, as users of `nets.Recorder` give them. Without such entries it follows from the type of the system
-    or model, some of which add modulo the number of `tokens`. An `InputError` refuses an invalid entry.
+    It is told by the entries ``modulus`` and ``group`` of the parameters themselves, as users of
+    `nets.Recorder` give them, or of their system, model or task. Without such entries it follows from the
+    type of the system or model, some of which add modulo their number of tokens. An `InputError` refuses an
+    invalid entry, and a number of `tokens` that is not that of the operation.
     """
-    system, model = parameters.get("system") or {}, parameters.get("model") or {}
-    own = {name: parameters[name] for name in ("modulus", "group") if name in parameters}
-    made = own | dict(system or model)
-    group = made.get("group")
+    made = {name: parameters[name] for name in ("system", "model", "task") if name in parameters}
+    made = {name: value for name, value in made.items() if isinstance(value, Mapping)}
+    system, model = made.get("system", {}), made.get("model", {})
+    stated = [parameters, *made.values()]
+    group = next((part["group"] for part in stated if part.get("group") is not None), None)
     if group is not None:
         named = isinstance(group, Mapping)
         if named and not {"table", "name"} <= set(group):
             raise InputError(f"group must be recorded with a table and a name, got {short_text(group)}")
         table, name = (group["table"], group["name"]) if named else (group, "group")
-        return Operation(tokens, group=FiniteGroup(table, name))
-    modulus = made.get("modulus")
-    if modulus is None and made.get("type") in MODULAR:
-        modulus = tokens
-    if modulus is None and made.get("type") not in PLAIN:
-        return None
+        group = FiniteGroup(table, name)
+        _require_tokens(f"elements of the group {name}", group.order, tokens)
+        return Operation(tokens, group=group)
+    moduli = [part["modulus"] for part in stated if part.get("modulus") is not None]
+    kind = (system or model).get("type")
+    if not moduli and kind in MODULAR:
+        moduli = [(system or model).get("tokens", tokens)]
+    if not moduli:
+        return Operation(tokens) if kind in PLAIN else None
+    modulus = whole_number("modulus", moduli[0], 2)
+    if any(one != modulus for one in moduli):
+        raise InputError(f"parameters must state one modulus, got {' and '.join(map(short_text, moduli))}")
+    if system.get("tokens") != tokens:  # a system has its own tokens, whatever the modulus of its classes
+        _require_tokens(f"numbers of the modulus {modulus}", modulus, tokens)
     return Operation(tokens, modulus)
+
+
+def require_cyclic(trajectory: Trajectory) -> None:
+    """Refuse to speak of the frequencies of a trajectory that states another modulus than its tokens."""
+    operation = recorded_operation(trajectory.parameters, trajectory.tokens)
+    if operation is not None and operation.modulus is not None:
+        _require_tokens(f"numbers of the modulus {operation.modulus}", operation.modulus, trajectory.tokens)
+
+
+def _require_tokens(what: str, size: int, tokens: int) -> None:
+    if tokens > size:
+        raise InputError(
+            f"tokens must be the {size} {what} that the trajectory states, got {tokens}; pass "
+            f"Trajectory.select_tokens(slice({size})), or record with tokens=slice({size})"
+        )
+    if tokens < size:
+        raise InputError(
+            f"tokens must be the {size} {what} that the trajectory states, got {tokens}; record all of them, "
+            "or correct the parameters"
+        )

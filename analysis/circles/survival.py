@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import finite_array, number, real_array, truth_array, whole_number
+from physics.checks import increasing_array, number, real_array, truth_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -203,7 +203,7 @@ class StoppingRule:
         Raises
         ------
         InputError
-            If there is not one row of signals, which are real numbers, for each step.
+            If steps do not increase, or there is not one row of signals, which are real numbers, for each.
 
         Examples
         --------
@@ -236,7 +236,7 @@ class StoppingRule:
         Raises
         ------
         InputError
-            If there is not one row of signals, which are real numbers, for each step.
+            If steps do not increase, or there is not one row of signals, which are real numbers, for each.
 
         Examples
         --------
@@ -271,7 +271,7 @@ class StoppingRule:
 
 def _records(steps: Any, signals: Any) -> tuple[Array, Array]:
     """Return checked steps (frames,) and signals (frames, frequencies); both may hold nothing."""
-    clock, x = finite_array("steps", steps, ndim=1), real_array("signals", signals)
+    clock, x = increasing_array("steps", steps), real_array("signals", signals)
     if x.shape[:-1] != clock.shape and (clock.size or x.size):
         raise InputError(
             f"steps and signals must be (frames,) and (frames, K), got {clock.shape} and {x.shape}"

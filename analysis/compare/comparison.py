@@ -18,6 +18,7 @@ from analysis.compare.symmetry import Symmetry
 from analysis.stats.calibration import Calibration
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval, holm
+from physics.blas import one_blas_thread
 from physics.checks import number, short_text, whole_number
 from physics.errors import InputError
 from physics.theory.operations import Operation
@@ -168,6 +169,7 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
 
+@one_blas_thread  # the matrices are small: several threads would only wait for one another
 def compare(
     simulated: Trajectory | NDArray[Any] | Sequence[Trajectory | NDArray[Any]],
     trained: Trajectory | NDArray[Any] | Sequence[Trajectory | NDArray[Any]],
@@ -189,7 +191,8 @@ def compare(
     ----------
     simulated, trained : Trajectory, ndarray (runs, frames, tokens, dim), or sequence of these
         The two ensembles. Several trajectories count as one ensemble, and the frames of an array are steps 0,
-        1, 2, …. Runs whose first or last frame is not finite are left out, which `Comparison.notes` reports.
+        1, 2, …. Runs whose first or last frame is not finite, and runs that blew up, are left out, which
+        `Comparison.notes` reports.
         Shapes are compared only if the numbers of tokens are equal.
     names : pair of str, default ("simulated", "trained")
         Names of the ensembles in results and messages, which differ.
@@ -235,8 +238,9 @@ def compare(
     Raises
     ------
     InputError
-        If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, or a
-        value is out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
+        If `names` are not two different ones, no run of an ensemble is finite, its parts do not agree, its
+        times do not increase, it has another number of tokens than the modulus that it states, or a value is
+        out of its range. If runs to be `paired` differ in number, or `align` is "scaling" for runs
         that are not paired. If `align` or `thresholds` name something that one ensemble lacks, or
         `accuracies` do not have one value for each trained run. If an argument asks to compare shapes of
         different numbers of tokens.
@@ -259,8 +263,8 @@ def compare(
         raise InputError(f"names must be two different names, got {short_text(names)}")
     if not isinstance(thresholds, Mapping | None):
         raise InputError(f"thresholds must map names to numbers, got {short_text(thresholds)}")
-    first = EnsembleOf("simulated", simulated, delta, operation)  # type: ignore[arg-type]
-    second = EnsembleOf("trained", trained, delta, operation)  # type: ignore[arg-type]
+    first = EnsembleOf("simulated", simulated, delta, operation, states)  # type: ignore[arg-type]
+    second = EnsembleOf("trained", trained, delta, operation, states)  # type: ignore[arg-type]
     work = Parts(first, second, names, states, symmetry, whole_number("most_pairs", most_pairs, 1))
     ours, theirs = work.structures(first), work.structures(second)
     shapes, motion, together = None, None, False

@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
-from analysis.circles.structures import class_names, class_options, recorded_operation
+from analysis.circles.structures import (
+    blown_up,
+    class_names,
+    class_options,
+    recorded_operation,
+    smaller_step,
+)
 from analysis.circles.survival import survives
 from analysis.compare.onsets import Onsets, onsets
+from physics.checks import increasing_array
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
@@ -21,6 +28,7 @@ from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]
+ENDS = ("final", "initial")
 PLANAR = 4
 """Largest dimension in which structures of pair sums are measured by default; in more it takes long."""
 
@@ -92,6 +100,7 @@ class EnsembleOf:
     parts: Sequence[Trajectory]
     delta: float = 0.01
     given: Operation | None = field(default=None, repr=False)
+    coordinates: bool | None = None
 
     def __post_init__(self) -> None:
         given: Any = self.parts
@@ -103,17 +112,39 @@ class EnsembleOf:
         if len(sizes) > 1:
             raise InputError(f"{self.name} must agree in tokens and dimensions, got {sizes}")
         object.__setattr__(self, "parts", several)
-        if not self.sound.any():
+        for one in several:
+            increasing_array(f"times of {self.name}", one.times)
+        if self.given is not None and self.given.tokens != self.tokens:
+            raise InputError(
+                f"operation must be one of the {self.tokens} tokens of {self.name}, got {self.given.tokens}"
+            )
+        if not self.finite.any():
             raise InputError(
                 f"the first and last frames of {self.name} must be finite in at least one run, got NaN or "
-                f"infinite values in all {len(self.sound)}"
+                f"infinite values in all {len(self.finite)}"
             )
+        if not self.sound.any():
+            raise InputError(f"{self.name} must hold a run that does not blow up, got none{self.advice}")
 
     @cached_property
-    def sound(self) -> NDArray[np.bool_]:
+    def finite(self) -> NDArray[np.bool_]:
         """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
         ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
         return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+
+    @cached_property
+    def sound(self) -> NDArray[np.bool_]:
+        """Mask, bool (all runs,), of the `finite` runs that did not blow up; states may grow at will."""
+        sound = self.finite.copy()
+        if not (self.states if self.coordinates is None else self.coordinates):
+            ends = (np.concatenate([getattr(one, end) for one in self.parts])[sound] for end in ENDS)
+            sound[sound] = ~blown_up(*ends)
+        return sound
+
+    @property
+    def advice(self) -> str:
+        """The step size that would do for the runs that blew up, as the end of a sentence."""
+        return next((text for text in map(smaller_step, self.parts) if text), "")
 
     @property
     def runs(self) -> int:

@@ -1,15 +1,16 @@
 """The motion of two ensembles: a common clock, and the distance of their shapes at corresponding times."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compare.progress import by_progress, frame_mean
-from analysis.compare.relabelling import best_relabelling, disparity, standard
+from analysis.compare.relabelling import best_relabelling, disparity, relabelling_gains, standard
 from analysis.compare.symmetry import Symmetry
+from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 
@@ -22,6 +23,10 @@ SCALES = 1 / 8, 4
 """Smallest and largest time scaling that is tried, relative to the one with which both end together."""
 FEW_FACTORS, FACTORS = 33, 65
 """Numbers of scalings that are tried in this range, in more than 2 dimensions and in up to 2."""
+CANDIDATES, LOOKS = 8, 4
+"""Number of relabelings of a pair that a long search goes on with, and of frames by which they are chosen."""
+LONG = 200_000
+"""Number of singular value decompositions beyond which a search over relabelings is long."""
 WINDOW, MOVES = 1.25, 8
 """Half width of the window around the best scaling, as a factor; number of times that it may move."""
 
@@ -189,7 +194,7 @@ def compare_motion(
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))
     frames = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
     times = second.times[frames]
-    beside = _Beside(first, second, symmetry, states)
+    beside = _Beside(first, second, symmetry, states).narrowed(times)
     start = 1 if paired and len(times) > 1 else 0
     matched = np.broadcast_to(times, (len(pairs), len(times)))
     scale = Interval(1.0, np.nan, np.nan, len(pairs))
@@ -206,17 +211,17 @@ def compare_motion(
     labels, errors = beside.errors(matched, times)
     judged, chance = errors, np.full_like(errors, np.nan)
     if chosen is not None:
-        others = _Beside(chosen.next_best, second, symmetry, states).errors(matched, times)[1]
+        others = _Beside(chosen.next_best, second, symmetry, states).narrowed(times).errors(matched, times)[1]
         judged = errors + (others - errors) / chosen.candidates
         clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
-        chance = _Beside(chosen.partners, chosen.runs, symmetry, states).errors(clock, clock)[1]
+        within = _Beside(chosen.partners, chosen.runs, symmetry, states).narrowed(clock[0])
+        chance = within.errors(clock, clock)[1]
     elif paired and len(pairs) > 1:
-        strange, strangely = beside.strange(), np.roll(matched, 1, axis=0)
+        mismatched, clocks = beside.mismatched().narrowed(times), np.roll(matched, 1, axis=0)
         if align == "scaling":
-            strangely = np.tile(
-                times * _best_scale(strange, times[start:], factors).estimate, (len(pairs), 1)
-            )
-        chance = strange.errors(strangely, times)[1]
+            scaling = _best_scale(mismatched, times[start:], factors).estimate
+            clocks = np.tile(times * scaling, (len(pairs), 1))
+        chance = mismatched.errors(clocks, times)[1]
     return Motion(
         pairs,
         paired,
@@ -250,32 +255,59 @@ class _Beside:
     second: Paths
     symmetry: Symmetry
     states: bool
+    candidates: NDArray[np.int64] | None = None
 
     @property
     def runs(self) -> int:
         """Number of pairs."""
         return len(self.first.positions)
 
-    def strange(self) -> "_Beside":
-        """Return each run of the second ensemble next to the partner of the previous one."""
+    def mismatched(self) -> "_Beside":
+        """Return each run of the second ensemble with the partner of the previous one, a null model."""
         rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
         return _Beside(rolled, self.second, self.symmetry, self.states)
 
-    def frames(self, matched: Array, times: Array) -> tuple[Array, Array]:
-        """Return frames (n, frames, tokens, dim) of both ensembles, as standard shapes unless `states`."""
-        found, target = self.first.at(matched), self.second.at(times)
-        if self.states:
-            return found, target
-        dim = max(found.shape[-1], target.shape[-1])
-        return standard(found, dim), standard(target, dim)
+    def frames(self, paths: Paths, times: Array) -> Array:
+        """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes unless `states`."""
+        dim = max(self.first.positions.shape[-1], self.second.positions.shape[-1])
+        return paths.at(times) if self.states else standard(paths.at(times), dim)
 
-    def errors(self, matched: Array, times: Array) -> tuple[NDArray[np.int64], Array]:
-        """Return the indices (n,) of the best relabelings over all frames, and the errors (n, frames)."""
-        found, target = self.frames(matched, times)
+    def errors(
+        self, matched: Array, times: Array, target: Array | None = None
+    ) -> tuple[NDArray[np.int64], Array]:
+        """Return the indices (n,) of the best relabelings over all frames, and the errors (n, frames).
+
+        `target` are the frames of the second ensemble at `times`, if they are known already.
+        """
+        moved = self.frames(self.first, matched)
+        target = self.frames(self.second, times) if target is None else target
         if self.states:
-            return np.zeros(len(found), np.int64), relative_error(found, target)
-        labels = best_relabelling(found, target, self.symmetry)[1]
-        return labels, disparity(_relabelled(found, self.symmetry.permutations[labels]), target)
+            return np.zeros(len(moved), np.int64), relative_error(moved, target)
+        if self.candidates is None:
+            labels = best_relabelling(moved, target, self.symmetry)[1]
+        else:
+            labels = np.empty(len(moved), np.int64)
+            for k, numbers in enumerate(self.candidates):
+                few = Symmetry(self.symmetry.name, self.symmetry.permutations[numbers])
+                labels[k] = numbers[best_relabelling(moved[k], target[k], few)[1]]
+        return labels, disparity(_relabelled(moved, self.symmetry.permutations[labels]), target)
+
+    def narrowed(self, times: Array) -> "_Beside":
+        """Return the same pairs with only a few relabelings of each, if a search over all would take long.
+
+        They are those that fit best at a few times if both ensembles end together, and the identity.
+        """
+        flat = max(self.first.positions.shape[-1], self.second.positions.shape[-1]) <= 2
+        if self.states or flat or self.runs * len(self.symmetry) * SCANNED * FEW_FACTORS < LONG:
+            return self
+        looks = times[np.unique(np.linspace(0, len(times) - 1, LOOKS).round().astype(int))]
+        clocks = np.tile(looks * (self.first.duration / self.second.duration), (self.runs, 1))
+        moved, target = self.frames(self.first, clocks), self.frames(self.second, looks)
+        candidates = np.zeros((self.runs, CANDIDATES), np.int64)
+        for k in range(self.runs):
+            gain = relabelling_gains(moved[k], target[k], self.symmetry)
+            candidates[k, 1:] = np.argsort(-gain[1:], kind="stable")[: CANDIDATES - 1] + 1
+        return replace(self, candidates=np.sort(candidates, axis=1))
 
 
 def relative_error(a: Array, b: Array) -> Array:
@@ -283,8 +315,10 @@ def relative_error(a: Array, b: Array) -> Array:
 
     It is the squared distance relative to the variance of `b`, and NaN where all points of `b` coincide.
     """
-    spread = np.sum((b - b.mean(axis=-2, keepdims=True)) ** 2, axis=(-2, -1))
-    missed = np.sum((a - b) ** 2, axis=(-2, -1))
+    centered, exponent = scaled(b - b.mean(axis=-2, keepdims=True), (-2, -1))
+    spread = np.sum(centered**2, axis=(-2, -1))
+    with np.errstate(over="ignore"):
+        missed = np.sum(np.ldexp(a - b, -exponent) ** 2, axis=(-2, -1))
     return np.asarray(missed / np.where(spread > 0, spread, np.nan))
 
 
@@ -333,10 +367,9 @@ def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
     The factors to try are given by their `logarithms` (n,). Both ensembles are compared at the `times`
     (frames,) of the second. The result is NaN if no pair can be compared at all factors.
     """
-    errors = np.stack(
-        [beside.errors(np.tile(times * tau, (beside.runs, 1)), times)[1] for tau in np.exp(logarithms)],
-        axis=1,
-    )
+    target = beside.frames(beside.second, times)
+    clocks = [np.tile(times * tau, (beside.runs, 1)) for tau in np.exp(logarithms)]
+    errors = np.stack([beside.errors(clock, times, target)[1] for clock in clocks], axis=1)
     sound = np.asarray(np.isfinite(errors).any(axis=1)).all(axis=1)
     if not sound.any():
         return Interval(np.nan, np.nan, np.nan, 0)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
-from physics.checks import number, real_array
+from physics.checks import finite_array, number, real_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -270,7 +270,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     values : array_like, shape (runs, frames)
         Quantity over time. NaN is below every threshold.
     times : array_like, shape (frames,)
-        Time of each frame, increasing.
+        Time of each frame, finite, in any order.
     threshold : float
         Value that the quantity must reach or exceed.
     lasting : bool, default False
@@ -284,7 +284,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     Raises
     ------
     InputError
-        If shapes do not agree, or there is no run or no frame.
+        If shapes do not agree, a time is not finite, or there is no run or no frame.
 
     Examples
     --------
@@ -294,12 +294,14 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     ([10.0, 20.0], [True, False])
     """
     threshold = number("threshold", threshold)
-    array, clock = real_array("values", values), real_array("times", times)
+    array, clock = real_array("values", values), finite_array("times", times)
     if array.ndim != 2 or clock.shape != array.shape[1:] or not array.size:
         raise InputError(
             f"values and times must have the shapes (runs, frames) and (frames,), got {array.shape} and "
             f"{clock.shape}"
         )
+    order = np.argsort(clock, kind="stable")
+    array, clock = array[:, order], clock[order]
     above = array >= threshold
     if lasting:
         above = np.logical_and.accumulate(above[:, ::-1], axis=1)[:, ::-1]
@@ -335,24 +337,26 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
     x, y = first.after(least), second.after(least)
     if not x.reached.any() or not y.reached.any():
         return Interval(np.nan, np.nan, np.nan, count)
-    ratios = np.unique(y.times[None, y.reached] / x.times[x.reached, None])
-    tried = np.unique(np.quantile(ratios, np.linspace(0, 1, RATIOS)))
-    # The factors are slightly above each ratio, so that no two times are equal. The factor 1 itself is
-    # included, so that the interval excludes it if the test rejects.
-    tried = np.append(tried[0] * (1 - 1e-9), tried * (1 + 1e-9))
-    if tried[0] < 1 < tried[-1]:
-        tried = np.union1d(tried, [1.0])
-    z = np.array([_tested(x, y, scale, clock) for scale in tried])
+    breaks = np.unique(np.log(y.times[None, y.reached]) - np.log(x.times[x.reached, None]))
+    breaks = np.unique(np.quantile(breaks, np.linspace(0, 1, RATIOS)))
+    breaks = breaks[np.append(True, np.diff(breaks) > 1e-9)]
+    # The statistic is constant between two breaks. A factor of 1 is tried by itself, so that the interval
+    # excludes it if the test rejects. All is symmetric, so that the ratio of exchanged sides is the inverse.
+    edges = np.array([-math.inf, *breaks, math.inf])
+    if breaks[0] < 0 < breaks[-1]:
+        edges = np.sort(np.append(edges[np.abs(edges) > 1e-9], [0.0, 0.0]))
+    left, right = edges[:-1], edges[1:]
+    middle = np.where(np.isinf(left), right - 1, np.where(np.isinf(right), left + 1, (left + right) / 2))
+    z = np.array([_tested(x, y, math.exp(place), clock) for place in middle])
     # The statistic decreases with the factor: it is positive below the estimate and negative above it.
-    last = len(tried) - 1
-    at = int(np.flatnonzero(z > 0)[-1]) if (z > 0).any() else 0
-    estimate = float(np.sqrt(tried[at] * tried[min(at + 1, last)]))
+    positive, negative = right[z > 0], left[z < 0]
+    ends = positive.max(initial=breaks[0]), negative.min(initial=breaks[-1])
+    center = float(np.clip(ends, breaks[0], breaks[-1]).mean())
     if min(len(x.times), len(y.times)) < 2:
-        return Interval(estimate, np.nan, np.nan, count)
-    too_low, too_high = np.flatnonzero(z > Z), np.flatnonzero(z < -Z)
-    low = float(tried[min(too_low[-1] + 1, at)]) if len(too_low) else 0.0
-    high = float(tried[max(too_high[0], at)]) if len(too_high) else math.inf
-    return Interval(estimate, min(low, estimate), max(high, estimate), count)
+        return Interval(math.exp(center), np.nan, np.nan, count)
+    low = float(right[z > Z].max(initial=-math.inf))
+    high = float(left[z < -Z].min(initial=math.inf))
+    return Interval(center, min(low, center), max(high, center), count).map(math.exp)
 
 
 def _tested(first: Onsets, second: Onsets, scale: float, clock: tuple[float, float]) -> float:

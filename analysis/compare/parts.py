@@ -14,6 +14,7 @@ from analysis.compare.motion import Chosen, Motion, Paths, compare_motion
 from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets
 from analysis.compare.relabelling import procrustes_disparity
 from analysis.compare.symmetry import Symmetry, no_relabelling, symmetry_of
+from analysis.scaling import scaled
 from analysis.stats.calibration import Calibration, calibrate
 from analysis.stats.effects import Difference, compare_proportions, compare_values
 from physics.checks import number, real_array
@@ -24,8 +25,8 @@ THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "vali
 """Thresholds for observables whose onsets the trajectories did not record."""
 MOST_PAIRS = 100
 """Largest number of pairs whose motion is compared by default; the first ones are taken."""
-SEARCH = 200_000
-"""Largest number of singular value decompositions that a default search over relabelings may take."""
+SEARCH, ORDINARY = 200_000, 16
+"""Largest number of singular value decompositions of up to 16 x 16 that a default search may take."""
 UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
 ONSET_PREFIX = "steps_to_"
 ALIGNMENTS = ("scaling", "ends", "none")
@@ -105,9 +106,16 @@ class Parts:
         self.first, self.second, self.names, self.most_pairs = first, second, names, most_pairs
         self.notes: list[str] = []
         for name, one in zip(names, (first, second), strict=True):
-            lost = len(one.sound) - one.runs
+            lost = int((~one.finite).sum())
             if lost:
                 self.notes.append(f"{lost} of {len(one.sound)} {name} runs are not finite and left out")
+            blown = np.flatnonzero(one.finite & ~one.sound)
+            if len(blown):
+                runs = f"run{'s' * (len(blown) > 1)} {', '.join(map(str, blown[:5]))}"
+                self.notes.append(
+                    f"{len(blown)} of {len(one.sound)} {name} runs blew up and are left out ({runs}"
+                    f"{' and others' * (len(blown) > 5)}){one.advice}"
+                )
             if one.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
@@ -157,8 +165,9 @@ class Parts:
                 return identity
             found = own if found is None else found & own
         assert found is not None
-        search = len(found) * self.first.runs * self.second.runs
-        if max(self.first.dim, self.second.dim) > 2 and search > SEARCH:
+        dim = min(max(self.first.dim, self.second.dim), self.first.tokens)
+        search = len(found) * self.first.runs * self.second.runs * max(dim / ORDINARY, 1.0) ** 3
+        if dim > 2 and search > SEARCH:
             self.notes.append(
                 f"no relabeling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
                 f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
@@ -170,23 +179,24 @@ class Parts:
         """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
-        return structures_by(one.operation, one.final)
+        return structures_by(one.operation, one.final, one.initial)
 
     def shapes(self) -> Shapes | None:
         """Return the distances of all pairs of final shapes; None if positions are compared as states."""
         if self.states:
             return None
         disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
-        among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
-        np.fill_diagonal(among, np.inf)
-        alone = self.second.runs == 1
+        among = np.full((1, 1), np.nan)
+        if self.second.runs > 1:
+            among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
+            np.fill_diagonal(among, np.inf)
         chance, _ = procrustes_disparity(self.first.initial, self.second.final, self.symmetry)
         return Shapes(
             disparity,
             relabelling,
             disparity.min(axis=0),
             chance.min(axis=0),
-            np.array([np.nan]) if alone else among.min(axis=0),
+            among.min(axis=0),
             self.symmetry,
         )
 
@@ -215,7 +225,9 @@ class Parts:
         if shapes is not None:
             return shapes.disparity
         if self.states:
-            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in self.first.final])
+            unit = scaled(np.concatenate([final, self.first.final]))[1]
+            final, states = np.ldexp(final, -unit), np.ldexp(self.first.final, -unit)
+            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in states])
         return procrustes_disparity(self.first.final, final, self.symmetry)[0]
 
     def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
@@ -235,7 +247,8 @@ class Parts:
         """Return whether every run k starts from the same shape in both ensembles."""
         starts = self.first.initial, self.second.initial
         if self.states:
-            return starts[0].shape == starts[1].shape and np.allclose(*starts)
+            near = 1e-8 * float(np.abs(starts[1]).max(initial=0.0))
+            return starts[0].shape == starts[1].shape and np.allclose(*starts, atol=near)
         for a, b in zip(*starts, strict=True):
             if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
                 return False
@@ -256,7 +269,8 @@ class Parts:
                 found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
                 found["grid_imperfections"] = self._imperfections(ours, theirs)
             names = ["quality"] if self.planar else []
-            names += [] if flat else ["effective_dimension", "survivors"]
+            cyclic = all(one.operation.modulus in (None, one.tokens) for one in (first, second))
+            names += [] if flat else ["effective_dimension", *(["survivors"] if cyclic else [])]
             for name in names:
                 found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
         for name in sorted(set(first.observables) & set(second.observables)):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from analysis.compare.symmetry import Symmetry, affine_maps
+from analysis.scaling import scaled
 from physics.checks import point_sets
 from physics.errors import InputError
 
@@ -90,13 +91,9 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
     relabelling : ndarray of int64, shape (...)
         Index of the relabeling, the first of several that are equally good up to rounding.
     """
-    counts = np.asarray(np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1)))
-    total = np.maximum(counts.sum(axis=-1), 1)[..., None]
-    a, b = np.nan_to_num(a), np.nan_to_num(b)
     best: Any = None
     where: Any = None
-    for numbers, overlap in _overlaps(a, b, symmetry):
-        gain = (np.square(_nuclear(overlap)) * counts[..., None]).sum(axis=-2) / total
+    for numbers, gain in _gains(a, b, symmetry):
         at = gain.argmax(axis=-1)
         value = np.take_along_axis(gain, at[..., None], axis=-1)[..., 0]
         if best is None:
@@ -106,6 +103,19 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
             better = value > best + 1e-12
             best, where = np.where(better, value, best), np.where(better, numbers.start + at, where)
     return np.clip(1 - best, 0, 1), where
+
+
+def relabelling_gains(a: Array, b: Array, symmetry: Symmetry) -> Array:
+    """Return 1 minus the mean disparity over the frames of `a` and `b` for each relabeling, (..., n)."""
+    return np.concatenate([gain for _, gain in _gains(a, b, symmetry)], axis=-1)
+
+
+def _gains(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, Array]]:
+    """Yield `relabelling_gains` of n relabelings at a time, after the slice of their indices."""
+    counts = np.asarray(np.isfinite(a).all(axis=(-2, -1)) & np.isfinite(b).all(axis=(-2, -1)))
+    total = np.maximum(counts.sum(axis=-1), 1)[..., None]
+    for numbers, overlap in _overlaps(np.nan_to_num(a), np.nan_to_num(b), symmetry):
+        yield numbers, (np.square(_nuclear(overlap)) * counts[..., None]).sum(axis=-2) / total
 
 
 def disparity(a: Array, b: Array) -> Array:
@@ -144,9 +154,10 @@ def aligned(shape: Any, target: Any, permutation: Any = None) -> Array:
     """
     a, b = point_sets("shape", shape), point_sets("target", target)
     a = a if permutation is None else a[np.asarray(permutation)]
-    a, center = a - a.mean(axis=0), b.mean(axis=0)
-    rotation, size = orthogonal_procrustes(a, b - center)
-    return np.asarray(a @ rotation * (size / (a**2).sum()) + center)
+    a, center = scaled(a - a.mean(axis=0))[0], b.mean(axis=0)
+    b, unit = scaled(b - center)
+    rotation, size = orthogonal_procrustes(a, b)
+    return np.asarray(np.ldexp(a @ rotation * (size / (a**2).sum()), unit) + center)
 
 
 def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
@@ -172,11 +183,17 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 def standard(shapes: Array, dim: int) -> Array:
     """Center shapes (..., tokens, axes), scale them to unit norm, and pad them with zeros to `dim` axes.
 
-    A shape whose tokens all coincide becomes NaN.
+    Axes beyond the number of tokens are rotated away, for p tokens span at most p of them. A shape whose
+    tokens all coincide becomes NaN.
     """
-    array = shapes - shapes.mean(axis=-2, keepdims=True)
+    array = scaled(shapes - shapes.mean(axis=-2, keepdims=True), (-2, -1))[0]
     norm = np.sqrt(np.sum(array**2, axis=(-2, -1), keepdims=True))
     array = array / np.where(norm > 0, norm, np.nan)
+    tokens, dim = array.shape[-2], min(dim, array.shape[-2])
+    if array.shape[-1] > tokens:
+        bad = ~np.isfinite(array).all(axis=(-2, -1), keepdims=True)
+        array = np.swapaxes(np.linalg.qr(np.swapaxes(np.where(bad, 0.0, array), -1, -2), mode="r"), -1, -2)
+        array = np.where(bad, np.nan, array)
     return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, dim - array.shape[-1])])
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm, logm, null_space
+from scipy.linalg import expm, logm, null_space, orth
+from scipy.linalg.lapack import dgebal
 
 from analysis.laws.pieces import require_states
+from analysis.scaling import scaled
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
@@ -129,7 +131,8 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     """
     A, b = _affine(A, b)
     size = len(b)
-    power = expm(number("step", step, above=0.0) * augmented(A, b))
+    matrix, unit = balanced(augmented(A, b))
+    power = expm(number("step", step, above=0.0) * matrix) * unit[:, None] / unit
     return power[:size, :size] - np.eye(size), power[:size, size]
 
 
@@ -183,9 +186,9 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
             "real principal logarithm exists: a component that flips its sign or vanishes in one step has no "
             "continuous generator"
         )
-    power = np.eye(size + 1) + augmented(A, b)
-    found_log = np.real(logm(power)) / step
-    return found_log[:size, :size], found_log[:size, size]
+    matrix, unit = balanced(augmented(A, b))
+    generator = np.real(logm(np.eye(size + 1) + matrix)) / step * unit[:, None] / unit
+    return generator[:size, :size], generator[:size, size]
 
 
 @dataclass(frozen=True)
@@ -239,10 +242,20 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     [1.0, 3.0]
     """
     A, b = _affine(A, b)
-    point = np.linalg.lstsq(A, -b, rcond=None)[0]
-    scale = np.abs(A).sum(axis=1).max() * np.abs(point).max(initial=0) + np.abs(b).max(initial=0)
-    exists = np.abs(A @ point + b).max(initial=0) <= 1e-9 * scale
-    return FixedPoints(point if exists else None, null_space(A))
+    # In units in which all rows and columns are of one size, rounding cannot make A look singular.
+    rows = np.ldexp(1.0, -scaled(A, 1)[1][:, 0])
+    columns = np.ldexp(1.0, -scaled(A * rows[:, None], 0)[1][0])
+    matrix, (target, exponent) = A * rows[:, None] * columns, scaled(-b * rows)
+    directions = null_space(matrix)
+    if not directions.size:
+        point = np.ldexp(np.linalg.solve(matrix, target), exponent) * columns
+        return FixedPoints(point, directions)
+    point = np.linalg.lstsq(matrix, target, rcond=None)[0]
+    size = np.abs(matrix).sum(axis=1).max() * np.abs(point).max() + np.abs(target).max()
+    exists = np.abs(matrix @ point - target).max() <= 1e-9 * size
+    directions = orth(directions * scaled(columns)[0][:, None])
+    point = np.ldexp(point, exponent) * columns
+    return FixedPoints(point - directions @ (directions.T @ point) if exists else None, directions)
 
 
 @dataclass(frozen=True)
@@ -360,6 +373,18 @@ def augmented(A: Array, b: Array) -> Array:
     matrix = np.zeros((len(b) + 1, len(b) + 1))
     matrix[:-1, :-1], matrix[:-1, -1] = A, b
     return matrix
+
+
+def balanced(matrix: Array) -> tuple[Array, Array]:
+    """Return an `augmented` matrix in balanced units of its components, and these units: powers of two.
+
+    The exponential of ``D⁻¹ M D`` is ``D⁻¹ exp(M) D``, so that a change of units changes no digit of it.
+    """
+    A, b = matrix[:-1, :-1], matrix[:-1, -1]
+    A, _, _, unit, _ = dgebal(A, scale=1, permute=0)
+    b = b / unit
+    exponent = int(scaled(b)[1][0]) if b.any() else 0
+    return augmented(A, np.ldexp(b, -exponent)), np.append(unit, np.ldexp(1.0, -exponent))
 
 
 def _square(A: Any) -> Array:

@@ -13,6 +13,7 @@ from analysis.laws.ode import ODEFit
 from analysis.laws.pieces import Array, Pieces, as_pieces, differences, r_squared
 from analysis.laws.regressors import FitWarning
 from analysis.laws.scores import Law
+from analysis.scaling import scaled
 from physics.errors import InputError
 
 MEMORY = 2**30
@@ -82,7 +83,8 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     truth = [x for _, x in pieces]
     # Units of time and of the components in which the problem is well scaled.
     unit = max(float(t[-1]) for t in clocks)
-    scale = np.concatenate(truth).std(axis=0)
+    units, exponents = scaled(np.concatenate(truth), 0)
+    scale = np.ldexp(units.std(axis=0), exponents[0])
     scale[scale == 0] = 1.0
     clocks = [t / unit for t in clocks]
     truth = [x / scale for x in truth]

@@ -12,6 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from analysis.laws.regressors import LinearODERegressor
+from analysis.scaling import scaled
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -100,14 +101,15 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise InputError(
                 f"y must have at most {X.shape[1]} columns, one for each component of X; got {Y.shape[1]}"
             )
-        self.scale_ = float(np.sqrt(np.mean(X**2))) or 1.0
+        states, exponent = scaled(X)
+        self.scale_ = float(np.ldexp(np.sqrt(np.mean(states**2)), exponent).item()) or 1.0
         self.targets_ = Y.shape[1]
         self.vector_ = y.ndim == 1
         features = self._features(X).reshape(-1, len(self.terms_))
-        scaled = np.linalg.lstsq(features, Y.ravel(), rcond=None)[0]
-        self._scaled = scaled
+        solution = np.linalg.lstsq(features, Y.ravel(), rcond=None)[0]
+        self._scaled = solution
         degrees = [term[0] + sum(p * c for p, c in enumerate(term[1:], 1)) for term in self.terms_]
-        self.coef_ = scaled / self.scale_ ** np.array(degrees, float)
+        self.coef_ = solution / self.scale_ ** np.array(degrees, float)
         return self
 
     def predict(self, X: Any) -> Array:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.scaling import scaled
 from physics.checks import choice, distinct, finite_array
 from physics.errors import InputError
 from physics.trajectory.recording import require_memory
@@ -16,7 +17,7 @@ Pieces = list[tuple[Array, Array]]
 
 KINDS = ("increment", "generator")
 LARGEST = 1e150
-"""Largest size of a signal, so that sums of squares are finite."""
+"""Largest size of a signal, and smallest inverse of it, so that sums of squares are finite and not 0."""
 
 
 def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
@@ -40,9 +41,10 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
             f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
         )
     largest = max((float(np.abs(piece).max(initial=0.0)) for piece in arrays), default=0.0)
-    if largest > LARGEST:
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise InputError(
-            f"signals must be at most 1e150 in size, so that their squares are finite, got {largest:.3g}"
+            "signals must be between 1e-150 and 1e150 in size, so that their squares are finite and do not "
+            f"vanish, got {largest:.3g}; change their unit"
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
@@ -156,7 +158,9 @@ def r_squared(truth: Array, predicted: Array) -> float:
 
     if len(truth) < 2:
         return float("nan")
+    truth, exponent = scaled(truth, 0)
     with np.errstate(over="ignore"):
+        predicted = np.ldexp(predicted, -exponent)
         if not np.isfinite(predicted).all() or not np.isfinite(predicted**2).all():
             return float("-inf")
     return float(r2_score(truth, predicted))

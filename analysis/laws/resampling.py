@@ -134,8 +134,11 @@ def resample_coefficients(
     counts = generator.multinomial(drawn, np.full(len(parts), 1 / len(parts)), size=resamples)
     moments = Moments.of(parts).pooled(counts * np.array([len(x) for x, _ in parts], float))
     if penalty is None or alpha == 0:
-        inverse = np.linalg.pinv(moments.gram, rcond=1e-14, hermitian=True)
-        A = np.einsum("rkl,rtl->rtk", inverse, moments.cross)
+        # In units in which all components vary alike, none looks constant beside another.
+        spread = np.sqrt(np.einsum("rkk->rk", moments.gram)).max(axis=0)
+        units = np.ldexp(1.0, np.where(spread > 0, np.frexp(spread)[1], 0))
+        inverse = np.linalg.pinv(moments.gram / units / units[:, None], rcond=1e-14, hermitian=True)
+        A = np.einsum("rkl,rtl->rtk", inverse, moments.cross / units) / units
         b = moments.target_mean - np.einsum("rtk,rk->rt", A, moments.feature_mean)
     else:
         found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else ratio(l1_ratio))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import choice, number, short_text
+from physics.checks import choice, number, real_array
 from physics.errors import InputError
 
 PHASES = ("comprehension", "grokking", "memorization", "confusion")
@@ -65,10 +65,7 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
 
 def _steps(name: str, value: Any) -> NDArray[np.float64]:
     """Return checked steps, in which NaN stands for never."""
-    try:
-        steps = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers of steps, NaN for never, got {short_text(value)}") from None
+    steps = real_array(name, value)
     wrong = steps[(steps < 0) | np.isinf(steps)]
     if wrong.size:
         raise InputError(f"{name} must be at least 0, or NaN for never, got {wrong.flat[0]:g}")

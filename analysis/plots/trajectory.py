@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import principal_components
+from analysis.circles.structures import require_cyclic
 from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST
@@ -64,6 +65,7 @@ def show_trajectory(
             points = principal_components(points).points[:, :2]
         return show_embedding(points, ax, title=title)
     if what == "signals":
+        require_cyclic(trajectory)
         one = trajectory.run(run)
         signals = fourier_signals(one.positions[0])
         return show_signals(

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, mean
 from physics.checks import real_array
@@ -81,11 +82,14 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
         raise InputError(f"predicted and measured must have one shape (n,), got {x.shape} and {y.shape}")
     sound = np.isfinite(x) & np.isfinite(y)
     x, y = x[sound], y[sound]
+    error, unit = scaled(y - x)
     return Calibration(
         x,
         y,
         mean(y - x),
-        bootstrap((y - x,), lambda rows: np.sqrt(np.mean(rows**2, axis=1))),
+        bootstrap((error,), lambda rows: np.sqrt(np.mean(rows**2, axis=1))).map(
+            lambda value: float(np.ldexp(value, unit[0]))
+        ),
         correlation(x, y),
         _slope(x, y),
     )
@@ -95,6 +99,10 @@ def _slope(x: Array, y: Array) -> Interval:
     """Return the slope of y on x with Student's interval; NaN for fewer than 3 points."""
     if len(x) < 3 or np.ptp(x) == 0:
         return Interval(np.nan, np.nan, np.nan, len(x))
-    found = stats.linregress(x, y)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 2)) * float(found.stderr)
-    return Interval(float(found.slope), float(found.slope) - half, float(found.slope) + half, len(x))
+    (x, along), (y, up) = scaled(x), scaled(y)
+    fit = stats.linregress(x, y)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(x) - 2)) * float(fit.stderr)
+    slope = float(fit.slope)
+    return Interval(slope, slope - half, slope + half, len(x)).map(
+        lambda value: float(np.ldexp(value, (up - along)[0]))
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
 from physics.checks import finite_array, real_array, truth_array
 
@@ -273,6 +274,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     if min(len(x), len(y)) < 2 or (np.ptp(x) == 0 and np.ptp(y) == 0):
         return _unknown(len(x) + len(y))
     unbiased = 1 - 3 / (4 * freedom - 1)
+    x, y = np.split(scaled(np.concatenate([x, y]))[0], [len(x)])
 
     def g(a: Array, b: Array) -> Array:
         squares = a.var(axis=-1) * a.shape[-1] + b.var(axis=-1) * b.shape[-1]
@@ -334,16 +336,21 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     if not len(x) or not len(y):
         return math.nan
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.
-    center = np.concatenate([x, y]).mean()
-    x, y = x - center, y - center
+    both = scaled(np.concatenate([x, y]))[0]
+    rounding = 1e-12 * float(np.abs(both).sum())
+    both -= both.mean()
+    x, y = np.split(both, [len(x)])
     if min(len(x), len(y)) == 1:  # SciPy refuses a sample of one; each value is equally likely to be it
         alone = abs(x[0]) if len(x) == 1 else abs(y[0])
-        return float(np.mean(np.abs(np.concatenate([x, y])) >= alone * (1 - 1e-12)))
+        return float(np.mean(np.abs(both) >= alone - rounding))
     found = stats.permutation_test(
         (x, y), lambda a, b, axis: np.abs(a.sum(axis=axis)), n_resamples=RESAMPLES, vectorized=True, rng=seed,
         alternative="greater", batch=max(BLOCK // (len(x) + len(y)), 1),
     )  # fmt: skip
-    return float(found.pvalue)
+    # SciPy's tolerance is relative to the observed difference, which may itself be a rounding error.
+    as_large = int(np.count_nonzero(found.null_distribution >= found.statistic - rounding))
+    exact = math.comb(len(both), len(x)) <= RESAMPLES
+    return (as_large + (not exact)) / (len(found.null_distribution) + (not exact))
 
 
 def _levels(size: int) -> list[float]:

@@ -14,6 +14,8 @@ from physics.checks import finite_array, number, short_text
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
+FARTHEST = 500.0
+"""Largest magnitude of the logarithm of a critical value in the search."""
 TINY = 1e-12
 """Smallest control parameter; smaller ones are raised to it, so that they have a logarithm."""
 SPACE = [(-200.0, 200.0), (-10.0, 10.0), (6e-6, 4.02)]
@@ -98,7 +100,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Returns
     -------
     Transition
-        Transition of maximum likelihood; `misfit` measures how well the curve fits.
+        Transition of maximum likelihood, whatever the order of the values; `misfit` measures how well the
+        curve fits. An end of the interval that the data do not bound is 0 or infinite.
 
     Raises
     ------
@@ -128,6 +131,9 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
         raise InputError(
             "successes must lie between 0 and trials at some value for a transition to be fitted, got none"
         )
+
+    order = np.lexsort((count, hits, r))
+    r, hits, count = r[order], hits[order], count[order]
 
     def cost(center: float, width: float, shape: float) -> tuple[float, Array]:
         log_p, slopes = _with_slopes(r, center, width, shape)
@@ -265,8 +271,12 @@ def _fit(
     The cost of a `perfect` fit and the degrees of `freedom` give the misfit.
     """
 
+    def value_at(place: float) -> float:
+        logarithm = log_center + scale * place
+        return math.exp(min(max(logarithm, -FARTHEST), FARTHEST)) if math.isfinite(place) else max(place, 0.0)
+
     def of(x: Array) -> tuple[float, Array]:
-        value, slopes = cost(math.exp(log_center + scale * x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
+        value, slopes = cost(value_at(x[0]), scale * math.exp(x[1]), math.expm1(x[2]))
         return value, slopes * (scale, 1.0, 1.0 + 1.0 / math.expm1(x[2]))
 
     # Start from the best of a few guesses: if outcomes are nearly impossible, gradients mislead.
@@ -281,21 +291,21 @@ def _fit(
                 value, slopes = of(np.array([best.x[0] + direction * distance, *x]))
                 return value, slopes[1:]
 
-            rest = _minimise(there, best.x[1:], SPACE[1:])
-            return float(rest.fun - best.fun) - allowed
+            if not distance:
+                return -allowed
+            guesses = best.x[1:], min((start[1:] for start in starts), key=lambda x: there(x)[0])
+            rest = min(float(_minimise(there, guess, SPACE[1:]).fun) for guess in guesses)
+            return rest - float(best.fun) - allowed
 
         reach = 0.02
-        while excess(reach) < 0 and scale * reach < 100:
+        while excess(reach) < 0:
+            if scale * reach >= 100:
+                return direction * math.inf
             reach *= 2
         return direction * float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
 
     at, log_width, bend = (float(x) for x in best.x)
-    critical = Interval(
-        math.exp(log_center + scale * at),
-        math.exp(log_center + scale * (at + side(-1.0))),
-        math.exp(log_center + scale * (at + side(1.0))),
-        count,
-    )
+    critical = Interval(value_at(at), value_at(at + side(-1.0)), value_at(at + side(1.0)), count)
     return Transition(critical, scale * math.exp(log_width), math.expm1(bend), misfit)
 
 
@@ -316,7 +326,7 @@ def _with_slopes(r: Array, center: float, width: float, shape: float) -> tuple[A
     """Return `_log_probability`, and its derivatives (n, 3) by the logarithms of the three parameters."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
     doubled = shape * math.log(2)
-    distance = np.log(np.maximum(r, TINY) / center) / width
+    distance = (np.log(np.maximum(r, TINY)) - math.log(center)) / width
     exponent = math.log(math.expm1(doubled)) - distance
     log_p = -np.logaddexp(0.0, exponent) / shape
     by_exponent = -special.expit(exponent) / shape

@@ -81,9 +81,12 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     """
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
+    from analysis.circles.structures import recorded_operation
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
+    operation = recorded_operation(trajectory.parameters, trajectory.tokens)
+    cyclic = operation is None or operation.modulus in (None, trajectory.tokens)
     signals, final = signals_and_final(trajectory)
     ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
     alive = survives(signals[:, -1])
@@ -99,9 +102,9 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
             "circle_ratio": float(ratios[run]),
             "grid_imperfections": None if found is None else int(found.imperfections[run]),
             "effective_dimension": float(dimension[run]),
-            "survivors": int(alive[run].sum()),
-            "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run])),
-            "survivors_decided_at": decided,
+            "survivors": int(alive[run].sum()) if cyclic else None,
+            "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run]) if cyclic),
+            "survivors_decided_at": decided if cyclic else None,
         }
         for name in trajectory.observables:
             if len(trajectory.clock(name)[0]) and trajectory.observables[name].ndim == 2:
@@ -156,8 +159,10 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
         If the file is a simulation of another system than `FourierLottery`.
     """
     import nets
+    from analysis.circles.structures import require_cyclic
 
     made = trajectory.parameters
+    require_cyclic(trajectory)
     if made.get("program") == "nets.train":
         return nets.networks(trajectory).neuron_weights()
     final = np.asarray(trajectory.final)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from analysis.compare.comparison import Comparison
+from analysis.compare.onsets import Onsets
 from analysis.stats.intervals import readable
 from grokphys.report.wording import listed
 
@@ -71,12 +72,20 @@ def _nearness(comparison: Comparison) -> str:
 def _onsets_or_accuracy(comparison: Comparison) -> str:
     first, second = comparison.names
     sure = [one for one in comparison.onsets.values() if one.differs and math.isfinite(one.ratio.estimate)]
-    if sure:
-        told = [f"{one.name.replace('_', ' ')} {readable(one.ratio.estimate, 2)} times" for one in sure]
+    bounded = [one for one in sure if one.ratio.low > 0 and math.isfinite(one.ratio.high)]
+    if bounded:
+        told = [f"{one.name.replace('_', ' ')} {readable(one.ratio.estimate, 2)} times" for one in bounded]
         return (
             f"The {second} runs take longer or shorter to reach a threshold: {listed(told)} as long as the "
             f"{first} ones."
         )
+    if sure:  # the data bound no ratio of times: too few runs reach the threshold
+        told = [
+            f"{one.name.replace('_', ' ')} by {_share(one.first)} {first} and {_share(one.second)} {second} "
+            "runs"
+            for one in sure
+        ]
+        return f"Thresholds are reached by different shares of the runs: {listed(told)}."
     if comparison.accuracy is not None and math.isfinite(comparison.accuracy.bias.estimate):
         bias = 100 * comparison.accuracy.bias.estimate
         side = "above" if bias > 0 else "below"
@@ -87,6 +96,11 @@ def _onsets_or_accuracy(comparison: Comparison) -> str:
     if comparison.onsets:
         return f"No difference is shown in when the {first} and the {second} runs reach their thresholds."
     return f"The comparison has {comparison.runs[0]} {first} and {comparison.runs[1]} {second} runs."
+
+
+def _share(onsets: Onsets) -> str:
+    """Return how many runs of an ensemble reach a threshold, such as "3 of 20"."""
+    return f"{int(onsets.reached.sum())} of {len(onsets.reached)}"
 
 
 def by_chance(comparison: Comparison) -> str:

@@ -110,7 +110,7 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {"circles, % of runs": [], "grid imperfections of the rest": []}
     for alignment, trajectory in ensembles.items():
-        paper, ours = TABLE_2[alignment], structures(trajectory.final)
+        paper, ours = TABLE_2[alignment], structures(trajectory.final, initial=trajectory.initial)
         own = ours.circles.map(_percent), ours.grid_imperfections
         theirs = proportion(paper.circles, PAPER_RUNS).map(_percent), paper.imperfections
         shown = str(paper.circles), paper.imperfections.format()
@@ -169,7 +169,7 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
     rows: list[list[str]] = []
     drawn: dict[str, list[Estimate]] = {}
     for weight_decay, trajectory in ensembles.items():
-        paper, ours = TABLE_1[weight_decay], structures(trajectory.final)
+        paper, ours = TABLE_1[weight_decay], structures(trajectory.final, initial=trajectory.initial)
         accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
         related = correlation(ours.imperfections[~ours.circle], accuracy[~ours.circle])
         circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
@@ -261,7 +261,7 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
     """
     axes = panels(2, 3, 9.5 / 3, 3.3)
     for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
-        found = structures(trajectory.final)
+        found = structures(trajectory.final, initial=trajectory.initial)
         chosen = typical_runs(trajectory, found)
         for ax, kind in zip(row, ("circle", "grid", "imperfect grid"), strict=True):
             if kind not in chosen:

@@ -51,7 +51,7 @@ def test_the_delay_is_what_tells_grokking():
         ([1.0], [1.0, 2.0], 10, r"shape of train_steps, \(1,\), got \(2,\)"),
         ([-1.0], [1.0], 10, "train_steps must be at least 0, or NaN for never, got -1"),
         ([1.0], [math.inf], 10, "validation_steps must be at least 0, or NaN for never, got inf"),
-        (["never"], [1.0], 10, "train_steps must be numbers of steps, NaN for never"),
+        (["never"], [1.0], 10, "train_steps must be an array of real numbers"),
         ([1.0], [1.0], 0, "delay must be a finite number greater than 0, got 0"),
         ([1.0], [1.0], NAN, "delay must be a finite number greater than 0, got nan"),
     ],

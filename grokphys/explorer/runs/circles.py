@@ -368,13 +368,7 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
         raise InputError(f"{path} must hold at least 1 frame, got none yet")
     if stored.tokens < 3:
         raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
-    operation = recorded_operation(stored.parameters, stored.tokens)
-    if operation is not None and operation.modulus not in (None, stored.tokens):
-        raise InputError(
-            f"{path} must hold one token for each residue of its modulus {operation.modulus}, "
-            f"got {stored.tokens} tokens; keep those of the residues by "
-            f"Trajectory.select_tokens(slice({operation.modulus})), and save them"
-        )
+    recorded_operation(stored.parameters, stored.tokens)  # refuses tokens that are no numbers of its modulus
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
     found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))

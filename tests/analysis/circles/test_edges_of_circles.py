@@ -11,7 +11,7 @@ import analysis
 import physics
 from analysis.circles.fourier import fourier_signals, frequency_shares, signals_and_final, trajectory_signals
 from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
-from analysis.circles.structures import class_names, recorded_operation, structures_by
+from analysis.circles.structures import class_names, structures_by
 from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import clustered_proportion, mean, proportion
 from physics import InputError, Operation, Trajectory
@@ -188,23 +188,6 @@ def test_classes_are_named_and_counted_by_the_rule_of_an_operation():
         assert structures_by(operation, E).imperfections.tolist() == expected.tolist()
 
 
-def test_a_group_is_recorded_as_a_table_or_with_its_name():
-    table = [[0, 1], [1, 0]]
-    named = recorded_operation({"system": {"group": {"table": table, "name": "parity"}}}, 2)
-    plain = recorded_operation({"model": {"group": table}}, 2)
-    assert (named.group.name, plain.group.name) == ("parity", "group")
-    for found in (named, plain):
-        assert found.group.table.tolist() == table
-    with pytest.raises(InputError, match="tokens must be 2, the order of the group, got 3"):
-        recorded_operation({"model": {"group": table}}, 3)
-    both = {"system": {"type": "ToyAddition"}, "model": {"type": "EmbeddingMLP"}}
-    assert recorded_operation(both, 7).modulus is None, "the system counts"
-    assert recorded_operation({"system": {}, "model": {"type": "EmbeddingMLP"}}, 7).modulus == 7
-    assert recorded_operation({"system": None, "model": None, "modulus": 4}, 7).modulus == 4
-    assert recorded_operation({"modulus": 4, "model": {"type": "EmbeddingMLP"}}, 7).modulus == 4
-    assert recorded_operation({"group": None, "model": {"type": "EmbeddingMLP"}}, 7).modulus == 7
-
-
 # -- predictions ------------------------------------------------------------------------------------------
 
 
@@ -275,19 +258,6 @@ def test_what_stopping_saves_is_a_share_of_the_whole_run():
     )
     none = decision_error(steps, [never])
     assert (none.saved, none.wrong.count, none.circles.count) == (0, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("steps", "shape"),
-    [([0, 1], (2, 3, 4)), ([[0, 1]], (2, 1, 4)), ([[0, 1]], (1, 1, 2)), (5, (2, 1, 3)), ([0, 1], (2, 2)),
-     ([0, 1], (0, 2, 3)), ([], (2, 0, 3)), ([0, 1], (2, 2, 0))],
-)  # fmt: skip
-def test_a_rule_is_tested_on_runs_with_frames_and_frequencies(steps, shape):
-    with pytest.raises(InputError) as refused:
-        decision_error(steps, np.ones(shape))
-    assert str(refused.value) == (
-        f"steps and signals must be (frames,) and (runs, frames, K), got {np.shape(steps)} and {shape}"
-    )
 
 
 def test_a_single_frame_at_the_start_saves_nothing_that_is_known():

@@ -346,17 +346,3 @@ def test_a_factor_between_clocks_is_of_frames_that_have_one():
     found = _log_factor(matched, times)
     np.testing.assert_allclose(found, [0.0, math.log(3), NAN], atol=1e-12)
     np.testing.assert_array_equal(frame_mean(np.array([[1.0, INF, 3.0, -INF, NAN]])), [2.0])
-
-
-def test_a_rule_without_relabelings_and_an_ensemble_without_motion_are_said():
-    odd = walks(2, parameters={"modulus": 8})
-    found = compare(odd, walks(2, seed=1, parameters={"modulus": 8}))
-    assert found.shapes.symmetry.name == "no relabeling"
-    (note,) = [note for note in found.notes if "no relabeling" in note]
-    assert note.startswith(
-        "no relabeling: the modulus of theory must be 5, its number of tokens, or at least 9"
-    )
-    for both in ((walks(2), walks(2, 1)), (walks(2, 1), walks(2))):
-        found = compare(*both)
-        assert (found.motion, found.onsets) == (None, {})
-        assert "quality" in found.distributions

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 import analysis
 import physics
 from analysis.circles.fourier import frequency_shares
-from analysis.circles.structures import recorded_operation, structures
+from analysis.circles.structures import structures
 from analysis.compare import symmetry
 from analysis.compare.ensembles import EnsembleOf
 from analysis.compare.progress import by_progress, frame_mean, monotone, same_progress
@@ -91,12 +91,6 @@ def test_a_rollout_ends_where_it_exceeds_a_thousand_times_its_start(kind):
     assert (small.tolist(), BLOW_UP) == ([[0.001]], 1000.0)
     nothing, none = Growth(kind).rollout([1.0], [])
     assert (nothing.shape, none) == ((0, 1), 0)
-
-
-@pytest.mark.parametrize("times", [[-0.1, 0.0], [0.0, 1.0, 0.5]])
-def test_times_of_a_flow_begin_at_zero_and_do_not_decrease(times):
-    with pytest.raises(InputError, match="times must be at least 0 and must not decrease"):
-        Growth("generator").rollout([1.0], times)
 
 
 def test_steps_of_a_map_are_whole_from_zero_on():
@@ -239,11 +233,6 @@ def test_structures_are_counted_by_the_classes_that_were_named():
         wanted = physics.grid_imperfections(E, **options)
         np.testing.assert_array_equal(structures(E, **options).imperfections, wanted)
     assert not np.array_equal(structures(E, modulus=14).imperfections, structures(E).imperfections)
-
-
-@pytest.mark.parametrize("type_", ["ParticleSystem", "EmbeddingMLP", "ToyAddition", "mine"])
-def test_a_modulus_that_is_recorded_counts_for_every_type(type_):
-    assert recorded_operation({"model": {"type": type_, "modulus": 5}}, 7).modulus == 5
 
 
 def test_both_ends_belong_to_an_interval():

@@ -10,7 +10,7 @@ import analysis
 import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.prediction import fitness, survival_rates
-from analysis.circles.structures import class_options, recorded_operation
+from analysis.circles.structures import class_options
 from analysis.compare.ensembles import EnsembleOf
 from analysis.phases.cells import Cell, Run
 from analysis.phases.classification import classify_phases
@@ -90,27 +90,6 @@ def test_plain_addition_has_a_class_for_each_sum():
     assert class_options(Operation(7, 5)) == {"modulus": 5}
     group = physics.symmetric(3)
     assert class_options(Operation(group=group)) == {"group": group}
-
-
-@pytest.mark.parametrize(
-    ("made", "modulus"),
-    [
-        ({"type": "ParticleSystem"}, 7), ({"type": "ConstantAttention"}, 7), ({"type": "EmbeddingMLP"}, 7),
-        ({"type": "TokenTransformer"}, 7), ({"type": "EffectiveTheory"}, None),
-        ({"type": "ToyAddition"}, None),
-        ({"type": "ToyAddition", "modulus": 5}, 5), ({"type": "mine", "modulus": 3}, 3),
-    ],
-)  # fmt: skip
-def test_what_is_learned_follows_from_the_type_unless_it_is_recorded(made, modulus):
-    for place in ("system", "model"):
-        found = recorded_operation({place: made}, 7)
-        assert (found.tokens, found.modulus) == (7, modulus)
-    assert recorded_operation({"model": {"type": "mine"}}, 7) is None
-    assert recorded_operation({"model": {"type": "TwoLayer"}}, 7).modulus == 7
-    assert recorded_operation({"modulus": 3}, 7).modulus == 3  # as users of nets.Recorder give it
-    assert recorded_operation({"group": [[0, 1], [1, 0]], "model": {"type": "mine"}}, 2).tokens == 2
-    assert recorded_operation({"modulus": 3, "system": {"type": "mine", "modulus": 5}}, 7).modulus == 5
-    assert recorded_operation({}, 7) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,315 @@
+"""Data that once gave wrong numbers in silence: other units and orders, extra tokens, runs that blow up."""
+
+import math
+
+import numpy as np
+import pytest
+
+import analysis
+import physics
+from analysis.circles.structures import structures_by
+from analysis.compare.onsets import Onsets, onset_ratio
+from analysis.laws.scores import Law
+from analysis.stats.effects import permutation_p_value
+from physics.errors import InputError
+
+UNITS = (1e-200, 1e-170, 1e-30, 1e30, 1e150)
+
+
+def circle(p, k, dim=2, rng=None):
+    angle = 2 * np.pi * k * np.arange(p) / p
+    E = np.zeros((p, dim)) if rng is None else 0.05 * rng.normal(size=(p, dim))
+    E[:, :2] += np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return E
+
+
+def moving(E, parameters=None, frames=4):
+    positions = np.stack([E * (1 + t) for t in range(frames)])[None]
+    return physics.Trajectory(positions, np.arange(frames), parameters=parameters)
+
+
+# -- the modulus ---------------------------------------------------------------------------------------------
+
+STATED = (
+    {"modulus": 23},
+    {"system": {"modulus": 23}},
+    {"model": {"modulus": 23, "type": "mine", "tokens": 25}},
+    {"task": {"modulus": 23}},
+    {"model": {"type": "EmbeddingMLP", "tokens": 23}},
+    {"group": physics.cyclic(23).table.tolist()},
+)
+READERS = (
+    analysis.trajectory_signals,
+    analysis.circles_of,
+    analysis.signals_of,
+    analysis.fit_batch,
+    lambda trajectory: analysis.Recipe().resample(trajectory),
+    lambda trajectory: analysis.compare(trajectory, trajectory),
+    lambda trajectory: trajectory.plot("signals"),
+)
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("parameters", STATED)
+def test_extra_tokens_are_refused_with_what_to_pass(parameters, read):
+    with pytest.raises(InputError, match=r"got 25; pass Trajectory.select_tokens\(slice\(23\)\)"):
+        read(moving(circle(25, 4, 5), parameters))
+
+
+@pytest.mark.parametrize("parameters", STATED)
+def test_the_numbers_of_the_modulus_are_read_as_they_are(parameters):
+    E = circle(23, 9, 6, np.random.default_rng(0))
+    circles = analysis.circles_of(moving(E, parameters))
+    assert (1 + np.flatnonzero(circles.survived[0])).tolist() == [9]
+    np.testing.assert_allclose(circles.final[0], 4 * analysis.fourier_signals(E), rtol=1e-12)
+
+
+def test_moduli_that_contradict_each_other_and_missing_tokens_are_refused():
+    with pytest.raises(InputError, match="one modulus, got 23 and 25"):
+        analysis.trajectory_signals(moving(circle(23, 2), {"modulus": 23, "model": {"modulus": 25}}))
+    with pytest.raises(InputError, match="the 23 numbers of the modulus 23 .* got 7"):
+        analysis.trajectory_signals(moving(circle(7, 2), {"modulus": 23}))
+
+
+def test_particles_have_structures_for_any_modulus_but_frequencies_for_their_own():
+    made = physics.simulate(physics.ParticleSystem(7, modulus=10), steps=5, runs=3)
+    assert "survivors" not in analysis.compare(made, made).distributions
+    operation = physics.Operation(7, 10)
+    expected = physics.grid_imperfections(made.final, modulus=10)
+    np.testing.assert_array_equal(structures_by(operation, made.final).imperfections, expected)
+    with pytest.raises(InputError, match="the 10 numbers"):
+        analysis.circles_of(made)
+
+
+def test_an_operation_of_other_tokens_is_refused():
+    x = np.random.default_rng(0).normal(size=(3, 2, 7, 2))
+    with pytest.raises(InputError, match="operation must be one of the 7 tokens"):
+        analysis.compare(x, x, operation=physics.Operation(6, 6))
+
+
+# -- units ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_measures_of_embeddings_do_not_depend_on_the_unit(unit):
+    rng = np.random.default_rng(1)
+    E = circle(11, 3, 4, rng)
+    for measure in (analysis.circularity, analysis.frequency_shares, analysis.effective_dimension):
+        np.testing.assert_allclose(measure(E * unit), measure(E), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        analysis.fourier_signals(E * unit) / unit, analysis.fourier_signals(E), rtol=1e-12
+    )
+    here, there = (analysis.principal_components(x) for x in (E, E * unit))
+    np.testing.assert_allclose(there.fractions, here.fractions, rtol=1e-12)
+    plane = analysis.frequency_plane(E * unit, 3).points / unit
+    np.testing.assert_allclose(
+        plane @ plane.T, (p := analysis.frequency_plane(E, 3).points) @ p.T, atol=1e-12
+    )
+    other = rng.normal(size=(2, 11, 4))
+    expected = analysis.procrustes_disparity(E[None], other)[0]
+    np.testing.assert_allclose(
+        analysis.procrustes_disparity(E[None] * unit, other / unit)[0], expected, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e-22, 1e-10, 1.0, 1e19])
+def test_signals_of_float32_are_computed_in_float64(unit):
+    positions = (unit * circle(7, 2)).astype(np.float32)[None, None]
+    trajectory = physics.Trajectory(positions, [0])
+    expected = analysis.fourier_signals(positions.astype(np.float64))
+    np.testing.assert_allclose(analysis.trajectory_signals(trajectory), expected, atol=1e-14 * expected.max())
+    assert analysis.survives(analysis.trajectory_signals(trajectory)[0, 0]).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_statistics_do_not_depend_on_the_unit(unit):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=9), rng.normal(size=12) + 1
+
+    def close(found, expected, factor=1.0):
+        values = [[one.estimate / factor, one.low / factor, one.high / factor] for one in (found,)]
+        np.testing.assert_allclose(values[0], [expected.estimate, expected.low, expected.high], rtol=1e-9)
+
+    close(analysis.mean(unit * x), analysis.mean(x), unit)
+    close(analysis.hedges_g(unit * x, unit * y), analysis.hedges_g(x, y))
+    close(analysis.correlation(unit * x, y[:9] / unit), analysis.correlation(x, y[:9]))
+    assert permutation_p_value(unit * x, unit * y) == permutation_p_value(x, y)
+    here, there = analysis.calibrate(x, x + y[:9]), analysis.calibrate(unit * x, unit * (x + y[:9]))
+    close(there.error, here.error, unit)
+    close(there.slope, here.slope)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-60, 1e60, 1e100, 1e150, 1e200])
+def test_affine_laws_are_exact_in_every_unit(unit):
+    A, b = np.array([[-1.0, 0.5], [0.2, -0.3]]), np.array([1.0, 2.0])
+    flow, constant = analysis.to_increment(A, b)
+    scaled = analysis.to_increment(A, b * unit)
+    np.testing.assert_allclose(scaled[0], flow, rtol=1e-13)
+    np.testing.assert_allclose(scaled[1] / unit, constant, rtol=1e-13)
+    back = analysis.to_generator(*scaled)
+    np.testing.assert_allclose(back[0], A, rtol=1e-12)
+    np.testing.assert_allclose(back[1] / unit, b, rtol=1e-12)
+    units = np.array([1.0, unit])  # each component in a unit of its own
+    mixed = analysis.to_increment(A * units[:, None] / units, b * units)
+    np.testing.assert_allclose(mixed[0] / units[:, None] * units, flow, rtol=1e-12)
+    np.testing.assert_allclose(mixed[1] / units, constant, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("A", "b", "point", "directions"),
+    [
+        (np.diag([1e-20, 1.0]), [1e-20, 2.0], [-1.0, -2.0], 0),
+        (np.diag([1e-200, 1e200]), [3e-200, 2e200], [-3.0, -2.0], 0),
+        ([[1e10, 2e10], [3e-10, 4e-10]], [1e10, 1e-10], [1.0, -1.0], 0),
+        ([[1e-30, 1e-30], [1e-30, 1e-30]], [1e-30, 1e-30], [-0.5, -0.5], 1),
+        ([[0.0, 1e-30], [0.0, 0.0]], [1e-30, 0.0], [0.0, -1.0], 1),
+        ([[0.0, 1e-30], [0.0, 0.0]], [0.0, 1e-30], None, 1),
+    ],
+)
+def test_fixed_points_of_badly_scaled_laws(A, b, point, directions):
+    found = analysis.fixed_points(A, b)
+    assert found.directions.shape == (2, directions)
+    if point is None:
+        assert found.point is None
+    else:
+        np.testing.assert_allclose(found.point, point, rtol=1e-12, atol=1e-300)
+
+
+def test_laws_are_fitted_and_scored_in_units_of_every_component():
+    A, b = np.array([[-0.2, 0.1], [0.05, -0.1]]), np.array([1.0, 2.0])
+    x = analysis.affine_rollout(A, b, [0.3, -1.0], 40)
+    units = np.array([1e-140, 1e120])
+    found = analysis.fit_trajectories(x * units, penalty=None)
+    np.testing.assert_allclose(found.A / units[:, None] * units, A, rtol=1e-9)
+    score = found.score(x * units)
+    assert score.derivative == pytest.approx(1.0, abs=1e-12)
+    assert score.rollout == pytest.approx(1.0, abs=1e-9)
+    here = analysis.resample_coefficients(x, penalty=None, resamples=20)
+    there = analysis.resample_coefficients(x * [1e-9, 1e9], penalty=None, resamples=20)
+    np.testing.assert_allclose(there.A_low * [[1, 1e18], [1e-18, 1]], here.A_low, rtol=1e-5)
+    for size in (1e-160, 1e160):
+        with pytest.raises(InputError, match="between 1e-150 and 1e150"):
+            analysis.fit_trajectories(x * size)
+
+
+# -- orders --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])
+def test_a_transition_does_not_depend_on_the_order_of_its_data(order):
+    r, hits = np.array([0.2, 0.3, 0.4, 0.5, 0.6]), np.array([0, 3, 10, 17, 20])
+    critical = analysis.fit_transition(r[order], hits[order], [20] * 5).critical
+    assert critical.format(2) == "0.40 [0.35, 0.45]"
+
+
+def test_an_end_that_the_data_do_not_bound_is_infinite():
+    rng = np.random.default_rng(3)
+    found = analysis.fit_transition([0.5, 1.0], [9, 10], [10, 10]).critical
+    assert found.low < 1e-6
+    assert 0.45 < found.estimate < found.high < 0.5
+    for hits in ([5, 5], [8, 2]):  # no transition, and one that falls
+        found = analysis.fit_transition([0.5, 1.0], hits, [10, 10]).critical
+        assert found.low == 0
+        assert math.isinf(found.high)
+    for _ in range(25):  # weak data once ended in an error of SciPy
+        n = int(rng.integers(2, 6))
+        r, trials = rng.random(n) * 10.0 ** rng.integers(-3, 3), rng.integers(2, 60, n)
+        hits = np.minimum(rng.integers(0, 60, n), trials)
+        hits[0] = 1
+        found = analysis.fit_transition(r, hits, trials).critical
+        assert 0 <= found.low <= found.estimate <= found.high
+        place = rng.permutation(n)
+        assert analysis.fit_transition(r[place], hits[place], trials[place]).critical == found
+
+
+def test_steps_and_times_in_another_order_are_sorted_or_refused():
+    values, times = np.array([[0.1, 0.6, 0.9], [0.0, 0.1, 0.2]]), np.array([0, 10, 20])
+    order = [2, 0, 1]
+    found = analysis.onsets(values[:, order], times[order], 0.5)
+    assert found.times.tolist() == [10, 20]
+    assert found.reached.tolist() == [True, False]
+    signals = np.array([[1, 1, 1]] + 3 * [[9, 1, 1]])
+    rule = analysis.StoppingRule(hold=20)
+    for call in (rule.first, rule.decided, lambda t, x: analysis.decision_error(t, x[None], rule)):
+        for steps in ([0, 20, 10, 30], [0, 10, 10, 20]):
+            with pytest.raises(InputError, match="steps must increase"):
+                call(steps, signals)
+    back = physics.Trajectory(np.random.default_rng(0).normal(size=(2, 3, 5, 2)), [0, 1, 2], [0.0, 2.0, 1.0])
+    with pytest.raises(InputError, match="times of simulated must increase"):
+        analysis.compare(back, back)
+
+
+@pytest.mark.parametrize("kind", ["increment", "generator"])
+def test_a_trajectory_may_be_asked_for_in_any_order_of_times(kind):
+    class Growth(Law):
+        def changes(self, states):
+            return states
+
+    Growth.kind = kind
+    linear = analysis.fit_trajectories(np.exp(np.arange(9.0))[:, None], kind=kind, penalty=None)
+    for law in (Growth(), linear):
+        states, reached = law.rollout([1.0], [20, 1, 0, 3])
+        ordered, again = law.rollout([1.0], [0, 1, 3, 20])
+        assert reached == again == 3
+        assert np.isinf(states[0, 0])
+        np.testing.assert_array_equal(states[[2, 1, 3, 0]], ordered)
+
+
+# -- equal means, exchanged sides ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.array([1, 3, 2]) / 60, np.array([2, 2, 0, 4]) / 60),
+        (np.array([4, 2, 2]) / 10, np.array([1, 4, 3]) / 10),
+        ([0.1 + 0.2], [0.3, 0.4, 0.2]),
+    ],
+)
+def test_equal_means_have_a_p_value_of_one(first, second):
+    assert permutation_p_value(first, second) == 1
+
+
+def test_the_ratio_of_exchanged_sides_is_the_inverse():
+    rng = np.random.default_rng(4)
+    for size in (2, 9, 30):
+        a, b = (Onsets(rng.integers(1, 40, n).astype(float), rng.random(n) < 0.8) for n in (size, size + 4))
+        here, there = onset_ratio(a, b), onset_ratio(b, a)
+        assert here.estimate * there.estimate == pytest.approx(1, rel=1e-12)
+        for low, high in ((here.low, there.high), (there.low, here.high)):
+            assert (low == 0 and math.isinf(high)) or low * high == pytest.approx(1, rel=1e-12)
+
+
+# -- runs that blow up ---------------------------------------------------------------------------------------
+
+
+def test_runs_that_blow_up_are_named_and_left_out():
+    x = np.stack([circle(7, 1), circle(7, 1) * [2, 1], circle(7, 1) * [1e57, 3e57]])
+    began = np.random.default_rng(0).normal(size=x.shape)
+    found = analysis.structures(x, initial=began)
+    assert found.blown_up.tolist() == [False, False, True]
+    assert (found.circles.estimate, found.circles.count, found.grid_imperfections.count) == (0.5, 2, 1)
+    assert analysis.structures(x).blown_up.tolist() == [False, False, True], "beside the other runs"
+    assert not analysis.structures(1e155 * x[:2]).blown_up.any()
+    frames = np.stack([began, x / 100, x], axis=1)
+    blown = physics.Trajectory(frames, [0, 1, 2], parameters={"step_size": 0.1, "system": {"tokens": 7}})
+    comparison = analysis.compare(blown, blown[:2])
+    assert comparison.runs == (2, 2)
+    assert comparison.simulated.circles.count == 2
+    assert any("1 of 3 simulated runs blew up" in note and "run 2" in note for note in comparison.notes)
+    with pytest.raises(InputError, match=r"does not blow up.*step_size below 0.00099"):
+        analysis.compare(blown[2:], blown[:2])
+
+
+def test_the_step_size_of_the_advice_does():
+    stiff = physics.AffineFlow([[-30.0, 0.0], [0.0, -1.0]], [0.0, 0.0])
+    A = np.asarray(stiff.A)
+    x = [np.array([[1.0], [1.0]])]
+    for _ in range(20):
+        x.append(x[-1] + 0.1 * A @ x[-1])
+    steps = np.arange(21)
+    unstable = physics.Trajectory(np.array(x)[None], steps, parameters={"step_size": 0.1})
+    from analysis.circles.structures import smaller_step
+
+    step = float(smaller_step(unstable).split()[-1])
+    assert np.abs(1 - 30 * step) < 1
