@@ -20,7 +20,7 @@ from analysis.plots.comparison import (
 from analysis.plots.distributions import show_distributions
 from analysis.plots.style import panels
 from analysis.stats.effects import Difference
-from analysis.stats.intervals import Interval, is_shown, readable
+from analysis.stats.intervals import Interval, is_shown
 from grokphys.output import write_text
 from grokphys.report.conclusion import by_chance, conclusion
 from grokphys.report.page import Picture, Section, Table, write_report
@@ -369,13 +369,9 @@ def _reached(one: Onsets) -> tuple[str, str]:
 
 
 def _ratio(one: OnsetDifference) -> str:
-    """Return the ratio of the median times in words, and only a bound where the data give no more."""
+    """Return the ratio of the median times in words; it is undetermined if both medians are."""
     if math.isinf(one.first.median.estimate) and math.isinf(one.second.median.estimate):
         return "undetermined"
-    if math.isinf(one.ratio.high):
-        return f"above {readable(one.ratio.low, 2)}" if one.ratio.low > 0 else "undetermined"
-    if one.ratio.low == 0:
-        return f"below {readable(one.ratio.high, 2)}"
     return significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else "")
 
 

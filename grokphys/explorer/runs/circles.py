@@ -368,7 +368,7 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
         raise InputError(f"{path} must hold at least 1 frame, got none yet")
     if stored.tokens < 3:
         raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
-    recorded_operation(stored.parameters, stored.tokens)  # refuses tokens that are no numbers of its modulus
+    recorded_operation(stored.parameters, stored.tokens)  # refuses other tokens than those of its modulus
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
     found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
