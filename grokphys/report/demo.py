@@ -1,6 +1,7 @@
 """The demonstration: simulate, train, fit and compare, and write a report of it."""
 
 import time
+from collections import Counter
 from pathlib import Path
 
 from analysis.compare.comparison import compare
@@ -9,9 +10,8 @@ from grokphys.output import make_directory, refuse_existing
 from grokphys.progress import stages
 from grokphys.report import musat
 from grokphys.report.circles import ode_section
-from grokphys.report.conclusion import conclusion
+from grokphys.report.comparing import comparison_sections, conclusion
 from grokphys.report.page import Section, write_report
-from grokphys.report.side_by_side import comparison_sections
 from nets.models import ConstantAttention
 from nets.training import train
 from physics.checks import whole_number
@@ -22,6 +22,7 @@ from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_version
 
 WEIGHT_DECAY = 1.0
+VERDICTS = ("intervals meet", "not covered", "none here", "no interval here")
 
 
 def demonstrate(
@@ -100,8 +101,7 @@ def demonstrate(
         fitted = ode_section(
             Trajectory.open(embedded_trajectory()),
             "The law is fitted to a training run that was not made by this project: the embedding MLP of "
-            "Ding "
-            "et al. on addition modulo 59 in 128 dimensions.",
+            "Ding et al. on addition modulo 59 in 128 dimensions.",
         )
     sections = [
         Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
@@ -115,44 +115,30 @@ def demonstrate(
         "GrokPhys demonstration: particles, networks and circles",
         f"grokphys {code_version()}, seed {seed}, {runs} runs of each ensemble, computed in {seconds:.0f} "
         "seconds.",
-        [agreement(table_1, table_2), conclusion(comparison)[0], fitted.text[-1]],
+        [
+            agreement(table_1, "Table 1 of Musat"),
+            agreement(table_2, "Table 2 of Musat, to which the free parameters of the particles were tuned"),
+            conclusion(comparison)[0],
+            fitted.text[-1],
+        ],
         sections,
     )
     return report, sections
 
 
-def agreement(networks: Section, particles: Section) -> str:
-    """Say how many numbers of Tables 1 and 2 of Musat our intervals contain.
+def agreement(section: Section, name: str) -> str:
+    """Return how many numbers of a table of Musat our intervals contain.
 
     Parameters
     ----------
-    networks, particles : Section
-        Sections that `table_1` and `table_2` of `grokphys.report.musat` return; their verdicts are counted.
-
-    Returns
-    -------
-    str
-        Two sentences, one for each table. They also count the numbers of the paper without an interval here,
-        which cannot be compared.
+    section : Section
+        Section that `table_1` or `table_2` of `grokphys.report.musat` returns; its verdicts are counted.
+    name : str
+        Name of the table.
     """
-    one, two = _reproduced(networks, "Table 1 of Musat's paper"), _reproduced(particles, "Table 2")
-    return (
-        f"The networks reproduce {one}. The particles reproduce {two}, to which their free parameters were "
-        "tuned."
+    verdicts = Counter(row[-1] for row in section.tables[0].rows)
+    known = verdicts.total() - verdicts["not in the paper"]
+    rest = [f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]]
+    return f"{name}: {verdicts['covered']} of {known} numbers are covered by our 95 % intervals" + (
+        f" ({', '.join(rest)})." if rest else "."
     )
-
-
-def _reproduced(section: Section, name: str) -> str:
-    """Return words for how many numbers of the table `name` have which verdict in the tables of a section."""
-    words = [cell for table in section.tables for row in table.rows for cell in row]
-    kinds = ("covered", "intervals meet", "not covered", "none here", "no interval here")
-    verdicts = [word for word in words if word in kinds]  # of numbers that the paper has
-    covered, meet, differ = map(verdicts.count, kinds[:3])
-    numbers = f"{len(verdicts)} number{'s' if len(verdicts) != 1 else ''} of {name}"
-    if covered == len(verdicts):
-        return f"{'the' if covered == 1 else 'all'} {numbers}"
-    unknown = len(verdicts) - covered - meet - differ
-    rest = [f"for {meet} more, the interval of the paper overlaps with ours"] if meet else []
-    rest += [f"{differ} {'differs' if differ == 1 else 'differ'}"] if differ else []
-    rest += [f"{unknown} cannot be compared"] if unknown else []
-    return f"{covered} of the {numbers} ({'; '.join(rest)})"

@@ -21,14 +21,9 @@ from grokphys.report.circles import coefficient_picture, rollout_picture, score_
 from physics.checks import whole_number
 from physics.errors import InputError
 
-COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS = (
-    "coefficients.csv",
-    "interactions.csv",
-    "scores.json",
-    "intervals.csv",
-)
+TABLES = ("coefficients.csv", "interactions.csv", "scores.json", "intervals.csv")
 FILES = (
-    *(COEFFICIENTS, INTERACTIONS, SCORES, INTERVALS),
+    *TABLES,
     *(f"{name}.{ending}" for name in ("coefficients", "rollout") for ending in get_args(FigureFormat)),
 )
 """Names of all files that `write` may write or remove: figures in every format."""
@@ -121,20 +116,7 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
 
 
 def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
-    """Fit a law to all runs and score it; each warning is shown once.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        For each run, the columns that name it, and the signals to which the law is fitted.
-    recipe : Recipe
-        Law to fit, and how.
-
-    Returns
-    -------
-    HonestScores
-        The law, with its scores in sample, forward in time, and across runs.
-    """
+    """Fit a law to all runs and score it; each warning is shown once."""
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
         return fit_batch([signals for _, signals in runs], recipe)
@@ -143,19 +125,7 @@ def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
 def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
     """Return the scores of a law as text for the terminal, with remarks about the fit.
 
-    Parameters
-    ----------
-    scores : HonestScores
-        Scores of the law.
-    recipe : Recipe
-        How it was fitted.
-    window : str
-        Words for the caption about the steps and runs of the fit.
-
-    Returns
-    -------
-    str
-        A table of several lines, followed by the remarks.
+    The words `window` are about the steps and runs of the fit.
     """
     lines = [score_table({recipe.label: scores}, window).text()]
     reached = scores.in_sample.reached
@@ -167,22 +137,7 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
-    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        For each run, the columns that name it, and its signals.
-    scores : HonestScores
-        Scores of the fit.
-    recipe : Recipe
-        Law that was fitted, and how.
-
-    Returns
-    -------
-    list of dict of str to object
-        Values by the name of the column, for each run.
-    """
+    """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
     table = []
     for k, (columns, run) in enumerate(runs):
         row: Row = columns | {
@@ -238,7 +193,7 @@ def write(
         If a file cannot be written.
     """
     law, first = scores.law, runs[0][1]
-    written = [write_csv(out / COEFFICIENTS, law.table())]
+    written = [write_csv(out / "coefficients.csv", law.table())]
     content = asdict(recipe) | {"penalty": recipe.penalty or "least-squares", **window, "runs": len(runs)}
     content |= {
         "in_sample": asdict(scores.in_sample),
@@ -248,33 +203,21 @@ def write(
     if isinstance(law, ODEFit):
         content |= {"r2_in_sample": law.r2_in_sample, "r2_rollout": law.r2_rollout}
         content |= {"alphas": law.alpha.tolist(), "converged": law.converged.tolist()}
-        written.append(write_csv(out / INTERACTIONS, interactions(law.A)))
+        written.append(write_csv(out / "interactions.csv", interactions(law.A)))
         picture = coefficient_picture(law, first.survivors, recipe.label)
         written.append(save_figure(picture.figure, out / f"coefficients.{figures}"))
-    written.append(write_json(out / SCORES, content))
+    written.append(write_json(out / "scores.json", content))
     rollout = rollout_picture(first, {recipe.label: law}).figure
     written.append(save_figure(rollout, out / f"rollout.{figures}"))
     if intervals:
-        written.append(write_csv(out / INTERVALS, intervals))
+        written.append(write_csv(out / "intervals.csv", intervals))
     for name in FILES:
         if out / name not in written:
             (out / name).unlink(missing_ok=True)
 
 
 def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int) -> list[Row]:
-    """Resample the fit of a linear law, and return a row for each coefficient.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Runs to which the law was fitted. They are resampled; if there is a single run, blocks of its steps
-        are.
-    law : ODEFit
-        The law.
-    recipe : Recipe
-        How it was fitted.
-    resamples : int
-        Number of resampled fits, at least 2.
+    """Resample the runs of the fit of a linear law, or blocks of the steps of a single run.
 
     Returns
     -------
@@ -283,16 +226,16 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
         coefficient is not zero, and what was resampled.
     """
     assert isinstance(law, ODEFit), "`recipe_of` has refused the other laws"
-    found = recipe.resample([signals for _, signals in runs], resamples)
+    resampled = recipe.resample([signals for _, signals in runs], resamples)
     return [
         {
             "frequency": i + 1,
             "of": j + 1,
             "coefficient": float(law.A[i, j]),
-            "low": float(found.A_low[i, j]),
-            "high": float(found.A_high[i, j]),
-            "inclusion": float(found.inclusion[i, j]),
-            "drawn": found.unit,
+            "low": float(resampled.A_low[i, j]),
+            "high": float(resampled.A_high[i, j]),
+            "inclusion": float(resampled.inclusion[i, j]),
+            "drawn": resampled.unit,
         }
         for i, j in np.ndindex(law.A.shape)
     ]

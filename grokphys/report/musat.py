@@ -1,8 +1,7 @@
 """Musat, *Clustering and Alignment*: the numbers of the paper next to those of this project."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from physics.trajectory import Trajectory
 PAPER_RUNS = 100
 Estimate = tuple[str, Interval | float, Interval]
 """Label of a row, the value of the paper, and ours."""
+Row = tuple[float, str, Interval | float, Interval, int]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ TABLE_2: Mapping[float, PaperRow] = {  # by f_a
 
 VERDICT = (
     "A number of the paper is covered where our 95 % interval contains it. The verdict is “intervals meet” "
-    "where "
-    "it does not, but the interval of the paper overlaps with ours."
+    "where it does not, but the interval of the paper overlaps with ours."
 )
 
 
@@ -105,50 +104,25 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
     Returns
     -------
     Section
-        Text, a table with a row for each constant, and a picture of the estimates with 95 % intervals.
+        Text, a table with a row for each constant and quantity, and a picture of the estimates.
     """
-    rows: list[list[str]] = []
-    drawn: dict[str, list[Estimate]] = {"circles, % of runs": [], "grid imperfections of the rest": []}
+    rows = []
     for alignment, trajectory in ensembles.items():
         paper, ours = TABLE_2[alignment], structures(trajectory.final, initial=trajectory.initial)
-        own = ours.circles.map(_percent), ours.grid_imperfections
-        theirs = proportion(paper.circles, PAPER_RUNS).map(_percent), paper.imperfections
-        shown = str(paper.circles), paper.imperfections.format()
-        row = [f"{alignment:g}", str(trajectory.runs)]
-        for text, one, other in zip(shown, own, theirs, strict=True):
-            row += [text, one.format(), verdict(one, other)]
-        rows.append(row)
-        printed: tuple[Interval | float, ...] = (float(paper.circles), paper.imperfections)
-        for name, given, one in zip(drawn, printed, own, strict=True):
-            drawn[name].append((f"$f_a$ = {alignment:g}", given, one))
-    runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
-    header = ["f_a", "runs", "circles in the paper, %", "circles here, %", "circles: verdict"]
-    header += ["grid imperfections in the paper", "grid imperfections here", "grid imperfections: verdict"]
-    return Section(
+        circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
+        rows.append((alignment, "circles, %", circles, ours.circles.map(_percent), 1))
+        rows.append(
+            (alignment, "grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1)
+        )
+    return _section(
         "Particles: Table 2",
-        [
-            "Seventeen particles in a plane move for 100 steps from normally distributed positions. The "
-            "paper "
-            "does not state the weights of the forces, the step size and the softening length; they were "
-            "chosen once by a measurement of this table.",
-            VERDICT,
-        ],
-        [
-            Table(
-                f"Runs that end as a circle, and grid imperfections of the other runs, by alignment "
-                "constant f_a. "
-                f"There are {runs} runs each here and {PAPER_RUNS} in the paper; brackets hold 95 % "
-                "intervals.",
-                header,
-                rows,
-            )
-        ],
-        [
-            Picture(
-                "Numbers of the paper (diamonds) and ours (discs) with 95 % intervals.",
-                _estimates(drawn, 4.75, 2.8, columns=2),
-            )
-        ],
+        "Seventeen particles in a plane move for 100 steps from normally distributed positions. The paper "
+        "does not state the weights of the forces, the step size and the softening length; they were chosen "
+        "once by a measurement of this table.",
+        f"Runs that end as a circle, and grid imperfections of the other runs, of {_runs(ensembles)} runs of "
+        "particles",
+        "f_a",
+        rows,
     )
 
 
@@ -166,8 +140,7 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
         Text, a table with a row for each quantity and weight decay, and a picture of the estimates. Intervals
         of accuracies end at 0 and 100 %.
     """
-    rows: list[list[str]] = []
-    drawn: dict[str, list[Estimate]] = {}
+    rows = []
     for weight_decay, trajectory in ensembles.items():
         paper, ours = TABLE_1[weight_decay], structures(trajectory.final, initial=trajectory.initial)
         accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
@@ -180,34 +153,52 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
             ("grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1),
             ("correlation of imperfections and accuracy", paper.correlation, related, 2),
         ):
-            number = theirs.estimate if isinstance(theirs, Interval) else theirs
-            given = f"{number:.{digits}f}" if np.isfinite(number) else "-"
-            rows.append([f"{weight_decay:g}", name, given, own.format(digits), verdict(own, theirs)])
-            drawn.setdefault(name, []).append((f"weight decay {weight_decay:g}", theirs, own))
-    runs = ", ".join(sorted({str(t.runs) for t in ensembles.values()}))
+            rows.append((weight_decay, name, theirs, own, digits))
     steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
-    return Section(
+    return _section(
         "Networks: Table 1",
-        [
-            f"Networks with constant attention learn addition modulo 17 from 122 of its 153 pairs for "
-            f"{steps} "
-            "epochs (AdamW, full batch, learning rate 0.01). The other 31 pairs give the validation "
-            "accuracy.",
-            VERDICT,
-        ],
+        f"Networks with constant attention learn addition modulo 17 from 122 of its 153 pairs for {steps} "
+        "epochs (AdamW, full batch, learning rate 0.01). The other 31 pairs give the validation accuracy.",
+        f"Structures and validation accuracy of {_runs(ensembles)} networks",
+        "weight decay",
+        rows,
+    )
+
+
+def _runs(ensembles: Mapping[float, Trajectory]) -> str:
+    return ", ".join(sorted({str(trajectory.runs) for trajectory in ensembles.values()}))
+
+
+def _section(title: str, text: str, caption: str, setting: str, rows: Sequence[Row]) -> Section:
+    """Return the section of rows (value of the setting, quantity, paper, ours, digits), with its picture."""
+    cells, drawn = [], dict[str, list[Estimate]]()
+    label = "$f_a$ =" if setting == "f_a" else setting
+    for value, name, theirs, own, digits in rows:
+        paper = theirs if isinstance(theirs, Interval) else Interval(theirs, np.nan, np.nan, PAPER_RUNS)
+        printed = paper.format(digits) if np.isfinite(paper.low) else f"{paper.estimate:.{digits}f}"
+        printed = "-" if np.isnan(paper.estimate) else printed
+        cells.append([f"{value:g}", name, printed, own.format(digits), verdict(own, theirs)])
+        drawn.setdefault(name, []).append((f"{label} {value:g}", theirs, own))
+    columns = min(len(drawn), 3)
+    axes = panels(-(-len(drawn) // columns), columns, 9.5 / columns, 3.0, sharey=True)
+    for ax, (name, estimates) in zip(axes.flat, drawn.items(), strict=False):
+        show_estimates(estimates, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
+    for ax in axes.flat[len(drawn) :]:
+        ax.set_axis_off()
+    return Section(
+        title,
+        [text, VERDICT],
         [
             Table(
-                f"Structures and validation accuracy of {runs} networks here and {PAPER_RUNS} in the "
-                "paper; brackets "
-                "hold 95 % intervals.",
-                ["weight decay", "quantity", "paper", "here", "verdict"],
-                rows,
+                f"{caption} here and {PAPER_RUNS} in the paper; brackets hold 95 % intervals.",
+                [setting, "quantity", "paper", "here", "verdict"],
+                cells,
             )
         ],
         [
             Picture(
                 "Numbers of the paper (diamonds) and ours (discs), with 95 % intervals where they are known.",
-                _estimates(drawn, 3.0, 3.0, columns=3, sharey=True),
+                axes[0, 0].figure,
             )
         ],
     )
@@ -215,35 +206,6 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
 
 def _percent(part: float) -> float:
     return 100 * part
-
-
-def _estimates(
-    drawn: Mapping[str, list[Estimate]], width: float, height: float, *, columns: int, **options: Any
-) -> Any:
-    """Draw the estimates of the paper next to ours, with one panel for each quantity.
-
-    Parameters
-    ----------
-    drawn : mapping of str to list of Estimate
-        Rows by the name of the quantity.
-    width, height : float
-        Size of a panel in inches.
-    columns : int
-        Number of panels in a row.
-    **options
-        Options of `panels`.
-
-    Returns
-    -------
-    Figure
-        Figure with its panels.
-    """
-    axes = panels(-(-len(drawn) // columns), columns, width, height, **options)
-    for ax, (name, rows) in zip(axes.flat, drawn.items(), strict=False):
-        show_estimates(rows, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
-    for ax in axes.flat[len(drawn) :]:
-        ax.set_axis_off()
-    return axes[0, 0].figure
 
 
 def gallery(particles: Trajectory, networks: Trajectory) -> Picture:

@@ -2,10 +2,12 @@
 
 import base64
 import io
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -13,8 +15,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from analysis.stats.intervals import readable
 from grokphys.output import make_directory, printable, write_text
-from grokphys.report.wording import explained, terms_of, typeset
+from grokphys.report.wording import explained, rounded, significant, terms_of, typeset
 
 DPI = 160
 """Resolution of figures on a page."""
@@ -119,6 +122,28 @@ class Section:
         yield from (picture.caption for picture in self.figures)
 
 
+def _environment(escape: bool) -> Environment:
+    environment = Environment(
+        loader=PackageLoader("grokphys.report", "."), autoescape=escape, undefined=StrictUndefined
+    )
+    environment.filters |= {
+        "explained": explained,
+        "typeset": typeset,
+        "rounded": rounded,
+        "significant": significant,
+        "readable": readable,
+        "finite": math.isfinite,
+        "middle": lambda values: float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
+    }
+    return environment
+
+
+def sentences(template: str, macro: str, *arguments: Any) -> list[str]:
+    """Return the lines of a macro of a text template of this folder, each of which is a paragraph."""
+    text = getattr(_environment(False).get_template(template).module, macro)(*arguments)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
 def write_report(
     path: Path, title: str, subtitle: str, conclusion: Sequence[str], sections: Sequence[Section]
 ) -> None:
@@ -140,13 +165,11 @@ def write_report(
     OutputError
         If the file cannot be written.
     """
-    environment = Environment(
-        loader=PackageLoader("grokphys.report", "."), autoescape=True, undefined=StrictUndefined
-    )
-    environment.filters |= {"explained": explained, "typeset": typeset}
     terms = terms_of(word for one in (Section("", conclusion), *sections) for word in one.words())
-    page = environment.get_template("report.html").render(
-        title=title, subtitle=subtitle, conclusion=conclusion, sections=sections, terms=terms
+    page = (
+        _environment(True)
+        .get_template("report.html")
+        .render(title=title, subtitle=subtitle, conclusion=conclusion, sections=sections, terms=terms)
     )
     make_directory(path.parent)
     write_text(path, page)

@@ -10,8 +10,7 @@ import physics
 from analysis.circles.structures import structures
 from analysis.compare.ensembles import EnsembleOf
 from analysis.stats.intervals import holm
-from grokphys.report.conclusion import conclusion
-from grokphys.report.side_by_side import comparison_sections, findings
+from grokphys.report.comparing import comparison_sections, conclusion, findings
 from physics import InputError, Trajectory
 from physics.theory.operations import Operation
 
@@ -284,8 +283,8 @@ def test_many_tests_are_counted_and_one_rule_decides():
     row = next(row for row in found.table() if row["quantity"] == "x0" and row["statistic"] == "difference")
     assert row["adjusted_p_value"] == found.distributions["x0"].adjusted_p_value > row["p_value"]
     assert json.loads(found.to_json())["distributions"]["x0"]["adjusted_p_value"] == row["adjusted_p_value"]
-    text = findings(found)
-    assert "The ensembles differ in x0 (higher in simulated" in text
+    (text,) = findings(found)
+    assert "A difference is shown in x0 (higher in simulated" in text
     assert f"adjusted p among the {found.tests} tests" in text
     table = comparison_sections(found, [measured(0, 3.0)], [measured(100)])[0].tables[0]
     answers = {row[0]: row[-1] for row in table.rows}

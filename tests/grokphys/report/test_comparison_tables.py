@@ -10,8 +10,8 @@ import pytest
 from analysis.compare.onsets import OnsetDifference, Onsets
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
-from grokphys.report import side_by_side as tables
-from grokphys.report.conclusion import conclusion
+from grokphys.report import comparing as tables
+from grokphys.report.page import sentences
 from grokphys.report.wording import median_time, p_value, terms_of
 
 NONE = Interval(math.nan, math.nan, math.nan, 0)
@@ -135,8 +135,8 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
         pairs=np.zeros((6, 2)), times=np.arange(11.0), scale=numbers[1], mean_error=numbers[2],
         chance_error=numbers[3], paired=False,
     )  # fmt: skip
-    found = tables.motion_table(comparison(motion=motion), "Before. ")
-    assert found.caption.startswith("Before. Means over 6 pairs of runs and 11 times")
+    found = tables.motion_table(comparison(motion=motion))
+    assert found.caption.startswith("Means over 6 pairs of runs and 11 times")
     assert [row[1] for row in found.rows] == [
         "1.5 [1.2, 1.8]", "2.5 [2.2, 2.8]", "3.5 [3.2, 3.8]"
     ]  # fmt: skip
@@ -158,81 +158,6 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
 # -- sentences ----------------------------------------------------------------------------------------------
 
 
-def test_findings_name_what_differs_what_does_not_and_what_is_unknown():
-    higher, lower = difference("loss", 3.0, 1.0), difference("quality", 1.0, 3.0)
-    lower = replace(lower, difference=Interval(-2.0, -3.0, -1.0, 9))
-    alike = difference("size", 3.0, 1.0, low=-1.0, p=0.3)
-    few = difference("bias", 3.0, 1.0, low=math.nan)
-    assert tables.findings(comparison(higher, lower, alike, few)) == (
-        "The ensembles differ in loss (higher in simulated, Cliff's delta 0.50 [0.25, 0.75]) and quality "
-        "(lower in simulated, Cliff's delta 0.50 [0.25, 0.75]). No difference is shown in size. There are "
-        "too few runs for an interval of bias. A difference counts as shown where the adjusted p among the 5 "
-        "tests of this comparison is below 0.05 and no 95 % interval of the difference contains 0."
-    )
-    undecided = difference("loss", 3.0, 1.0, adjusted=0.06), difference("RQI", 3.0, 1.0, low=-1.0)
-    said = tables.findings(comparison(*undecided))
-    assert (
-        "Whether there is a difference in loss is unclear: the 95 % interval of the difference excludes 0, "
-        "but the test does not. Whether there is a difference in RQI is unclear: the test finds a "
-        "difference, but a 95 % interval contains 0. A difference counts" in said
-    )
-    assert tables.findings(comparison(few)) == "There are too few runs for an interval of bias."
-    assert tables.findings(comparison(alike)).startswith("No difference is shown in size. A difference")
-    assert tables.findings(comparison()) == "The ensembles can only be compared by their final frames."
-
-
-@pytest.mark.parametrize(
-    ("alignment", "said"),
-    [
-        ("none", "Times are compared as they are."),
-        ("ends", "scaled so that both end together."),
-        ("scaling", "The time of the simulated runs is scaled by the factor with the least error, 2."),
-        ("train_loss", "at equal train loss; in one unit of time of the trained runs, 2 units pass in"),
-    ],
-)
-def test_the_motion_says_how_times_and_runs_correspond(alignment, said):
-    motion = SimpleNamespace(alignment=alignment, paired=True, scale=Interval(2.0, math.nan, math.nan, 1))
-    who, how = tables._motion_text(comparison(motion=motion))
-    assert said in how
-    assert "1 - R²" in how
-    assert "run k of the other" in who
-    motion.paired = False
-    who, how = tables._motion_text(comparison(motion=motion, shapes=SimpleNamespace()))
-    assert "Each trained run is compared with the simulated run" in who
-    assert "Procrustes disparity" in how
-
-
-def test_a_conclusion_falls_back_from_onsets_to_accuracy_to_the_numbers_of_runs():
-    late = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
-    unclear = onset("quality", [10] * 5, [30] * 4, Interval(3.0, 0.5, 9.0, 9))
-    endless = replace(late, ratio=Interval(math.inf, 2.0, math.inf, 9))
-    bias = SimpleNamespace(bias=Interval(-0.12, -0.2, -0.1, 9))
-    last = [
-        conclusion(comparison(onsets={"a": late, "b": unclear}, accuracy=bias))[2],
-        conclusion(comparison(onsets={"a": unclear, "b": endless}, accuracy=bias))[2],
-        conclusion(comparison(onsets={"a": unclear}, accuracy=SimpleNamespace(bias=NONE)))[2],
-        conclusion(comparison())[2],
-    ]
-    assert last == [
-        "The trained runs take longer or shorter to reach a threshold: train accuracy 3.0 times as long as "
-        "the simulated ones.",
-        "The measured accuracy lies 12 percentage points below what the final embeddings predict, on "
-        "average.",
-        "No difference is shown in when the simulated and the trained runs reach their thresholds.",
-        "The comparison has 9 simulated and 8 trained runs.",
-    ]
-    shapes = SimpleNamespace(nearest=np.array([0.1, 0.2, 0.9, math.nan]))
-    assert (
-        "median Procrustes disparity of 0.20 to the nearest simulated one"
-        in (conclusion(comparison(shapes=shapes))[1])
-    )
-    shapes.nearest[:] = math.nan
-    assert conclusion(comparison(shapes=shapes))[1].endswith("cannot be compared.")
-    motion = SimpleNamespace(chance_error=NONE, mean_error=NONE, paired=True)
-    assert conclusion(comparison(motion=motion))[1].endswith("cannot be compared.")
-    assert conclusion(comparison())[0].endswith("have no measured quantity in common.")
-
-
 @pytest.mark.parametrize(
     ("p", "text"),
     [(math.nan, "-"), (0.0009, "< 0.001"), (0.001, "0.0010"), (0.99, "0.99"), (0.991, "> 0.99")],
@@ -243,3 +168,64 @@ def test_small_and_large_p_values_are_bounds(p, text):
 
 def test_terms_are_listed_once_in_alphabetical_order():
     assert list(terms_of(["RQI and Lasso", "Lasso of circles", "nothing"])) == ["circles", "Lasso", "RQI"]
+
+
+def test_findings_name_each_quantity_with_the_answer_of_the_table():
+    higher, lower = difference("loss", 3.0, 1.0), difference("quality", 1.0, 3.0)
+    lower = replace(lower, difference=Interval(-2.0, -3.0, -1.0, 9))
+    alike, few = difference("size", 3.0, 1.0, low=-1.0, p=0.3), difference("bias", 3.0, 1.0, low=math.nan)
+    unclear = difference("RQI", 3.0, 1.0, low=-1.0)
+    (text,) = tables.findings(comparison(higher, lower, alike, few, unclear))
+    for words in (
+        "shown in loss (higher in simulated, δ = 0.50 [0.25, 0.75]), quality (lower in simulated, ",
+        "No difference is shown in size.",
+        "disagree about RQI.",
+        "too few runs for an interval of bias.",
+        "among the 5 tests",
+    ):
+        assert words in text
+    assert tables.findings(comparison()) == ["The ensembles can only be compared by their final frames."]
+
+
+@pytest.mark.parametrize(
+    ("alignment", "words"),
+    [
+        ("none", "as they are"),
+        ("ends", "end together"),
+        ("scaling", "error, 2."),
+        ("train_loss", "train loss"),
+    ],
+)
+def test_the_motion_says_how_times_and_runs_correspond(alignment, words):
+    motion = SimpleNamespace(alignment=alignment, paired=True, scale=Interval(2.0, math.nan, math.nan, 1))
+    who, how = sentences("comparison.txt", "motion", comparison(motion=motion))
+    assert "run k of the other" in who
+    assert words in how
+    assert "1 - R²" in how
+    motion.paired = False
+    who, how = sentences("comparison.txt", "motion", comparison(motion=motion, shapes=True))
+    assert "Each trained run is compared with the simulated run" in who
+    assert "Procrustes disparity" in how
+
+
+def test_a_conclusion_has_the_numbers_of_states_motion_and_onsets():
+    higher = difference("loss", 3.0, 1.0)
+    late = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
+    endless = replace(late, ratio=Interval(1.3, 1.25, math.inf, 9))
+    motion = SimpleNamespace(
+        mean_error=Interval(0.1, 0.0, 0.2, 9), chance_error=Interval(0.5, 0.4, 0.6, 9), paired=True
+    )
+    first, second, third = tables.conclusion(comparison(higher, motion=motion, onsets={"a": late}))
+    assert "differ in 1 of the 1 quantities compared: loss (higher in the simulated runs)" in first
+    assert "is 0.10 [0.00, 0.20], compared with 0.50 [0.40, 0.60] of runs paired at random" in second
+    assert "train accuracy is reached by 5 of 5 simulated and 4 of 4 trained runs" in third
+    assert "ratio of times of 3.0 [2.5, 3.5] (trained over simulated)" in third
+    assert "ratio" not in tables.conclusion(comparison(onsets={"a": endless}))[2], "no end bounds it"
+    bias = SimpleNamespace(bias=Interval(-0.12, -0.2, -0.1, 9))
+    assert "-12 [-20, -10] percentage points" in tables.conclusion(comparison(accuracy=bias))[2]
+    shapes = SimpleNamespace(nearest=np.array([0.1, 0.2, 0.9, math.nan]))
+    assert "disparity of 0.20 to the nearest" in tables.conclusion(comparison(shapes=shapes))[1]
+    motion.chance_error = NONE
+    assert [text.split()[-1] for text in tables.conclusion(comparison(motion=motion))] == [
+        "common.", "compared.", "runs."
+    ]  # fmt: skip

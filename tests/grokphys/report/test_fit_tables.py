@@ -13,7 +13,7 @@ import nets
 import physics
 from analysis import Recipe, Signals
 from grokphys.report import comparing, laws
-from grokphys.report.circles import coefficient_picture, score_table
+from grokphys.report.circles import score_table
 from grokphys.report.page import Picture, Section, Table, write_report
 from physics import InputError
 
@@ -45,13 +45,6 @@ def test_a_row_says_which_steps_and_which_law(fitted):
         )
 
 
-@pytest.mark.parametrize(("kind", "what"), [("increment", "Increment map A"), ("generator", "Generator A")])
-def test_the_picture_of_coefficients_says_which_matrix_it_shows(fitted, kind, what):
-    _, recipe, scores = fitted
-    ax = coefficient_picture(replace(scores.law, kind=kind), [1], recipe.label).figure.axes[0]
-    assert "".join(ax.get_title(loc=place) for place in ("left", "center", "right")).startswith(what)
-
-
 def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_path):
     runs, recipe, scores = fitted
     for stale in laws.FILES:
@@ -61,7 +54,7 @@ def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_pa
     assert {path.name for path in tmp_path.iterdir()} == {
         "coefficients.csv", "interactions.csv", "scores.json", "coefficients.png", "rollout.png", "mine.txt"
     }  # fmt: skip
-    content = json.loads((tmp_path / laws.SCORES).read_text())
+    content = json.loads((tmp_path / "scores.json").read_text())
     expected = {
         "law": "linear", "penalty": "lasso", "alpha": 0.001, "l1_ratio": 0.25, "kind": "increment",
         "first": 10, "last": 19, "runs": 3, "r2_in_sample": scores.law.r2_in_sample,
@@ -72,7 +65,7 @@ def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_pa
     assert content["in_sample"]["rollout"] == scores.in_sample.rollout
     assert content["forward"]["rollout"] == scores.forward.rollout
     assert [one["rollout"] for one in content["across_runs"]] == [one.rollout for one in scores.across]
-    assert (tmp_path / laws.COEFFICIENTS).read_text().count("\n") == len(scores.law.table()) + 1
+    assert (tmp_path / "coefficients.csv").read_text().count("\n") == len(scores.law.table()) + 1
 
 
 def test_an_interval_belongs_to_one_coefficient(fitted):

@@ -2,38 +2,16 @@
 
 import math
 import re
-from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from analysis import Recipe, Signals, compare_values
+from analysis import Recipe, Signals
 from analysis import fit_batch as fit
-from analysis.stats.intervals import Interval, readable
+from analysis.stats.intervals import Interval
 from grokphys.report import laws
-from grokphys.report.conclusion import conclusion
 from grokphys.report.page import Section, Table, write_report
-from grokphys.report.wording import TERMS, explained, listed, median_time, p_value, rounded, significant
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1020.4, "1020"),
-        (0.012345, "0.0123"),
-        (12.5, "12.5"),
-        (-3.14159, "-3.14"),
-        (0.0, "0"),
-        (99.96, "100"),
-        (1.23e-9, "1.23 × 10⁻⁹"),
-        (4.56e8, "4.56 × 10⁸"),
-        (math.inf, "∞"),
-        (math.nan, "-"),
-    ],
-)
-def test_numbers_are_rounded_as_people_read_them(value, text):
-    assert readable(value).removesuffix(".0") == text
+from grokphys.report.wording import TERMS, explained, median_time, p_value, rounded, significant
 
 
 def test_an_open_interval_is_said_in_words():
@@ -46,12 +24,6 @@ def test_an_open_interval_is_said_in_words():
         "reached by fewer than half, after 20"
     )
     assert (p_value(1e-5), p_value(0.034), p_value(1.0)) == ("< 0.001", "0.034", "> 0.99")
-
-
-def test_a_long_list_is_shortened():
-    assert listed(["a"]) == "a"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(list("abcdef")) == "a, b, c and 3 other quantities"
 
 
 def test_terms_are_explained_where_they_stand_and_text_stays_text():
@@ -92,44 +64,6 @@ def test_symbols_have_subscripts_in_texts_headers_labels_and_terms(tmp_path):
 )
 def test_digits_follow_the_width_of_the_interval(value, text):
     assert rounded(value) == text
-
-
-def compared(motion=None, onsets=None, bias=None, **samples):
-    """What `conclusion` reads of a comparison."""
-    found = {name: compare_values(name, *both) for name, both in samples.items()}
-    found = {name: replace(one, adjusted_p_value=one.p_value) for name, one in found.items()}
-    accuracy = None if bias is None else SimpleNamespace(bias=Interval(bias, bias - 0.01, bias + 0.01, 9))
-    return SimpleNamespace(
-        names=("simulated", "trained"), runs=(9, 9), distributions=found, motion=motion, shapes=None,
-        onsets=onsets or {}, accuracy=accuracy,
-    )  # fmt: skip
-
-
-def test_a_conclusion_says_which_side_is_higher():
-    few, many = np.arange(9.0), np.arange(9.0) + 100
-    states = conclusion(compared(loss=(many, few), quality=(few, many), size=(few, few)))[0]
-    assert "differ in 2 of the 3 quantities compared" in states
-    assert "loss (higher in the simulated runs) and quality (lower in the simulated runs)" in states
-    assert "No difference" in conclusion(compared(size=(few, few)))[0]
-    assert "lies 12 percentage points above what" in conclusion(compared(bias=0.12))[2]
-    assert "lies 12 percentage points below what" in conclusion(compared(bias=-0.12))[2]
-
-
-@pytest.mark.parametrize(
-    ("error", "word"),
-    [(0.1, "closer together than"), (0.9, "farther apart than"), (0.5, "about as far apart")],
-)
-def test_a_conclusion_says_which_pairs_are_nearer(error, word):
-    motion = SimpleNamespace(
-        mean_error=Interval(error, error - 0.1, error + 0.1, 9),
-        chance_error=Interval(0.5, 0.4, 0.6, 9),
-        paired=True,
-    )
-    said = conclusion(compared(motion))[1]
-    assert f"are {word}" in said
-    assert f"distance is {error}, compared with 0.5" in said.replace("0.50", "0.5").replace(
-        f"{error}0", str(error)
-    )
 
 
 def test_a_page_opens_with_its_conclusion_and_names_every_cell(tmp_path):
