@@ -538,7 +538,7 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
         "Side by side",
         "Motion",
         "A linear law for circles",
-        "The networks reproduce ",
+        "Table 1 of Musat: ",
         "covered",
         "6 runs of each ensemble",
     ):
