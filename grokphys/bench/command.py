@@ -1,14 +1,20 @@
-"""`grokphys bench`: every benchmark in turn, each against its reference."""
+"""`grokphys bench`: every benchmark in turn, each against its references."""
 
+import importlib
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import Positional
 
 from grokphys.options import Directory, Names, Overwrite, check_names, given_otherwise
-from grokphys.output import Budget, make_directory, refuse_existing
+from grokphys.output import Budget, make_directory, refuse_existing, write_json
+from grokphys.progress import progress
 from physics.checks import number
 from physics.errors import InputError
+
+BENCHES = ("theory", "particles", "nets", "ode", "start", "gpu")
+"""Names of the benchmarks, which are the modules of this package whose BENCHMARKS list functions."""
 
 
 def bench(
@@ -16,9 +22,7 @@ def bench(
     *,
     directory: Directory = Path("results/bench"),
     budget: Budget = "default",
-    minutes: Annotated[
-        float | None, given_otherwise("2 if quick, 10 if default, 60 if paper", "MINUTES")
-    ] = None,
+    minutes: Annotated[float | None, given_otherwise("as many as it needs", "MINUTES")] = None,
     overwrite: Overwrite = False,
 ) -> int:
     """Measure the speed of this package against references that are timed in the same run.
@@ -31,16 +35,13 @@ def bench(
     Args:
         names: Benchmarks to run: theory (closures and quality of the effective theory), particles (forces and
             simulation), nets (training), ode (laws of motion), start (first calls in new processes) and gpu
-            (training and forces on a CUDA device). Without names all run except gpu.
+            (training on a CUDA device). Without names all run except gpu.
         directory: Directory to write to. It will hold NAME.json for each benchmark.
-        budget: How much to compute. quick takes seconds to minutes, default measures what
-            docs/develop/benchmarks.md reports, and paper lets the references run at the largest sizes.
-        minutes: Number of minutes, greater than 0, that the benchmark gpu may take. It measures as much as it
-            can in that time.
+        budget: How much to compute. quick takes seconds to a minute, default measures what
+            docs/develop/benchmarks.md reports, and paper takes more rounds.
+        minutes: Number of minutes, greater than 0, after which the benchmark gpu begins nothing more.
         overwrite: Replace files that exist.
     """
-    from grokphys.bench.registry import BENCHES
-
     check_names(names, BENCHES, budget)
     if minutes is not None:
         minutes = number("minutes", minutes, above=0.0)
@@ -52,9 +53,25 @@ def bench(
     names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
     for name in names:
         refuse_existing(directory / f"{name}.json", overwrite, parents=True)
+    if "gpu" in names:
+        import torch
+
+        if not torch.cuda.is_available():
+            print("grokphys: gpu needs CUDA, which this machine or this PyTorch has not", file=sys.stderr)
+            return 1
     make_directory(directory)
-    status = 0
-    for name in names:
-        more = {"minutes": minutes} if name == "gpu" else {}
-        status = max(status, BENCHES[name](out=directory / f"{name}.json", budget=budget, **more))
-    return status
+    return max(run(name, directory / f"{name}.json", budget, minutes) for name in names)
+
+
+def run(name: str, out: Path, budget: Budget, minutes: float | None = None) -> int:
+    """Run one benchmark, print its table and write its rows; return 1 if devices disagree, else 0."""
+    from grokphys.bench.timing import EFFORTS, machine, table
+
+    module = importlib.import_module(f"grokphys.bench.{name}")
+    rows = []
+    for function in progress(module.BENCHMARKS, f"bench {name}", "part"):
+        rows += function(EFFORTS[budget]) if name != "gpu" else function(EFFORTS[budget], minutes)
+    print(table(name, rows).text(), end="\n\n")
+    write_json(out, {"machine": machine(), "budget": budget, "rows": rows})
+    print(f"wrote {out}")
+    return int(name == "gpu" and not all(row.get("met", True) for row in rows))

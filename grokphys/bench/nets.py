@@ -1,17 +1,12 @@
 """`grokphys bench nets`: training against plain PyTorch loops of the same models, in one run.
 
-All contenders are timed in turn within one process, round by round. A ratio therefore compares measurements
-that are close in time, and its spread is that of the rounds. References run with the number of PyTorch
-threads that is fastest for them. The time of `nets.train` includes its start, and that of a reference does
-not, so that a short training makes `nets.train` look slower than it is.
+References run with the number of PyTorch threads that is fastest for them. The time of `nets.train` includes
+its start, and that of a reference does not, so that a short training looks slower than it is.
 """
 
 import math
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,26 +17,8 @@ import torch
 from torch import Tensor
 
 import nets
-from analysis.compare.comparison import structures
-from grokphys.bench.timing import against, duration, in_turn, machine, measured, ratio, seconds, table
-from grokphys.output import Budget
-from grokphys.report.page import Table
-from nets.engines.ensemble import draw
-from nets.models import DenseModel
+from grokphys.bench.timing import Call, Effort, Row, compare, goal, seconds
 
-MEMORY = """
-import sys
-import nets
-steps, out = int(sys.argv[1]), sys.argv[2]
-nets.train(nets.EmbeddingMLP(), steps=steps, record=1, observables=(), out=out)
-try:
-    with open("/proc/self/status") as status:
-        print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024)
-except OSError:
-    print("nan")
-"""
-NEURONS = "two layers of 512 neurons, all pairs"
-WEIGHT_DECAYS = (0.0, 0.3, 0.6, 1.0)
 ACTIVATIONS = {
     "relu": torch.relu,
     "tanh": torch.tanh,
@@ -60,7 +37,7 @@ class PlainNetwork(torch.nn.Module):
     biases. The initial parameters are those of PyTorch.
     """
 
-    def __init__(self, model: DenseModel) -> None:
+    def __init__(self, model: nets.DenseModel) -> None:
         super().__init__()
         self.architecture = model.architecture
         self.embedding = torch.nn.Embedding(model.tokens, model.dim)
@@ -92,7 +69,7 @@ class PlainNetwork(torch.nn.Module):
 
 
 def plain_steps(
-    model: DenseModel,
+    model: nets.DenseModel,
     steps: int,
     *,
     dtype: torch.dtype = torch.float32,
@@ -105,18 +82,19 @@ def plain_steps(
     Each of its calls takes `steps` steps on all training examples, and with `validate` also evaluates the
     loss on the others in each step. The learning rate is 0.01 and the weight decay 0.5.
     """
-    ensemble = draw(model, runs=1, seed=0, train_fraction=train_fraction)
     network = PlainNetwork(model).to(device, dtype)
     optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.5)
-    inputs, labels, train, validation = (
-        torch.tensor(values, device=device)
-        for values in (model.task.inputs, model.task.labels, ensemble.train[0], ensemble.validation[0])
+    inputs, labels = (
+        torch.as_tensor(np.asarray(values), device=device)
+        for values in (model.task.inputs, model.task.labels)
     )
-    targets = None if ensemble.targets is None else torch.tensor(ensemble.targets[0]).to(device, dtype)
+    order = torch.randperm(len(labels), device=device)
+    train, validation = order.tensor_split([round(train_fraction * len(order))])
+    targets = torch.randn(int(labels.max()) + 1, model.architecture.sizes[-1], device=device, dtype=dtype)
 
     def loss_of(index: Tensor) -> Tensor:
         outputs = network(inputs[index])
-        if targets is None:
+        if model.loss == "cross_entropy":
             return torch.nn.functional.cross_entropy(outputs, labels[index])
         return torch.nn.functional.mse_loss(outputs, targets[labels[index]])
 
@@ -132,265 +110,93 @@ def plain_steps(
     return take
 
 
-def bench_nets(*, out: Path = Path("results/bench-nets.json"), budget: Budget = "default") -> int:
-    """Time the training of ensembles against plain PyTorch loops, as ratios taken in one run.
+def _train(model: nets.Model, runs: int, steps: int, **more: Any) -> Call:
+    return lambda: nets.train(
+        model, **{"runs": runs, "steps": steps, "record": [steps], "observables": (), **more}
+    )
 
-    Medians of rounds are stated with the spread from the fastest to the slowest.
 
-    Args:
-        out: JSON file to write all numbers to.
-        budget: quick takes fewer rounds and steps, and paper more rounds.
-    """
-    rounds, part = {"quick": (2, 20), "default": (5, 1), "paper": (9, 1)}[budget]
-    parts: dict[str, Callable[[], Any]] = {
-        "machine": machine,
-        "multiply_adds_per_s": lambda: _product_rate(rounds),
-        "comparisons": lambda: _comparisons(rounds, part),
-        "one_thread": lambda: _one_thread(rounds, part),
-        "cores": lambda: [_cores(name, rounds, part) for name in _ensembles(part)],
-        "recording": lambda: _recording(rounds, part),
-        "table_1_s": lambda: seconds(partial(_table_1, max(1, 100 // part))),
-        "table_1_networks": lambda: max(1, 100 // part) * len(WEIGHT_DECAYS),
+def _against(
+    what: str, ours: Call, steps: float, references: Mapping[str, tuple[Call, float]], effort: Effort
+) -> list[Row]:
+    """Compare steps of one network, each reference with the number of threads that is fastest for it."""
+    threads = {"ours": numba.get_num_threads()}
+    for name, (call, _) in references.items():
+        took = {}
+        for count in (1, numba.get_num_threads()):
+            torch.set_num_threads(count)
+            call()
+            took[count] = seconds(call)
+        threads[name] = min(took, key=lambda count: took[count])
+    before = lambda name: torch.set_num_threads(threads[name])  # noqa: E731
+    return compare(what, ours, references, units=steps, rounds=effort.rounds, before=before)
+
+
+def attention(effort: Effort) -> list[Row]:
+    """A hundred networks with constant attention."""
+    steps, few, model = 2000 // effort.part, max(3, 200 // effort.part), nets.ConstantAttention()
+    batched = _train(model, 100, few, engine="torch")
+    references = {
+        "serial PyTorch": (plain_steps(model, few), few),
+        "our batched engine": (batched, 100 * few),
     }
-    return measured("nets", out, parts, _tables)
+    ours = _train(model, 100, steps)
+    return _against("constant attention, 100 networks", ours, 100 * steps, references, effort)
 
 
-def _ensembles(part: int) -> dict[str, dict[str, Any]]:
-    """Return the options of `nets.train` for each comparison; `part` divides the numbers of steps."""
-    cells = [(10.0**rate, decay) for rate in np.linspace(-4, -2, 10) for decay in np.linspace(0, 10, 10)]
-    return {
-        "constant attention, 100 networks": {
-            "model": nets.ConstantAttention(),
-            "runs": 100,
-            "steps": 2000 // part,
-        },
-        "toy addition, 100 cells, tracked": {
-            "model": nets.ToyAddition(),
-            "runs": 100,
-            "steps": max(20, 400 // part),
-            "learning_rate": [rate for rate, _ in cells],
-            "weight_decay": [decay for _, decay in cells],
-            "embedding_learning_rate": 1e-3,
-            "embedding_weight_decay": 0.0,
-            "thresholds": {"train_accuracy": 0.9, "validation_accuracy": 0.9, "quality": 0.95},
-            "track": 10,
-        },
-        "embedding MLP, one network": {"model": nets.EmbeddingMLP(), "runs": 1, "steps": max(5, 60 // part)},
-        "embedding MLP, an ensemble": {"model": nets.EmbeddingMLP(), "runs": 4, "steps": max(5, 60 // part)},
-        NEURONS: {
-            "model": nets.TwoLayer(),
-            "runs": 4,
-            "steps": max(5, 1000 // part),  # so that our start, which is timed, weighs little
-            "train_fraction": 1.0,
-        },
-    }
+def toy_addition(effort: Effort) -> list[Row]:
+    """A hundred cells of a phase diagram, whose thresholds are checked every ten steps."""
+    rates = [(10.0**rate, decay) for rate in np.linspace(-4, -2, 10) for decay in np.linspace(0, 10, 10)]
+    steps, few = max(20, 400 // effort.part), max(3, 200 // effort.part)
+    ours = _train(
+        nets.ToyAddition(),
+        100,
+        steps,
+        learning_rate=[rate for rate, _ in rates],
+        weight_decay=[decay for _, decay in rates],
+        embedding_learning_rate=1e-3,
+        embedding_weight_decay=0.0,
+        thresholds={"train_accuracy": 0.9, "validation_accuracy": 0.9, "quality": 0.95},
+        track=10,
+    )
+    references = {"serial PyTorch, not tracked": (plain_steps(nets.ToyAddition(), few), few)}
+    return _against("toy addition, 100 cells, tracked", ours, 100 * steps, references, effort)
 
 
-def _train(options: dict[str, Any], **more: Any) -> None:
-    nets.train(**{"record": [options["steps"]], "observables": (), **options, **more})
+def embedding_mlp(effort: Effort) -> list[Row]:
+    """One and four embedding MLPs of Ding's size."""
+    steps, model = max(5, 60 // effort.part), nets.EmbeddingMLP()
+    serial = {"serial PyTorch": (plain_steps(model, 5), 5.0)}
+    published = {"published recipe": (plain_steps(model, 5, dtype=torch.float64, validate=True), 5.0)}
+    rows = _against("embedding MLP, one network", _train(model, 1, steps), steps, serial, effort)
+    ours = _train(model, 4, steps)
+    return rows + _against("embedding MLP, four networks", ours, 4 * steps, serial | published, effort)
 
 
-def _references(part: int) -> dict[str, dict[str, tuple[Callable[[], Any], int]]]:
-    """Return the references of each comparison: a call, and the number of steps of one network it takes.
-
-    `part` divides the numbers of steps.
-    """
-    attention, mlp, neurons = nets.ConstantAttention(), nets.EmbeddingMLP(), nets.TwoLayer()
-    few = max(3, 200 // part)
-    return {
-        "constant attention, 100 networks": {
-            "serial PyTorch": (plain_steps(attention, few), few),
-            "batched PyTorch": (
-                partial(
-                    _train, {"model": attention, "runs": 100, "steps": max(3, 60 // part)}, engine="torch"
-                ),
-                100 * max(3, 60 // part),
-            ),
-        },
-        "toy addition, 100 cells, tracked": {
-            "serial PyTorch, not tracked": (plain_steps(nets.ToyAddition(), few), few)
-        },
-        "embedding MLP, one network": {"serial PyTorch": (plain_steps(mlp, 5), 5)},
-        "embedding MLP, an ensemble": {
-            "serial PyTorch": (plain_steps(mlp, 5), 5),
-            "published recipe": (plain_steps(mlp, 5, dtype=torch.float64, validate=True), 5),
-        },
-        NEURONS: {"serial PyTorch": (plain_steps(neurons, few, train_fraction=1.0), few)},
-    }
-
-
-def _comparisons(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Return rows that compare the time of one step of one network in `nets.train` with each reference."""
-    rows, references = [], _references(part)
-    for name, options in _ensembles(part).items():
-        first = seconds(partial(_train, {**options, "steps": 1}, record=[1], thresholds=None, track=None))
-        threads = {reference: _best_threads(call) for reference, (call, _) in references[name].items()}
-        ours = partial(_train, options), options["runs"] * options["steps"]
-        took = in_turn(
-            {"ours": ours, **references[name]},
-            rounds,
-            lambda turn: torch.set_num_threads(threads.get(turn, numba.get_num_threads())),  # noqa: B023
-        )
-        rows += [
-            {
-                "what": name,
-                "reference_threads": threads[row["reference"]],
-                "first_call_s": first,
-                "multiply_adds": multiply_adds(options["model"]),
-            }
-            | row
-            for row in against(took)
-        ]
+def two_layers(effort: Effort) -> list[Row]:
+    """Four networks of two layers on all pairs, with all threads and with one."""
+    steps, few, model = max(5, 1000 // effort.part), max(3, 200 // effort.part), nets.TwoLayer()
+    ours = _train(model, 4, steps, train_fraction=1.0)
+    references = {"serial PyTorch": (plain_steps(model, few, train_fraction=1.0), few)}
+    rows = _against("two layers of 512 neurons, four networks", ours, 4 * steps, references, effort)
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    torch.set_num_threads(1)
+    rows += compare("the same, one thread", ours, references, units=4 * steps, rounds=effort.rounds)
+    numba.set_num_threads(threads)
+    torch.set_num_threads(threads)
     return rows
 
 
-def _one_thread(rounds: int, part: int) -> list[dict[str, Any]]:
-    """Time one step of one two-layer network with one thread, against the reference with one thread."""
-    options, threads = _ensembles(part)[NEURONS], numba.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    ours = partial(_train, options), options["runs"] * options["steps"]
-    took = in_turn({"ours": ours, **_references(part)[NEURONS]}, rounds)
-    numba.set_num_threads(threads)
-    torch.set_num_threads(threads)
-    return [{"what": NEURONS} | row for row in against(took)]
-
-
-def _best_threads(call: Callable[[], Any]) -> int:
-    """Return the number of PyTorch threads with which a reference is fastest."""
-    took = {}
-    for threads in (1, numba.get_num_threads()):
-        torch.set_num_threads(threads)
-        call()
-        took[threads] = min(seconds(call) for _ in range(2))
-    return min(took, key=lambda threads: took[threads])
-
-
-def multiply_adds(model: DenseModel) -> int:
-    """Count the multiply-adds of a step of a model on all training examples.
-
-    The first layer counts once per token; a two-layer network sees each unordered pair once.
-    """
-    sizes = model.architecture.sizes
-    if model.architecture.combine == "neurons":
-        return 3 * model.tokens * (model.tokens + 1) // 2 * sizes[0] * sizes[1]
-    examples = model.task.training_size(0.8)
-    first = model.tokens * sizes[0] * sizes[1]
-    rest = examples * sum(inputs * outputs for inputs, outputs in pairwise(sizes[1:]))
-    return 3 * (first + rest)
-
-
-def _product_rate(rounds: int) -> float:
-    """Measure the multiply-adds per second of all cores, by float32 products of large matrices."""
-    size = 1500
-    a = torch.rand(size, size)
-    torch.set_num_threads(numba.get_num_threads())
-    a @ a
-    return size**3 / min(seconds(lambda: a @ a) for _ in range(rounds + 2))
-
-
-def _cores(name: str, rounds: int, part: int) -> dict[str, Any]:
-    """Return how many times as long a training takes on one core as on all cores.
-
-    `name` is that of one of `_ensembles`, whose number of steps `part` divides, and `rounds` is how often
-    each is timed.
-    """
-    options, threads = _ensembles(part)[name], numba.get_num_threads()
-    call = partial(_train, options), 1
-    took = in_turn(
-        {"one": call, "all": call},
-        rounds,
-        lambda turn: numba.set_num_threads(1 if turn == "one" else threads),
-    )
-    numba.set_num_threads(threads)
-    return {"what": name, "threads": threads, "ratio": ratio(took["one"], took["all"])}
-
-
-def _recording(rounds: int, part: int) -> dict[str, Any]:
-    """Compare recording every step with not recording, and measure the peak memory for two lengths."""
-    steps = max(20, 200 // part)
-    ratios = {}
+def recording(effort: Effort) -> list[Row]:
+    """A training whose every step is recorded on disk, against one that records the last step alone."""
+    steps, model = max(20, 200 // effort.part), nets.EmbeddingMLP()
     with tempfile.TemporaryDirectory() as folder:
-        for runs in (1, 2):
-            options = {"model": nets.EmbeddingMLP(), "runs": runs, "steps": steps}
-            recorded = partial(_train, options, record=1, out=Path(folder) / f"{runs}.h5", overwrite=True)
-            took = in_turn({"ours": (partial(_train, options), 1), "recorded": (recorded, 1)}, rounds)
-            ratios[runs] = ratio(took["recorded"], took["ours"])
-        peaks = {
-            length: float(
-                subprocess.run(
-                    [sys.executable, "-c", MEMORY, str(length), str(Path(folder) / f"m{length}.h5")],
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                ).stdout
-            )
-            for length in (steps, 3 * steps)
-        }
-    return {
-        "steps": steps,
-        "ratio": ratios,
-        "peak_mib": peaks,
-    }
+        ours = _train(model, 1, steps, record=1, out=Path(folder) / "t.h5", overwrite=True)
+        rows = compare(f"{steps} steps of Ding's network, every one recorded", ours,
+                       {"not recorded": _train(model, 1, steps)}, rounds=effort.rounds)  # fmt: skip
+    met = rows[0]["ratio"]["median"] >= 0.8
+    return [rows[0] | goal("at most a quarter longer", met)]
 
 
-def _table_1(networks: int) -> None:
-    """Train the networks of Musat's Table 1, so many at each weight decay, and find their structures."""
-    for weight_decay in WEIGHT_DECAYS:
-        trajectory = nets.train(runs=networks, weight_decay=weight_decay, record=[2000])
-        structures(trajectory.final)
-
-
-def _tables(result: dict[str, Any]) -> list[Table]:
-    rate = result["multiply_adds_per_s"]
-    recording = result["recording"]
-    low, high = recording["peak_mib"].values()
-    floors = [row | {"floor_s": row["multiply_adds"] / rate} for row in result["comparisons"]]
-    recorded = [
-        {
-            "what": f"{recording['steps']} steps of {runs}, every one recorded, against none",
-            "ratio": found,
-        }
-        for runs, found in recording["ratio"].items()
-    ]
-    whole = {
-        "peak memory of a run three times as long, less that of this": f"{high - low:.0f} MiB of {high:.0f}",
-        f"Table 1 with {result['table_1_networks']} networks x 2000 epochs and its statistics": duration(
-            result["table_1_s"]
-        ),
-        "multiply-adds a second of all cores (float32 products)": f"{rate:.3g}",
-    }
-    return [
-        table(
-            f"A step of one network against references; {result['machine']['threads']} threads; "
-            "ratios: median [least, most] of rounds.",
-            floors,
-            {
-                "what": "{what}",
-                "reference": "{reference}",
-                "its threads": "{reference_threads}",
-                "ours": "{ours_s:time}",
-                "reference takes": "{reference_s:time}",
-                "ratio": "{ratio:spread}",
-                "floor of all cores": "{floor_s:time}",
-            },
-        ),
-        table(
-            "A step of one network with one thread, against references with one thread.",
-            result["one_thread"],
-            {
-                "what": "{what}",
-                "reference": "{reference}",
-                "ours": "{ours_s:time}",
-                "reference takes": "{reference_s:time}",
-                "ratio": "{ratio:spread}",
-            },
-        ),
-        table(
-            "All cores against one.",
-            result["cores"],
-            {"what": "{what}", "threads": "{threads}", "ratio": "{ratio:spread}"},
-        ),
-        table("Recording.", recorded, {"what": "{what}", "ratio": "{ratio:spread}"}),
-        Table("Whole tables.", ["what", "found"], [[*item] for item in whole.items()]),
-    ]
+BENCHMARKS = (attention, toy_addition, embedding_mlp, two_layers, recording)

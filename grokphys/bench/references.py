@@ -1,20 +1,19 @@
-"""References of the particle engine: the same force in plain NumPy, PyTorch and Numba.
+"""References of the benchmarks: particles in NumPy, and the effective theory by the published procedure.
 
-`numpy_forces`, `torch_forces` and `numba_forces` take positions (runs, tokens, dim) and return forces of that
-shape, by sums over all pairs of pair sums. All constants are 1, and classes are i + j modulo the tokens.
+Both are implemented from the papers' text, neither optimized nor slowed down on purpose.
 """
 
-import math
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel
 from physics.particles.system import ParticleSystem
 
+Pair = tuple[int, int]
+Quadruple = tuple[int, int, int, int]
 Array = NDArray[np.float64]
 
 
@@ -28,12 +27,12 @@ def _pairs(tokens: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[n
 
 
 def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Compute the forces by NumPy, from arrays with an entry for each pair of pair sums.
+    """Compute the forces on particles by NumPy, from arrays with an entry for each pair of pair sums.
 
     Parameters
     ----------
     positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of the particles.
+        Positions of the particles. All constants are 1, and classes are i + j modulo the tokens.
     softening : float, default 0.1
         Length below which attraction and repulsion fade.
 
@@ -56,82 +55,67 @@ def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
     return holds @ (force + ahead @ units)
 
 
-def torch_forces(positions: Any, softening: float = 0.1) -> Any:
-    """Compute the forces by PyTorch, in the same way as `numpy_forces`.
-
-    Parameters
-    ----------
-    positions : Tensor, shape (runs, tokens, dim)
-        Positions of the particles.
-    softening : float, default 0.1
-        Length below which attraction and repulsion fade.
-
-    Returns
-    -------
-    Tensor, shape (runs, tokens, dim)
-        Force on each particle, in the number type of the positions.
-    """
-    import torch
-
-    first, second, label, holds = (torch.from_numpy(array) for array in _pairs(positions.shape[1]))
-    weights = ParticleSystem(positions.shape[1], positions.shape[2]).weights
-    same_weight, diff_weight = torch.tensor(weights, dtype=positions.dtype)
-    same = label[:, None] == label
-    sums = positions[:, first] + positions[:, second]
-    difference = sums[:, :, None] - sums[:, None]
-    squared = (difference * difference).sum(-1) + softening**2
-    radial = torch.where(same, -same_weight * squared.rsqrt(), diff_weight / squared)
-    force = (radial[..., None] * difference).sum(2)
-    units = sums / torch.linalg.vector_norm(sums, dim=2, keepdim=True)
-    weight = torch.where(same, same_weight, -diff_weight).fill_diagonal_(0.0)
-    ahead = torch.where(sums @ sums.mT > 0, weight, 0.0)
-    return holds @ (force + ahead @ units)
+def samples_of(tokens: int) -> list[Pair]:
+    """Return all pairs (i, j) of symbols with i ≤ j, in lexicographic order."""
+    return [(i, j) for i in range(tokens) for j in range(i, tokens)]
 
 
-@kernel(parallel=True)
-def _naive(sums: Array, label: NDArray[np.int64], weights: Array, softening: float, out: Array) -> None:
-    runs, pairs, dim = sums.shape
-    for row in prange(runs * pairs):
-        run, a = row // pairs, row % pairs
-        for k in range(dim):
-            out[run, a, k] = 0.0
-        for b in range(pairs):
-            if a == b:
-                continue
-            squared = softening * softening
-            product = 0.0
-            norm = 0.0
-            for k in range(dim):
-                difference = sums[run, a, k] - sums[run, b, k]
-                squared += difference * difference
-                product += sums[run, a, k] * sums[run, b, k]
-                norm += sums[run, b, k] * sums[run, b, k]
-            same = label[a] == label[b]
-            radial = -weights[0] / math.sqrt(squared) if same else weights[1] / squared
-            ahead = (weights[0] if same else -weights[1]) / math.sqrt(norm) if product > 0 else 0.0
-            for k in range(dim):
-                difference = sums[run, a, k] - sums[run, b, k]
-                out[run, a, k] += radial * difference + ahead * sums[run, b, k]
+def parallelograms(samples: Sequence[Pair]) -> list[Quadruple]:
+    """Return all (i, j, m, n) of two different samples with i + j = m + n, by a loop (Liu et al., Eq. 1)."""
+    return [(i, j, m, n) for k, (i, j) in enumerate(samples) for m, n in samples[k + 1 :] if i + j == m + n]
 
 
-def numba_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Compute the forces by loops over pairs of pair sums and axes, compiled by Numba, on all cores.
+def closure(tokens: int, training: Sequence[Pair]) -> tuple[int, int, float]:
+    """Return what a training set implies about linear representations, by matrix ranks (Eqs. 7, 12 to 14).
 
-    Parameters
-    ----------
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of the particles.
-    softening : float, default 0.1
-        Length below which attraction and repulsion fade.
+    A parallelogram of the data set is implied if its equation E_i + E_j = E_m + E_n does not raise the rank
+    of those of the training set.
 
     Returns
     -------
-    ndarray of float64, shape (runs, tokens, dim)
-        Force on each particle.
+    tuple of int, int and float
+        Dimension n_0 of the space of embeddings (one axis) in which all parallelograms of the training set
+        hold; number of implied parallelograms; and fraction of all samples that are in the training set or
+        complete an implied parallelogram with one of it.
     """
-    first, second, label, holds = _pairs(positions.shape[1])
-    sums = np.ascontiguousarray(positions[:, first] + positions[:, second])
-    out = np.empty_like(sums)
-    weights = np.array(ParticleSystem(positions.shape[1], positions.shape[2]).weights)
-    _naive(sums, label, weights, softening, out)
-    return holds @ out
+
+    def equations(quadruples: Sequence[Quadruple]) -> Array:
+        A = np.zeros((len(quadruples), tokens))
+        for row, quadruple in zip(A, quadruples, strict=True):
+            np.add.at(row, list(quadruple), [1, 1, -1, -1])
+        return A
+
+    candidates = parallelograms(samples_of(tokens))
+    A = equations(parallelograms(training))
+    rank = np.linalg.matrix_rank(A) if len(A) else 0
+    rows = zip(candidates, equations(candidates), strict=True)
+    implied = [q for q, row in rows if np.linalg.matrix_rank(np.vstack([A, row])) == rank]
+    augmented = set(training)
+    for i, j, m, n in implied:
+        augmented |= {(m, n)} if (i, j) in training else set()
+        augmented |= {(i, j)} if (m, n) in training else set()
+    return tokens - rank, len(implied), len(augmented) / len(samples_of(tokens))
+
+
+def gradient(E: Array, quadruples: NDArray[Any]) -> Array:
+    """Return the gradient of the effective loss ℓ_0/Z_0 of an embedding (tokens, dim) (Liu et al., Eq. 25).
+
+    ℓ_0 is the mean of |E_i + E_j - E_m - E_n|² over the parallelograms (n, 4), and Z_0 the sum of all |E_i|².
+    """
+    i, j, m, n = quadruples.T
+    d = E[i] + E[j] - E[m] - E[n]
+    norm = np.sum(E**2)
+    loss = np.sum(d**2) / len(quadruples)
+    slope = np.zeros_like(E)
+    for symbols, sign in ((i, 1), (j, 1), (m, -1), (n, -1)):
+        np.add.at(slope, symbols, sign * 2 / len(quadruples) * d)
+    return slope / norm - 2 * loss / norm**2 * E
+
+
+def quality(E: Array, quadruples: Sequence[Quadruple], delta: float) -> float:
+    """Return the representation quality index of an embedding (tokens, dim), by a loop (Liu, Eqs. 2, 3).
+
+    It is the fraction of the parallelograms that close to a distance of `delta` standard deviations.
+    """
+    E = (E - E.mean(axis=0)) / E.std(axis=0)
+    return float(np.mean([np.linalg.norm(E[i] + E[j] - E[m] - E[n]) <= delta for i, j, m, n in quadruples]))

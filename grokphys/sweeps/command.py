@@ -47,7 +47,8 @@ def sweep(
         dry_run: Only report what there is to run.
     """
     from grokphys.sweeps.config import read_declaration
-    from grokphys.sweeps.driver import chosen_packs, run_sweep  # imports h5py and more
+    from grokphys.sweeps.pack import chosen_packs
+    from grokphys.sweeps.run import run_sweep  # imports h5py and more
 
     declared = read_declaration(config)
     directory = Path("results/sweep") / config.stem if directory is None else directory

@@ -5,7 +5,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Collection
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,11 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.output import put_aside, write_bytes
-from grokphys.sweeps.config import Declaration
-from grokphys.sweeps.kept import declares
-from grokphys.sweeps.pack import Pack, program
-from grokphys.sweeps.values import canonical
-from grokphys.sweeps.work import Finals, Stamp, stamp_of
-from physics.errors import FileFormatError
+from grokphys.output import put_aside, write_bytes, write_text
+from grokphys.sweeps.config import KINDS, SECTIONS, Declaration, canonical, declaration
+from grokphys.sweeps.pack import Pack, chosen_packs, program
+from grokphys.sweeps.work import Finals, Stamp, read_complete, stamp_of
+from physics.errors import FileFormatError, InputError
 from physics.trajectory.h5md import attach, scale
 from physics.trajectory.locks import claim
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     import xarray
 
 SCHEMA, SCHEMA_VERSION = "grokphys-sweep", 1
-ABSENT = (-1, -1)
-"""Stamp of a file that is not complete."""
 DIGEST = hashlib.sha256().digest_size
 """Number of bytes at the end of an index, after those of HDF5, that hold their SHA-256 digest."""
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
@@ -39,71 +35,28 @@ class DamagedIndexError(FileFormatError):
     """An index is damaged. It is made again from the files of the sweep."""
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Content of an index file.
-
-    Attributes
-    ----------
-    attributes : dict of str to object
-        Attributes of the file: schema, declaration, axes, outcomes, and fingerprint of the program.
-    columns : dict of str to ndarray, shape (runs,)
-        Columns of the index.
-    files : dict of str to pair of Stamp and list of str
-        Stamp of each trajectory file, which is None if the file is not complete, and the names of its
-        outcomes.
-    """
-
-    attributes: dict[str, Any]
-    columns: dict[str, NDArray[Any]]
-    files: dict[str, tuple[Stamp | None, list[str]]]
-
-
 @dataclass
 class Known:
-    """Files of a sweep that are known to be complete.
+    """Files of a sweep that are known to be complete, each by its name.
 
     Attributes
     ----------
     finals : dict of str to Finals
-        Final values of the runs in each file, by the name of the file.
+        Final values of the runs in each file.
     stamps : dict of str to Stamp
-        Size in bytes and time of the last change of each file, by its name.
+        Size in bytes and time of the last change of each file in nanoseconds.
     """
 
     finals: dict[str, Finals] = field(default_factory=dict)
     stamps: dict[str, Stamp] = field(default_factory=dict)
 
     def add(self, name: str, finals: Finals, stamp: Stamp) -> None:
-        """Add a complete file.
-
-        Parameters
-        ----------
-        name : str
-            Name of the file.
-        finals : dict of str to ndarray of float64, shape (runs,)
-            Final values of its runs.
-        stamp : tuple of int
-            Its size in bytes, and the time of its last change in nanoseconds.
-        """
+        """Add a complete file with the final values (runs,) of its runs, and its stamp."""
         self.finals[name], self.stamps[name] = finals, stamp
 
 
 def index_path(directory: Path, shard: str | None = None) -> Path:
-    """Return the path of the index file of a sweep, or of one of its shards.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the sweep.
-    shard : str, optional
-        Shard, written ``i/n``; by default the index is that of the whole sweep.
-
-    Returns
-    -------
-    Path
-        ``index.h5``, or ``index-i-of-n.h5``, in the directory.
-    """
+    """Return the path of the index of a sweep, ``index.h5``, or of a shard ``i/n``, ``index-i-of-n.h5``."""
     return directory / ("index.h5" if shard is None else f"index-{shard.replace('/', '-of-')}.h5")
 
 
@@ -127,37 +80,44 @@ def read_known(directory: Path, sweep: Declaration) -> tuple[Known, list[str]]:
     Raises
     ------
     FileFormatError
-        If an index is of another schema or a newer version, and must not be replaced.
+        If an index is of a newer version, and must not be replaced.
     """
     known, notes = Known(), []
     for path in sorted([*directory.glob("index.h5"), *directory.glob("index-*-of-*.h5")]):
         try:
-            index = _read(path)
+            attributes, columns = _read(path)
         except DamagedIndexError as error:
             notes.append(f"{error}; it is made again from the files")
             continue
-        if path == index_path(directory) and not declares(index.attributes["declaration"], sweep):
+        names, stamps = columns["file_name"].tolist(), columns["files/stamp"].tolist()
+        if path == index_path(directory) and not _declares(attributes["declaration"], sweep):
             notes.append(f"{path} is of another configuration; it is made again for this one")
-        if index.attributes.get("program") != program(sweep.kind):
+        if attributes["program"] != program(sweep.kind):
             notes.append(
-                f"{path} and its {len(index.files)} files are of other code or other libraries; the files "
-                "stay, and the runs are made again under other names"
+                f"{path} and its {len(names)} files are of other code or other libraries; the files stay, "
+                "and the runs are made again under other names"
             )
-        stamps = {name: stamp for name, (stamp, _) in index.files.items() if stamp is not None}
-        changed = [name for name, stamp in stamps.items() if stamp_of(directory / name) != stamp]
+        complete = {name: tuple(stamp) for name, stamp in zip(names, stamps, strict=True) if stamp[0] >= 0}
+        changed = [name for name, stamp in complete.items() if stamp_of(directory / name) != stamp]
         if changed:
             notes.append(
-                f"{path} disagrees with {len(changed)} of its {len(stamps)} files ({changed[0]}"
+                f"{path} disagrees with {len(changed)} of its {len(complete)} files ({changed[0]}"
                 f"{', …' if changed[1:] else ''}); it is made again from the files"
             )
-        _collect(known, index, changed)
+        order = np.lexsort((columns["member"], columns["file"]))
+        starts = np.searchsorted(columns["file"][order], np.arange(len(names) + 1))
+        for number, name in enumerate(names):
+            if name in complete and name not in changed:
+                rows = order[starts[number] : starts[number + 1]]
+                finals = {key: columns[key][rows] for key in json.loads(attributes["outcomes"])}
+                known.add(name, finals, complete[name])
     return known, notes
 
 
 def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known) -> None:
     """Write the index of the runs of some packs in one step, so that no reader sees half of it.
 
-    An index of another declaration is kept as ``NAME.earlier``.
+    An index of another declaration is kept as ``NAME.earlier``, and a damaged one as ``NAME.damaged``.
 
     Parameters
     ----------
@@ -176,11 +136,7 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
         If the index cannot be written.
     """
     rows = np.sort(np.concatenate([np.empty(0, np.int64), *(pack.rows for pack in packs)]).astype(np.int64))
-    columns = {name: values[rows] for name, values in _columns(sweep, packs, known).items()}
-    names = np.array([pack.name for pack in packs], object)
-    stamps = np.array([known.stamps.get(pack.name, ABSENT) for pack in packs], np.int64).reshape(-1, 2)
-    outcomes = [canonical(sorted(known.finals.get(pack.name, {}))) for pack in packs]
-    table = {"file_name": names, "files/stamp": stamps, "files/outcomes": np.array(outcomes, object)}
+    stamps = np.array([known.stamps.get(pack.name, (-1, -1)) for pack in packs], np.int64).reshape(-1, 2)
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
         file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
@@ -189,17 +145,16 @@ def write_index(path: Path, sweep: Declaration, packs: list[Pack], known: Known)
         file.attrs["axes"] = canonical(sweep.axes)
         file.attrs["outcomes"] = canonical(_outcome_names(packs, known))
         row = scale(file, "row", rows)
-        number = scale(file, "file_number", np.arange(len(names)))
-        for name, values in columns.items():
-            attach(_dataset(file, name, values), row)
-        file.create_group("files")
-        part = scale(file["files"], "part", np.arange(2))
-        for name, values in table.items():
-            attach(_dataset(file, name, values), number, *([part] if values.ndim == 2 else []))
+        for name, values in _columns(sweep, packs, known).items():
+            attach(_dataset(file, name, values[rows]), row)
+        number = scale(file, "file_number", np.arange(len(packs)))
+        attach(_dataset(file, "file_name", np.array([pack.name for pack in packs], object)), number)
+        part = scale(file.create_group("files"), "part", np.arange(2))
+        attach(_dataset(file, "files/stamp", stamps), number, part)
     with claim(path, wait=True):
         with contextlib.suppress(FileNotFoundError):
             try:
-                if not declares(_read(path).attributes["declaration"], sweep):
+                if not _declares(_read(path)[0]["declaration"], sweep):
                     put_aside(path, "earlier")
             except DamagedIndexError:  # or of another program: kept too
                 put_aside(path)
@@ -250,12 +205,10 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
         raise ImportError("open_sweep needs xarray: pip install 'grokphys[cluster]'") from None
     path = index_path(Path(path)) if Path(path).is_dir() else Path(path)
     try:
-        attributes = _read(path).attributes
+        attributes, _ = _read(path)
     except DamagedIndexError:
-        from grokphys.sweeps.driver import make_index
-
-        make_index(path)
-        attributes = _read(path).attributes
+        _make_again(path)
+        attributes, _ = _read(path)
     axes = json.loads(attributes["axes"])
     data = xarray.load_dataset(io.BytesIO(_content(path)), engine="h5netcdf").drop_vars("row")
     data["file"] = ("row", data["file_name"].values[data["file"].values])
@@ -336,8 +289,8 @@ def _content(path: Path) -> bytes:
     return content
 
 
-def _read(path: Path) -> Stored:
-    """Read an index file, and verify its digest.
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the attributes and all columns of an index, whose digest is verified.
 
     Raises
     ------
@@ -350,30 +303,18 @@ def _read(path: Path) -> Stored:
     try:
         with h5py.File(io.BytesIO(content), "r") as file:
             attributes = dict(file.attrs)
-            if attributes.get("schema") != SCHEMA:
-                raise FileFormatError(f"{path} is not the index of a sweep")
             version = int(attributes["schema_version"])
             if version > SCHEMA_VERSION:
                 raise FileFormatError(
                     f"{path} has schema version {version}; this version of GrokPhys reads up to "
                     f"{SCHEMA_VERSION}, please upgrade"
                 )
-            others = ("row", "file_number", "file_name", "files")
-            columns = {name: _values(file[name]) for name in file if name not in others}
-            table = {name: _values(file[name]) for name in ("file_name", "files/stamp", "files/outcomes")}
-        names, stamps, outcomes = table.values()
-        found = [None if stamp == list(ABSENT) else (stamp[0], stamp[1]) for stamp in stamps.tolist()]
-        files = dict(zip(names, zip(found, map(json.loads, outcomes), strict=True), strict=True))
-        named = {"file", "member", *json.loads(attributes["outcomes"])}.union(
-            *(own for _, own in files.values())
-        )
-        if missing := named - columns.keys():
-            raise KeyError(f"it lacks {', '.join(sorted(missing))}")
+            columns = {name: _values(file[name]) for name in file if name != "files"}
+            return attributes, columns | {"files/stamp": _values(file["files/stamp"])}
     except FileFormatError:
         raise
-    except (OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
-        raise DamagedIndexError(f"{path} is damaged ({error}); grokphys sweep writes it again") from None
-    return Stored(attributes, columns, files)
+    except (OSError, ValueError, TypeError, LookupError, RuntimeError) as error:
+        raise DamagedIndexError(f"{path} is damaged ({error})") from None
 
 
 def _values(dataset: h5py.Dataset) -> NDArray[Any]:
@@ -382,11 +323,91 @@ def _values(dataset: h5py.Dataset) -> NDArray[Any]:
     return np.asarray(dataset[:], bool if dataset.attrs.get("dtype") == "bool" else None)
 
 
-def _collect(known: Known, index: Stored, changed: Collection[str]) -> None:
-    """Add to `known` the entries of an index for files that have not changed since it was written."""
-    order = np.lexsort((index.columns["member"], index.columns["file"]))
-    starts = np.searchsorted(index.columns["file"][order], np.arange(len(index.files) + 1))
-    for number, (name, (stamp, outcomes)) in enumerate(index.files.items()):
-        if stamp is not None and name not in changed:
-            rows = order[starts[number] : starts[number + 1]]
-            known.add(name, {outcome: index.columns[outcome][rows] for outcome in outcomes}, stamp)
+def _make_again(path: Path) -> None:
+    """Make a damaged index again from the files of its sweep, without running anything.
+
+    A FileFormatError says what to do if there is no `sweep.json`, or no file that this program would make.
+    """
+    directory = path.absolute().parent
+    text = _written(directory / "sweep.json")
+    part = re.fullmatch(r"index(?:-(\d+)-of-(\d+))?\.h5", path.name)
+    known, packs = Known(), []
+    if text is not None and part is not None:
+        sweep = declaration(json.loads(text))
+        packs = chosen_packs(sweep, f"{part[1]}/{part[2]}" if part[1] else None)
+    for pack in packs:
+        if (directory / pack.name).exists():
+            outcome = read_complete(pack, directory / pack.name)
+            if outcome.stamp is not None:
+                known.add(pack.name, outcome.finals, outcome.stamp)
+    if not known.finals:
+        raise FileFormatError(f"{path} is damaged; run grokphys sweep again to make it from the files")
+    write_index(path, sweep, packs, known)
+
+
+def keep_declaration(directory: Path, sweep: Declaration) -> list[str]:
+    """Keep the declaration of a sweep as `sweep.json`; that of another sweep becomes ``sweep.json.earlier``.
+
+    Parameters
+    ----------
+    directory : Path
+        Directory of the sweep.
+    sweep : Declaration
+        The sweep.
+
+    Returns
+    -------
+    list of str
+        What was put aside, in a sentence; nothing if the directory is new or the declaration the same.
+
+    Raises
+    ------
+    InputError
+        If the `sweep.json` there is not one that a sweep has written, such as a configuration.
+    OutputError
+        If the file cannot be written.
+    """
+    path = directory / "sweep.json"
+    notes: list[str] = []
+    with claim(path, wait=True):
+        if path.exists() and _damaged(path):
+            notes = [f"{path} is damaged; it is now {put_aside(path).name} and is written again"]
+        elif path.exists():
+            text = _written(path)
+            if text is None:
+                raise InputError(
+                    "directory must be new or that of a sweep, because sweep.json is written there, got "
+                    f"{directory}, whose sweep.json no sweep has written"
+                )
+            if _declares(text, sweep):
+                return notes
+            notes = [f"{path} is of another configuration; it is now {put_aside(path, 'earlier').name}"]
+        write_text(path, sweep.text)
+    return notes
+
+
+def _declares(text: str, sweep: Declaration) -> bool:
+    """Return whether a text, as `sweep.json` and the index hold it, is that of a declaration."""
+    return text.strip() == sweep.text
+
+
+def _damaged(path: Path) -> bool:
+    """Return whether a `sweep.json` is no JSON at all, such as one that a full disk or a crash cut off."""
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, RecursionError):
+        return False
+    except ValueError:
+        return True
+    return False
+
+
+def _written(path: Path) -> str | None:
+    """Return the text of a `sweep.json` that a sweep has written, or None if it is of another origin."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        content: Any = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return None
+    ours = isinstance(content, dict) and content.keys() <= {*SECTIONS} and content.get("kind") in (*KINDS,)
+    return text if ours and text.strip() == canonical(content) else None

@@ -14,8 +14,7 @@ import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.options import once
 from grokphys.papers.fingerprint import fingerprint
-from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values
-from grokphys.sweeps.values import canonical
+from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from physics.checks import short_text
 from physics.errors import InputError
 from physics.particles import structures
@@ -132,7 +131,7 @@ def program(kind: str) -> str:
     str
         Sixteen hexadecimal digits, as `fingerprint` gives them.
     """
-    systems = [physics.HOMES[system] for system in SYSTEMS.values()]
+    systems = [getattr(physics, system).__module__ for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
     return fingerprint(*makers, structures.__name__)
 
@@ -161,6 +160,11 @@ def packs(sweep: Declaration) -> list[Pack]:
         groups.setdefault(canonical(_common(sweep.kind, cell)), []).append((cell, row))
         row += len(cell.numbers)
     return [pack for group in groups.values() for pack in _cut(sweep, group)]
+
+
+def chosen_packs(sweep: Declaration, shard: str | None = None) -> list[Pack]:
+    """Return all packs of a sweep, or those of one shard ``i/n``, in the order of the declaration."""
+    return packs(sweep) if shard is None else shard_of(packs(sweep), shard)
 
 
 def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:

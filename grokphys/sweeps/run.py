@@ -1,311 +1,415 @@
-"""Execution of the packs of a sweep in this process, or in other processes on this machine.
+"""Running a sweep: its packs by an executor with the interface of `concurrent.futures`, and its index.
 
-A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
+A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds. Packs run in
+this process, in processes of this machine, or on the workers of a Dask cluster.
 """
 
+import asyncio
 import contextlib
+import importlib.util
+import multiprocessing
 import os
 import re
 import signal
+import sys
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Any
 
 from tqdm import tqdm
 
-from grokphys.sweeps.pack import Pack
-from grokphys.sweeps.work import Outcome, load, settle, warm
-
-if TYPE_CHECKING:
-    from loky import ProcessPoolExecutor
+from grokphys.output import make_directory, refuse_unwritable
+from grokphys.sweeps.config import Declaration
+from grokphys.sweeps.index import Known, index_path, keep_declaration, read_known, write_index
+from grokphys.sweeps.pack import Pack, chosen_packs
+from grokphys.sweeps.work import Outcome, settle, version_here, warm
+from physics.checks import whole_number
+from physics.errors import InputError
 
 LOOK_AGAIN = 1.0
 """Seconds after which a pack that another process computes is checked again."""
+ANSWER_SECONDS = 10.0
+"""Seconds that a scheduler has to answer, and then its first worker to appear."""
+GONE = "scheduler no longer answers; run the same sweep again to continue it"
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
 """Parameters that, like rates, do not affect which kernels run."""
 
 
-class Executor(Protocol):
-    """Protocol of an object that runs packs, several at a time, here or in other processes.
+@dataclass(frozen=True)
+class Report:
+    """Summary of a sweep that has run.
 
-    It is a context manager: its workers stop when the block ends.
+    Attributes
+    ----------
+    index : Path
+        The index file.
+    packs, runs : int
+        Numbers of packs, each of which fills one file, and of runs.
+    counts : dict of str to int
+        Number of packs by their status: "known" from the index, or the status of `Outcome`.
+    failures : dict of str to str
+        Reasons why files could not be made, by the name of the file.
     """
 
-    def free(self) -> bool:
-        """Return whether another pack may be submitted."""
-
-    def submit(self, pack: Pack) -> None:
-        """Submit a pack, which a worker then passes to `settle`."""
-
-    def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished, each with its outcome.
-
-        Parameters
-        ----------
-        seconds : float
-            Longest time to wait until one has finished.
-
-        Returns
-        -------
-        list of pair of Pack and Outcome
-            The finished packs; none if no pack has finished in this time.
-        """
-
-    def warm(self, packs: list[Pack]) -> None:
-        """Fill the caches of compiled code before many workers need them."""
-
-    def __enter__(self) -> Self:
-        """Start the executor."""
-
-    def __exit__(self, *error: object) -> None:
-        """Stop all workers."""
+    index: Path
+    packs: int
+    runs: int
+    counts: dict[str, int]
+    failures: dict[str, str]
 
 
-class Serial:
-    """An executor in this process, with all its threads.
+def run_sweep(
+    declared: Declaration,
+    directory: Path,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    shard: str | None = None,
+    retries: int = 2,
+    verify: bool = False,
+    progress: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Report:
+    """Run a declared sweep into the files of a directory, and write its index.
+
+    The sweep has no state outside these files. If it is killed, it continues to the same bits when it is run
+    again, by any user and in any number of processes.
 
     Parameters
     ----------
+    declared : Declaration
+        The sweep; see `grokphys.sweeps.config`.
     directory : Path
-        Directory of the sweep.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._waiting: list[Pack] = []
-
-    def free(self) -> bool:
-        """Return whether another pack may be submitted, because no submitted pack waits to be computed."""
-        return not self._waiting
-
-    def submit(self, pack: Pack) -> None:
-        """Submit a pack, which the next call of `finished` computes."""
-        self._waiting.append(pack)
-
-    def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Compute the submitted packs, and return them with their outcomes.
-
-        If none is submitted, the call waits for so many `seconds` and returns an empty list.
-        """
-        if not self._waiting:
-            time.sleep(seconds)
-        done = [(pack, settle(pack, self._directory)) for pack in self._waiting]
-        self._waiting.clear()
-        return done
-
-    def warm(self, packs: list[Pack]) -> None:
-        """Do nothing, because no other process needs compiled code."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-
-class LocalPool:
-    """An executor in processes of this machine, which share its cores equally and run one pack at a time.
-
-    Each process is a separate executor of loky. If one dies, only its pack fails, and another process takes
-    its place.
-
-    Parameters
-    ----------
-    directory : Path
-        Directory of the sweep.
-    workers : int
-        Number of processes.
-    """
-
-    def __init__(self, directory: Path, workers: int) -> None:
-        self._directory = directory
-        self._threads = max(1, cores() // workers)
-        self._idle = [process(self._threads) for _ in range(workers)]
-        self._running: dict[Future[Outcome], tuple[ProcessPoolExecutor, Pack]] = {}
-
-    def free(self) -> bool:
-        """Return whether another pack may be submitted, because a process is idle."""
-        return bool(self._idle)
-
-    def submit(self, pack: Pack) -> None:
-        """Submit a pack to an idle process."""
-        worker = self._idle.pop()
-        try:
-            future = worker.submit(settle, pack, self._directory, self._threads)
-        except BrokenProcessPool:  # it died while it was idle
-            worker = self._replaced(worker)
-            future = worker.submit(settle, pack, self._directory, self._threads)
-        self._running[future] = worker, pack
-
-    def finished(self, seconds: float) -> list[tuple[Pack, Outcome]]:
-        """Return the packs that have finished, or whose processes have died.
-
-        Parameters
-        ----------
-        seconds : float
-            Longest time to wait until there is one.
-
-        Returns
-        -------
-        list of pair of Pack and Outcome
-            The packs, each with its outcome; none if no pack has finished in this time.
-        """
-        if not self._running:
-            time.sleep(seconds)
-        done = []
-        for future in wait(self._running, seconds, FIRST_COMPLETED).done:
-            worker, pack = self._running.pop(future)
-            try:
-                outcome = future.result()
-            except BrokenProcessPool as death:
-                found = re.search(r"exit codes? .*?\{(\w+)", str(death))
-                how = f" ({found[1]})" if found else ""
-                outcome = Outcome("failed", error=f"the worker process died{how}")
-                worker = self._replaced(worker)
-            self._idle.append(worker)
-            done.append((pack, outcome))
-        return done
-
-    def warm(self, packs: list[Pack]) -> None:
-        """Let one process compile the kernels of some packs, while the others wait."""
-        with contextlib.suppress(BrokenProcessPool):  # it is replaced when it gets its next pack
-            self._idle[-1].submit(warm, packs).result()
-
-    def _replaced(self, worker: "ProcessPoolExecutor") -> "ProcessPoolExecutor":
-        worker.shutdown(kill_workers=True)
-        return process(self._threads)
-
-    def __enter__(self) -> Self:
-        for worker in self._idle:  # all import at once, while one already compiles
-            worker.submit(load, [])
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for worker in [*self._idle, *(worker for worker, _ in self._running.values())]:
-            worker.shutdown(kill_workers=True)
-
-
-def process(threads: int) -> "ProcessPoolExecutor":
-    """Return an executor of one process, which starts with its first call.
-
-    Parameters
-    ----------
-    threads : int
-        Number of threads that the libraries in the process may use.
+        Directory of the sweep, which is created if it does not exist.
+    workers : int, default 1
+        Number of processes on this machine, at least 1. With 1 the sweep runs in this process.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers run the sweep instead.
+    shard : str, optional
+        Part of the sweep to run, written ``i/n``; by default all of it.
+    retries : int, default 2
+        Number of times that a file is tried again after a failure, at least 0.
+    verify : bool, default False
+        Whether to read every complete file from beginning to end.
+    progress : bool, default False
+        Whether to show a bar on stderr, if that is a terminal.
+    tell : callable, optional
+        Function that receives sentences for the user; by default they are printed on stderr.
 
     Returns
     -------
-    ProcessPoolExecutor
-        Executor of loky with one worker. The worker ends when this process does.
+    Report
+        Numbers of packs and runs, and the failures.
+
+    Raises
+    ------
+    InputError
+        If an argument or a declared value is not allowed, the scheduler or a worker is not suitable, or the
+        directory holds a `sweep.json` that no sweep has written.
+    FileFormatError
+        If the directory holds an index of a newer version.
+    OutputError
+        If the directory or the index cannot be written.
     """
-    from loky import ProcessPoolExecutor  # a sweep in this process does without
+    tell = tell or _tell
+    whole_number("workers", workers, 1)
+    whole_number("retries", retries, 0)
+    if scheduler is not None and workers != 1:
+        raise InputError(
+            f"workers must be 1 if scheduler is given, which has workers of its own, got {workers}"
+        )
+    chosen = chosen_packs(declared, shard)
+    directory = directory.absolute()  # whoever changes the working directory does not move the sweep
+    refuse_unwritable(directory)
+    client = None if scheduler is None else connected(scheduler)
+    with client or contextlib.nullcontext():
+        make_directory(directory)
+        known, notes = read_known(directory, declared)
+        for note in [*notes, *keep_declaration(directory, declared)]:
+            tell(note)
+        known = Known() if verify else known
+        left = [pack for pack in chosen if pack.name not in known.finals]
+        counts, failures = Counter({"known": len(chosen) - len(left)}), {}
+        runs = sum(len(pack.numbers) for pack in chosen)
+        done = runs - sum(len(pack.numbers) for pack in left)
+        hidden = None if progress else True
+        with tqdm(total=runs, initial=done, unit="run", desc="sweep", disable=hidden) as bar:
+            start = _starter(directory, min(workers, len(left)), client)
+            try:
+                for pack, outcome in settled(left, start, retries, tell):
+                    if outcome.stamp is not None and not (directory / pack.name).is_file():
+                        error = f"{directory / pack.name} is not there, although it was reported complete"
+                        outcome = Outcome("failed", error=error)
+                    counts[outcome.status] += 1
+                    if outcome.stamp is None:
+                        failures[pack.name] = outcome.error
+                    else:
+                        known.add(pack.name, outcome.finals, outcome.stamp)
+                    bar.update(len(pack.numbers))
+            except KeyboardInterrupt as stop:  # not in the way in which a single run continues
+                stop.__notes__ = ["run the same sweep again to continue it"]
+                raise
+    index = index_path(directory, shard)
+    write_index(index, declared, chosen, known)
+    return Report(index, len(chosen), runs, {k: n for k, n in counts.items() if n}, failures)
 
-    return ProcessPoolExecutor(
-        1, initializer=_begin, initargs=(os.getpid(),), env=dict.fromkeys(THREADS, str(threads))
-    )
+
+Settle = Callable[[Sequence[Pack]], Iterator[tuple[Pack, Outcome]]]
+"""Function that computes packs and yields each with its outcome."""
 
 
-def settle_all(
+def settled(
     packs: Sequence[Pack],
-    executor: Executor,
-    *,
+    start: Callable[[], contextlib.AbstractContextManager[Settle]],
     retries: int,
     tell: Callable[[str], None],
-    done: Callable[[Pack, Outcome], None],
-) -> None:
-    """Run packs until each is complete or has failed too often.
+) -> Iterator[tuple[Pack, Outcome]]:
+    """Run packs round by round until each is complete or has failed too often, and yield their last outcomes.
 
-    Parameters
-    ----------
-    packs : sequence of Pack
-        Packs to run.
-    executor : Executor
-        Executor that runs them.
-    retries : int
-        Number of times that a pack is tried again after a failure, if another attempt may succeed.
-    tell : callable
-        Function that receives each remark for the user, as a str.
-    done : callable
-        Function of a `Pack` and its last `Outcome`, called once for each pack.
+    `start` begins a context that computes packs until it ends, a pack that may succeed is tried again up to
+    `retries` times, and `tell` receives each remark for the user.
     """
-    queue, waiting = deque(packs), deque[Pack]()
     failures: Counter[str] = Counter()
-    left, looked = len(queue), time.monotonic()
+    left, told = list(packs), False
     while left:
-        while queue and executor.free():
-            executor.submit(queue.popleft())
-        for pack, outcome in executor.finished(LOOK_AGAIN):
-            for note in outcome.notes:
-                tell(note)
-            if outcome.status == "busy":
-                if not waiting:
-                    tell(f"{pack.name} is being written by another process; waiting for it")
-                waiting.append(pack)
-                continue
-            failures[pack.name] += outcome.status == "failed"
-            if outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
-                tell(f"{pack.name}: {outcome.error}; it is tried again")
-                queue.append(pack)
-                continue
-            left -= 1
-            done(pack, outcome)
-        if waiting and time.monotonic() - looked > LOOK_AGAIN:
-            queue.extend(waiting)
-            waiting.clear()
-            looked = time.monotonic()
+        again, busy = [], []
+        with start() as settle_each:
+            for pack, outcome in settle_each(left):
+                for note in outcome.notes:
+                    tell(note)
+                failures[pack.name] += outcome.status == "failed"
+                if outcome.status == "busy":
+                    if not told:
+                        tell(f"{pack.name} is being written by another process; waiting for it")
+                        told = True
+                    busy.append(pack)
+                elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
+                    tell(f"{pack.name}: {outcome.error}; it is tried again")
+                    again.append(pack)
+                else:
+                    yield pack, outcome
+        if not again:
+            time.sleep(LOOK_AGAIN * bool(busy))
+        left = again + busy
+
+
+def _starter(
+    directory: Path, workers: int, client: Any
+) -> Callable[[], contextlib.AbstractContextManager[Settle]]:
+    """Return how to start an executor: none in this process, processes, or a Dask client."""
+
+    @contextlib.contextmanager
+    def here() -> Iterator[Settle]:
+        yield lambda packs: ((pack, settle(pack, directory)) for pack in packs)
+
+    @contextlib.contextmanager
+    def local() -> Iterator[Settle]:
+        threads = max(1, cores() // workers)
+        with _environment(threads), processes(workers) as executor:
+            yield lambda packs: _submitted(executor, packs, directory, threads)
+
+    @contextlib.contextmanager
+    def cluster() -> Iterator[Settle]:
+        threads, version = _checked(client, directory), version_here()
+        executor = client.get_executor(pure=False)
+        check = partial(_alive, client)
+        yield lambda packs: _submitted(executor, packs, directory, threads, version, check)
+
+    return cluster if client is not None else local if workers > 1 else here
+
+
+def _submitted(
+    executor: Executor,
+    packs: Iterable[Pack],
+    directory: Path,
+    threads: int,
+    version: str | None = None,
+    check: Callable[[], object] = lambda: None,
+) -> Iterator[tuple[Pack, Outcome]]:
+    """Compute packs by an executor; one process compiles their kernels first. `check` may raise meanwhile."""
+    with contextlib.suppress(Exception):  # the packs will report what is wrong
+        executor.submit(warm, flavours(packs)).result()
+    pending = {executor.submit(settle, pack, directory, threads, version): pack for pack in packs}
+    while pending:
+        finished = wait(pending, 5 * LOOK_AGAIN, FIRST_COMPLETED).done
+        for future in finished:
+            pack = pending.pop(future)
+            if future.cancelled():
+                raise InputError(GONE)
+            error = future.exception()
+            yield pack, Outcome("failed", error=_reason(error)) if error else future.result()
+        if not finished:
+            check()
+
+
+@contextlib.contextmanager
+def processes(workers: int) -> Iterator[Executor]:
+    """Start an executor of so many processes, of which one that dies takes only its own call along.
+
+    Each thread of the executor has a process. They are spawned, because a forked one would hang in the
+    threads of Numba and PyTorch, and killed if the block ends by an exception.
+    """
+    context, own = multiprocessing.get_context("spawn"), threading.local()
+    before, pools = set(multiprocessing.active_children()), []
+
+    def call(function: Callable[..., Any], *arguments: Any) -> Any:
+        if not hasattr(own, "pool"):
+            own.pool = ProcessPoolExecutor(1, context, initializer=_begin)
+            pools.append(own.pool)
+        try:
+            return own.pool.submit(function, *arguments).result()
+        except BrokenExecutor:
+            del own.pool
+            raise
+
+    class Processes(ThreadPoolExecutor):
+        def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
+            return super().submit(call, function, *arguments, **options)
+
+    executor = Processes(workers)
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.kill()
+        raise
+    finally:
+        executor.shutdown()
+        for pool in pools:
+            pool.shutdown()
+
+
+def _reason(error: BaseException) -> str:
+    died = isinstance(error, BrokenExecutor)
+    return "the worker process died" if died else f"{type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _environment(threads: int) -> Iterator[None]:
+    """Let new processes use so many threads in every library."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, str(threads)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
+
+
+def _begin() -> None:
+    """Let a worker process ignore Ctrl-C, which the driver receives too, and end when the driver does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tqdm.set_lock(threading.RLock())  # its own semaphore would outlive a killed process
+    driver = multiprocessing.parent_process()
+    assert driver is not None
+
+    def end() -> None:
+        driver.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def flavours(packs: Iterable[Pack]) -> list[Pack]:
-    """Return one tiny pack for each combination of the parameters that decide which kernels run.
-
-    Running them compiles all kernels that the given packs need.
-
-    Parameters
-    ----------
-    packs : iterable of Pack
-        Packs to run later.
-
-    Returns
-    -------
-    list of Pack
-        Packs of one run of one step.
-    """
-    kept: dict[str, Pack] = {}
+    """Return one tiny pack for each combination of the parameters that decide which kernels run."""
+    found: dict[str, Pack] = {}
     for pack in packs:
-        said = [
-            value
-            for name, value in pack.common.items()
-            if name not in SAME_KERNELS and not isinstance(value, float)
-        ]
-        kept.setdefault(repr(said), pack)
-    return [pack.tiny() for pack in kept.values()]
-
-
-def _begin(driver: int) -> None:
-    """Let a worker process ignore Ctrl-C, which the driver receives too, and end when the driver does.
-
-    `driver` is the process number of the driver.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tqdm.set_lock(threading.RLock())  # its own lock would outlive a killed process
-    threading.Thread(target=_end_with, args=(driver,), daemon=True).start()
-
-
-def _end_with(driver: int) -> None:
-    while os.getppid() == driver:
-        time.sleep(LOOK_AGAIN / 4)
-    os._exit(1)
+        decisive = {
+            k: v for k, v in pack.common.items() if k not in SAME_KERNELS and not isinstance(v, float)
+        }
+        found.setdefault(repr(decisive), pack)
+    return [pack.tiny() for pack in found.values()]
 
 
 def cores() -> int:
-    """Return the number of processor cores, at least 1, that this process may use.
-
-    A batch system or a container may have limited it to fewer than the machine has.
-    """
+    """Return the number of processor cores that this process may use, which a batch system may limit."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def connected(address: str) -> Any:
+    """Return a client of the Dask scheduler at an address such as ``tcp://host:8786``.
+
+    Raises
+    ------
+    InputError
+        If it does not answer, it has no workers, Dask is not installed, or the address is invalid.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'")
+    if not re.fullmatch(r"(\w+://)?.+:\d+", address):
+        raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
+    import logging
+
+    import distributed
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our own messages say what matters
+    try:
+        if not address.startswith("tls://"):  # a client would wait for a silent server
+            with ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
+                thread.submit(asyncio.run, _greet(address)).result()
+        client = distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        limit = f"{ANSWER_SECONDS:g} s; give the address that `dask scheduler` shows"
+        raise InputError(f"scheduler {address} does not answer within {limit}") from None
+    try:
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+    except TimeoutError:
+        client.close()
+        raise InputError(f"scheduler {address} has no workers; start some with `dask worker`") from None
+    return client
+
+
+async def _greet(address: str) -> None:
+    """Open a connection to a scheduler as Dask does, and close it."""
+    from distributed.comm import connect
+
+    comm = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
+    await comm.close()
+
+
+def _checked(client: Any, directory: Path) -> int:
+    """Return the number of threads for a pack: the cores of a machine over the worker threads on it.
+
+    An `InputError` refuses workers of another version, or that do not see the directory.
+    """
+    versions = client.run(version_here, on_error="return")
+    for worker, version in versions.items():
+        if version != version_here():
+            got = f"got one with {version} ({worker})"
+            raise InputError(f"scheduler must have workers with GrokPhys {version_here()}, {got}")
+    for worker, sees in client.run(Path.is_file, directory / "sweep.json").items():
+        if not sees:
+            raise InputError(f"directory must be one that all workers see; {worker} does not see {directory}")
+    hosts: Counter[str] = Counter()
+    for worker, count in client.nthreads().items():
+        hosts[worker.rpartition(":")[0]] += count
+    shares = [count // hosts[worker.rpartition(":")[0]] for worker, count in client.run(cores).items()]
+    return max(1, min(shares, default=1))
+
+
+def _alive(client: Any) -> None:
+    """Raise an `InputError` if the scheduler does not answer."""
+    try:
+        client.nthreads()
+    except Exception:
+        raise InputError(GONE) from None
+
+
+def _tell(note: str) -> None:
+    tqdm.write(f"grokphys: {note}", file=sys.stderr)

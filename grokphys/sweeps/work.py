@@ -4,7 +4,6 @@ A pack is an ensemble of runs of a sweep that one call computes and one trajecto
 """
 
 import contextlib
-import importlib
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from grokphys.options import sentence
 from grokphys.output import put_aside
-from grokphys.sweeps.pack import Pack
+from grokphys.sweeps.pack import Pack, program
 from physics.errors import (
     FileFormatError,
     InputError,
@@ -30,6 +29,7 @@ from physics.particles.structures import grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory
 from physics.trajectory.locks import claim
+from physics.trajectory.provenance import code_version
 
 Finals = dict[str, NDArray[np.float64]]
 Stamp = tuple[int, int]
@@ -68,7 +68,7 @@ class Outcome:
     again: bool = True
 
 
-def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
+def settle(pack: Pack, directory: Path, threads: int | None = None, version: str | None = None) -> Outcome:
     """Complete the file of a pack, and report errors of the pack instead of raising them.
 
     Parameters
@@ -79,12 +79,16 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
         Directory of the sweep.
     threads : int, optional
         Number of threads that this process may use; by default all.
+    version : str, optional
+        Version that this process must have; see `version_here`. A worker may join after others were checked.
 
     Returns
     -------
     Outcome
         What was done, and the final values of the runs.
     """
+    if version not in (None, version_here()):
+        return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
     if threads is not None:
         numba.set_num_threads(min(threads, MOST_THREADS))
     notes: list[str] = []
@@ -104,18 +108,17 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     return outcome
 
 
+def version_here() -> str:
+    """Return the version of this package, and fingerprints of the code and the libraries that make runs."""
+    return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
+
+
 def read_complete(pack: Pack, path: Path) -> Outcome:
     """Return the outcome of a pack whose file exists, which is "failed" if the file is not whole."""
     try:
         return _outcome("found", pack, _read_through(path, pack), [])
     except (FileFormatError, OSError) as error:
         return Outcome("failed", error=sentence(error))
-
-
-def load(packs: list[Pack]) -> None:
-    """Import the modules that some packs need, so that their first runs do not wait for the import."""
-    if any(pack.kind == "train" for pack in packs):
-        importlib.import_module("nets")
 
 
 def warm(packs: list[Pack]) -> None:

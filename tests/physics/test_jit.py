@@ -98,7 +98,7 @@ def dispatchers():
         for package in (physics, nets, analysis)
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
-    for module in map(importlib.import_module, [*names, "grokphys.bench.references"]):
+    for module in map(importlib.import_module, names):
         for name, value in vars(module).items():
             cells = (inspect.isfunction(value) and value.__closure__) or ()
             for one in (value, *(cell.cell_contents for cell in cells)):

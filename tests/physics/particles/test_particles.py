@@ -2,9 +2,9 @@ import naive
 import numba
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pair_sums import numba_forces
 
 import physics
 from grokphys.bench import references
@@ -81,7 +81,7 @@ def test_spread_over_the_cores_the_forces_have_the_same_bits(shape, softening, d
     by_run = physics.forces(np.stack([x] * numba.get_num_threads()), system)
     np.testing.assert_array_equal(by_run, np.stack([by_row] * len(by_run)))
     if softening:  # the reference has no answer where pair sums coincide without it
-        error = np.abs(by_row - references.numba_forces(x[None], softening)[0]).max()
+        error = np.abs(by_row - numba_forces(x[None], softening)[0]).max()
         assert error <= 1e-11 * max(9.0, np.abs(by_row).max())
 
 
@@ -91,7 +91,7 @@ def test_pair_sums_of_different_chunks_meet(softening):
     system = ParticleSystem(91, softening=softening)
     assert system.pair_count > repulsion.CHUNK
     x = random_positions(91, 2)
-    agree(physics.forces(x, system, method="direct"), references.numba_forces(x[None], softening)[0], 1e-11)
+    agree(physics.forces(x, system, method="direct"), numba_forces(x[None], softening)[0], 1e-11)
 
 
 @pytest.mark.parametrize("tasks", [1, 3, 4, 16])
@@ -152,9 +152,8 @@ def test_the_fast_sum_says_what_it_needs(options):
 def test_references_of_the_benchmark_compute_the_same():
     x = random_positions(12, 2, runs=3)
     ours = physics.forces(x, ParticleSystem(12))
-    for reference in (references.numpy_forces, references.numba_forces):
+    for reference in (references.numpy_forces, numba_forces):
         agree(reference(x), ours)
-    agree(references.torch_forces(torch.from_numpy(x)).numpy(), ours)
 
 
 def run(kernel, *arguments):

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tyro
 
-from grokphys.bench.command import bench
 from grokphys.cli.reproduce import reproduce
 from grokphys.papers.liu import figure_16 as examples
 from grokphys.papers.liu import figures_04a_05a as liu_theory
@@ -122,24 +121,11 @@ def test_critical_fraction_to_three_digits():
     assert found.high - found.low < 0.005
 
 
-def test_bench_compares_results_before_it_states_a_ratio(tmp_path, capsys):
-    assert command(bench, "theory", "--directory", str(tmp_path), "--budget", "quick") == 0
-    rows = json.loads((tmp_path / "theory.json").read_text())["rows"]
-    measured = {row["what"]: row for row in rows}
-    assert measured["closure, p = 10, at the transition, 10000 sets"]["reference_s"] > 0
-    assert next(row for row in rows if "error" in row)["error"] < 1e-9
-    assert "closure, p = 10" in capsys.readouterr().out
-
-
 def test_bad_input(tmp_path):
     with pytest.raises(InputError, match=r"names must be one of .*'liu-scaling', .*, got 'liu-99'"):
         reproduce(("liu-99",), directory=tmp_path)
     with pytest.raises(InputError, match="budget must be one of 'quick', 'paper', got 'huge'"):
         reproduce(("liu-scaling",), directory=tmp_path, budget="huge")
-    with pytest.raises(InputError, match="names must be one of 'theory', .*'gpu', got 'nothing'"):
-        bench(("nothing",), directory=tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write to"):
         reproduce(("liu-scaling",), directory=tmp_path / "file" / "below")
-    with pytest.raises(OutputError, match="cannot write"):
-        bench(("theory",), directory=tmp_path / "file" / "below", budget="quick")
