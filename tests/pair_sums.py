@@ -9,7 +9,7 @@ from physics import ParticleSystem
 
 
 def numba_forces(positions, softening=0.1):
-    """Forces (runs, tokens, dim) on particles at `positions` with all constants 1 and classes modulo tokens."""
+    """Forces on particles at `positions` (runs, tokens, dim), with all constants 1, classes modulo tokens."""
     tokens, dim = positions.shape[1:]
     first, second = np.triu_indices(tokens)
     holds = np.zeros((tokens, first.size))

@@ -14,7 +14,7 @@ from grokphys.bench.timing import Effort, Row, compare, goal
 DEVICE = "cuda"
 BOUNDS = {"float64": 1e-10, "float32": 1e-3}
 """Largest difference from the CPU after five steps, relative to the largest parameter."""
-RATES = {"learning_rate": 0.01, "weight_decay": 0.5}
+RATES: dict[str, Any] = {"learning_rate": 0.01, "weight_decay": 0.5}
 
 
 def models() -> dict[str, nets.Model]:
@@ -37,7 +37,7 @@ def _ended(end: float | None) -> bool:
 def agreement(effort: Effort, minutes: float | None = None) -> list[Row]:
     """Five steps of three networks of every model on both devices, in both number types, and again."""
     end = None if minutes is None else time.monotonic() + 15 * minutes
-    rows = []
+    rows: list[Row] = []
     for dtype, bound in BOUNDS.items():
         for name, model in models().items():
             if _ended(end):
@@ -53,7 +53,7 @@ def agreement(effort: Effort, minutes: float | None = None) -> list[Row]:
             first, second, cpu = (
                 nets.train(model, device=device, **options, **RATES) for device in (DEVICE, DEVICE, "cpu")
             )
-            values = {"embedding": (first.final, second.final, cpu.final)}
+            values: dict[str, tuple[Any, ...]] = {"embedding": (first.final, second.final, cpu.final)}
             for key in cpu.observables:
                 values[key] = tuple(run.observables[key][:, -1] for run in (first, second, cpu))
             error = max(

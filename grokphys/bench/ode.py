@@ -84,7 +84,7 @@ def solution(effort: Effort) -> list[Row]:
 
         ours = partial(affine_solution, A, b, x0, times)
         error = float(np.abs(ours() - integrate()).max())
-        checks = {"error": error} | goal("at most 1e-9", error <= 1e-9)
+        checks: Row = {"error": error} | goal("at most 1e-9", error <= 1e-9)
         rows += compare(f"affine flow, {name} A", ours, {"DOP853": integrate}, rounds=effort.rounds, **checks)
     return rows
 
@@ -102,7 +102,7 @@ def recovery(effort: Effort) -> list[Row]:
     x = affine_solution(A, b, 3 * generator.standard_normal(4), t)
     fit = match_trajectories(x, t)
     error = float(np.linalg.norm(np.column_stack([fit.A - A, fit.b - b])))
-    checks = {"error": error} | goal("at most 1e-8", error <= 1e-8)
+    checks: Row = {"error": error} | goal("at most 1e-8", error <= 1e-8)
     return compare("recovery of a law", partial(match_trajectories, x, t), {}, rounds=effort.rounds, **checks)
 
 

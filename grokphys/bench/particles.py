@@ -68,7 +68,7 @@ def fast_sum(effort: Effort) -> list[Row]:
         both = {name: partial(physics.forces, x, system, method=name) for name in ("auto", "direct")}
         found: dict[str, NDArray[np.float64]] = {name: call() for name, call in both.items()}
         error = float(np.abs(found["auto"] - found["direct"]).max() / np.abs(found["direct"]).max())
-        checks = {"error": error} | goal("at most 1e-6", error <= 1e-6)
+        checks: Row = {"error": error} | goal("at most 1e-6", error <= 1e-6)
         rounds = 1 if size > 500 else effort.rounds
         what = f"forces, N = {size}, tolerance 1e-6"
         rows += compare(what, both["auto"], {"our direct sum": both["direct"]}, rounds=rounds, **checks)

@@ -18,7 +18,7 @@ def _transition(p: int) -> int:
 
 def closures(effort: Effort) -> list[Row]:
     """Closures of training sets near the transition, against ranks of matrices, and how their times grow."""
-    rows = []
+    rows: list[Row] = []
     for p in (8, 10, 12) if effort.part > 1 else (8, 10, 14, 24):
         operation = physics.Operation(p)
         masks = physics.random_training_sets(operation, _transition(p), sets=1000)
@@ -30,20 +30,14 @@ def closures(effort: Effort) -> list[Row]:
         )
         assert ours.nullity is not None
         same = [(ours.nullity[k], ours.implied[k]) == theirs[k][:2] for k in range(len(tried))]
-        rows += compare(
-            f"closure at the transition, p = {p}",
-            partial(physics.closures, operation, masks),
-            {
-                "published procedure": (
-                    lambda p=p, sets=training: [references.closure(p, s) for s in sets],
-                    len(tried),
-                )
-            },
-            units=len(masks),
-            rounds=1 if p > 12 else effort.rounds,
-            error=float(np.abs(ours.accuracy - [closure[2] for closure in theirs]).max()),
-            **goal("same nullities and parallelograms", all(same)),
-        )
+        what = f"closure at the transition, p = {p}"
+        loop = partial(lambda p, sets: [references.closure(p, pairs) for pairs in sets], p, training)
+        checks: Row = goal("same nullities and parallelograms", all(same))
+        checks["error"] = float(np.abs(ours.accuracy - [closure[2] for closure in theirs]).max())
+        calls = {"published procedure": (loop, float(len(tried)))}
+        rounds = 1 if p > 12 else effort.rounds
+        call = partial(physics.closures, operation, masks)
+        rows += compare(what, call, calls, units=len(masks), rounds=rounds, **checks)
     sizes = (25, 50, 100, 200)
     times = []
     for p in sizes:
@@ -73,7 +67,7 @@ def flow(effort: Effort) -> list[Row]:
         return solve_ivp(slope, (0, 20), E.ravel(), t_eval=times, rtol=1e-11, atol=1e-11).y.T
 
     error = float(np.abs(integrate().reshape(21, *E.shape) - theory.solve(E, times)).max())
-    checks = {"error": error} | goal("at most 1e-9", error <= 1e-9)
+    checks: Row = {"error": error} | goal("at most 1e-9", error <= 1e-9)
     ours = partial(theory.solve, E, times)
     return compare("flow, p = 10, 21 times", ours, {"RK45": integrate}, rounds=effort.rounds, **checks)
 
@@ -85,7 +79,8 @@ def gradient(effort: Effort) -> list[Row]:
     for p in sizes:
         theory = physics.EffectiveTheory(p)
         E = theory.start(np.random.default_rng(0))
-        theirs, checks = {}, {}
+        theirs: dict[str, Any] = {}
+        checks: Row = {}
         if p == 62:
             quadruples = theory.parallelograms
             theirs = {"published procedure": partial(references.gradient, E, quadruples)}

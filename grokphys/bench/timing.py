@@ -94,7 +94,7 @@ def compare(
     return rows or [row | more]
 
 
-def goal(target: str, met: bool) -> Row:
+def goal(target: str, met: Any) -> Row:
     """Return the entries of a row that state a target and whether it is met."""
     return {"target": target, "met": bool(met)}
 

@@ -88,7 +88,7 @@ SMALL = {
 @pytest.fixture
 def cpu(monkeypatch):
     """Let the CPU stand for the device, and small models for all."""
-    assert {type(model).__name__ for model in gpu.models().values()} == set(grokphys.models.MODELS)
+    assert {type(model) for model in gpu.models().values()} == set(grokphys.models.MODELS.values())
     monkeypatch.setattr(gpu, "DEVICE", "cpu")
     monkeypatch.setattr(gpu, "models", lambda: SMALL)
 

@@ -1,5 +1,4 @@
 import csv
-import json
 
 import numpy as np
 import pytest
