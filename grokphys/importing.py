@@ -194,18 +194,17 @@ class _Content:
         return one
 
 
-def _file(source: Path, wanted: _Wanted) -> tuple[NDArray[Any], NDArray[np.int64], str, _Notes]:
+Imported = tuple[NDArray[Any], NDArray[np.int64], str, _Notes]
+"""Positions (runs, frames, tokens, dim), steps, name of the array, and notes."""
+
+
+def _file(source: Path, wanted: _Wanted) -> Imported:
     """Read a single file, which holds an array of frames or, if it is a checkpoint, one frame."""
     notes = _Notes()
     with contextlib.ExitStack() as opened:
         checkpoint = source.suffix in CHECKPOINTS
-        content = (
-            _checkpoint(source)
-            if checkpoint
-            else _h5md(source, opened)
-            if source.suffix in H5MD
-            else _numpy(source, opened)
-        )
+        read = _h5md if source.suffix in H5MD else _numpy
+        content = _checkpoint(source) if checkpoint else read(source, opened)
         axes = (2, 3, 4) if checkpoint else (3, 4)
         name = content.chosen(wanted.array, axes)
         array = content.array(name, axes)
@@ -217,30 +216,28 @@ def _file(source: Path, wanted: _Wanted) -> tuple[NDArray[Any], NDArray[np.int64
             clock = _steps_in_file(content, array, wanted.steps, notes)
     positions = positions.reshape((1,) * (4 - positions.ndim) + positions.shape)
     finite = np.isfinite(positions).all(axis=(2, 3))
-    sound = int(np.argmin(finite[0])) if len(finite) == 1 and not finite.all() else positions.shape[1]
-    if not finite[:, :sound].all() or not sound:
-        bad = positions.size - int(np.count_nonzero(np.isfinite(positions)))
-        raise FileFormatError(
-            f"{source}: {name!r} must hold finite numbers, but {bad} of {positions.size} values are NaN or "
-            "infinite"
-        )
-    if sound < positions.shape[1]:
+    sound = positions.shape[1]
+    if not finite.all():
+        sound = int(np.argmin(finite[0])) if len(finite) == 1 else 0
+        if not sound:
+            raise _not_finite(f"{source}: {name!r}", positions)
         notes.texts.append(_cut(f"{source.name} at step {clock[sound]}", positions.shape[1] - sound))
     return positions[:, :sound], clock[:sound], name, notes
 
 
-def _directory(
-    source: Path, wanted: _Wanted, progress: bool
-) -> tuple[NDArray[Any], NDArray[np.int64], str, _Notes]:
+def _directory(source: Path, wanted: _Wanted, progress: bool) -> Imported:
     """Read one frame from each checkpoint of a directory or pattern, in the order of their steps."""
     paths = _paths(source)
     notes, name, place = _Notes(), wanted.array, None
     contents: list[_Content] = []
     frames: list[NDArray[Any]] = []
     for path in bar(paths, "import", "file") if progress else paths:
-        content = _checkpoint(path)
-        name = content.chosen(name, (2,))
-        array, where = content.array(name, (2,)), f"{path}: {name!r}"
+        try:
+            content = _checkpoint(path)
+            name = content.chosen(name, (2,))
+            array, where = content.array(name, (2,)), f"{path}: {name!r}"
+        except (FileFormatError, InputError) as error:
+            raise type(error)(f"{error}; {_pattern(source)}" if len(paths) > 1 else str(error)) from None
         place = place or _axes(content, name, array, wanted, notes)
         frame = _cast(where, array.read(where), wanted.dtype)
         if contents and array.shape != contents[0].arrays[name].shape:
@@ -263,16 +260,19 @@ def _directory(
         elif np.isfinite(frames[at]).all():
             chosen.append(at)
         elif not chosen:
-            bad = int(np.count_nonzero(~np.isfinite(frames[at])))
-            raise FileFormatError(
-                f"{paths[at]}: {name!r} must hold finite numbers, but {bad} of {frames[at].size} values are "
-                "NaN or infinite"
-            )
+            raise _not_finite(f"{paths[at]}: {name!r}", frames[at])
         else:
             notes.texts.append(_cut(f"{paths[at].name}", len(paths) - int(np.flatnonzero(order == at)[0])))
             break
     assert name is not None
     return np.stack([frames[at] for at in chosen])[None], clock[chosen], name, notes
+
+
+def _not_finite(where: str, values: NDArray[Any]) -> FileFormatError:
+    bad = values.size - int(np.count_nonzero(np.isfinite(values)))
+    return FileFormatError(
+        f"{where} must hold finite numbers, but {bad} of {values.size} values are NaN or infinite"
+    )
 
 
 def _cut(where: str, count: int) -> str:
@@ -283,7 +283,8 @@ def _cut(where: str, count: int) -> str:
 def _pattern(source: Path) -> str:
     """Return advice on how some of the files of a directory are left out."""
     folder = source if source.is_dir() else source.parent
-    return f"a quoted pattern, such as '{folder}/*[0-9].pt', leaves files out"
+    suffix = next((path.suffix for path in folder.glob("*[0-9].*") if path.suffix in CHECKPOINTS), ".pt")
+    return f"a quoted pattern, such as '{folder}/*[0-9]{suffix}', leaves files out"
 
 
 def _paths(source: Path) -> list[Path]:
@@ -502,8 +503,7 @@ def _axes(
     if modulus is None:  # what the file says counts as far as it fits
         stated = {content.numbers.get(one) for one in ("modulus", "p", "prime", "mod")}
         modulus = next((p for p in stated if p and p > 2 and (fits(tokens, p) or fits(dim, p))), None)
-    ask = f"{where} has the shape {shape}, and nothing says which of the last two axes is the tokens"
-    answer = "--transpose if it is the last, --no-transpose if it is the one before"
+    ask = "nothing says which of the last two axes is the tokens: pass --modulus P, or"
     if swap is None and modulus is not None:
         here, there = fits(tokens, modulus), fits(dim, modulus)
         if (there and not here) or (dim == modulus and tokens != modulus):
@@ -512,11 +512,12 @@ def _axes(
                 "of the tokens before it: pass --transpose"
             )
         swap = False if not there or tokens == modulus != dim or array.embedding else None
-        ask = f"{where} has the shape {shape}, and either of the last two axes may be the tokens"
+        ask = "either of the last two axes may be the tokens: pass"
     elif swap is None and (array.embedding or min(tokens, dim) < 3):
         swap = False
     if swap is None:
-        raise InputError(f"{ask}: pass --modulus P, or {answer}")
+        answer = "--transpose if it is the last, --no-transpose if it is the one before"
+        raise InputError(f"{where} has the shape {shape}, and {ask} {answer}")
     count = dim if swap else tokens
     if wanted.modulus is None and modulus is not None and not fits(count, modulus):
         modulus = None
@@ -606,10 +607,12 @@ def _h5md(source: Path, opened: contextlib.ExitStack) -> _Content:
     arrays: dict[str, _Array] = {}
 
     def element(name: str, group: Any) -> None:
-        value = group.get("value") if isinstance(group, h5py.Group) else None
-        if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual:
-            return
-        if value.ndim not in (3, 4):
+        parts = {}
+        for part in ("value", "step"):  # of which a link could lead out of the file
+            link = group.get(part, getlink=True) if isinstance(group, h5py.Group) else None
+            parts[part] = group[part] if isinstance(link, h5py.HardLink) else None
+        value, clock = parts["value"], parts["step"]
+        if not isinstance(value, h5py.Dataset) or value.external or value.is_virtual or value.ndim != 3:
             return
 
         def read(where: str) -> NDArray[Any]:
@@ -618,7 +621,6 @@ def _h5md(source: Path, opened: contextlib.ExitStack) -> _Content:
             with _reading(source, "H5MD file"):
                 return np.asarray(value[()])
 
-        clock = group.get("step")
         steps = None
         if isinstance(clock, h5py.Dataset) and clock.shape == value.shape[:1]:
             steps = clock[()]
