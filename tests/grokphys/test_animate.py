@@ -86,55 +86,6 @@ def test_views_runs_and_frequencies_are_told_apart(particles, wide, tmp_path):
     assert (tmp_path / "three.png").read_bytes() == contents[3], "3 is the strongest"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "sentence"),
-    [
-        (["--out", "film.avi"], 1, "cannot write film.avi: the name of a film must end in .gif or .mp4"),
-        (["--out", "nowhere/film.gif"], 1, "does not exist"),
-        (["--out", "particles.h5.gif"], 1, "exists; choose another name or pass --overwrite"),
-        (["--out", "f.gif", "--run", "2"], 2, "run must be below 2, got 2"),
-        (["--out", "f.gif", "--frequency", "4"], 2, "frequency must be at most 3, got 4"),
-        (["--out", "f.gif", "--frequency", "0"], 2, "frequency must be at least 1, got 0"),
-        (["--out", "f.gif", "--frequency", "1", "--view", "particles"], 2, "take --view circles"),
-        (["--out", "f.gif", "--frames", "0"], 2, "frames must be at least 1, got 0"),
-        (
-            ["--out", "f.gif", "--fps", "0"],
-            2,
-            "fps must be a finite number from 0.01 to 50, got 0",
-        ),
-        (
-            ["--out", "f.gif", "--fps", "1e-300"],
-            2,
-            "fps must be a finite number from 0.01 to 50, got 1e-300",
-        ),
-        (
-            ["--out", "f.gif", "--fps", "60"],
-            2,
-            "fps must be a finite number from 0.01 to 50, got 60",
-        ),
-        (["--out", "f.gif", "--size", "5000"], 2, "size must be at most 4000, got 5000"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_written(
-    particles, tmp_path, monkeypatch, capsys, arguments, status, sentence
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "particles.h5.gif").write_text("kept")
-    before = sorted(tmp_path.iterdir())
-    assert animate(particles, *arguments) == status
-    assert sentence in capsys.readouterr().err
-    assert sorted(tmp_path.iterdir()) == before
-    assert (tmp_path / "particles.h5.gif").read_text() == "kept"
-
-
-def test_a_file_that_is_not_ours_is_refused(tmp_path, capsys):
-    (tmp_path / "text").write_text("hello")
-    assert animate(tmp_path / "text", "--out", tmp_path / "f.gif") == 1
-    assert "is not an HDF5 file" in capsys.readouterr().err
-    assert animate(tmp_path / "none", "--out", tmp_path / "f.gif") == 1
-    assert "there is no file" in capsys.readouterr().err
-
-
 def test_an_existing_film_is_replaced_on_request(particles, tmp_path):
     out = tmp_path / "film.gif"
     out.write_text("old")

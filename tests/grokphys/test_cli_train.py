@@ -98,37 +98,6 @@ def test_thresholds_are_summarised(capsys):
     assert "quality reached by 0 of 3" in out
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (
-            "--kind regression",
-            "must be left out for constant-attention, whose options are tokens, dim, hidden, initialisation",
-        ),
-        ("--hidden 3 4", "hidden must be one width for constant-attention, got 2"),
-        ("--model two-layer --hidden 3 4", "hidden must be one width for two-layer, got 2"),
-        (
-            "--model group-decoder --group X3",
-            "group must be Q8, or Zn, Sn, An or Dn with n from 1 to 999999999, such as S3, got 'X3'",
-        ),
-        (
-            "--threshold train_accuracy",
-            "threshold must be NAME=VALUE, such as train_accuracy=0.9, got 'train_acc",
-        ),
-        ("--initialisation zeros", "initialisation must be one of 'pytorch', 'kaiming_uniform'"),
-        (
-            "--learning-rate 0.1 0.1 --runs 3",
-            "--learning-rate must be a number, or one for each of 3 runs, got the shape",
-        ),
-        ("--device cuda --engine fused", "cuda"),
-        ("--resume", "--out must name the file of the unfinished run to resume it, got None"),
-    ],
-)
-def test_bad_input_ends_in_a_sentence(words, sentence, capsys):
-    assert main(["train", "--steps", "2", *words.split()]) == 2
-    assert sentence in capsys.readouterr().err
-
-
 def test_groups_by_name():
     orders = {"Z5": 5, "s3": 6, "A4": 12, "D4": 8, "Q8": 8}
     assert {name: named_group(name).order for name in orders} == orders
