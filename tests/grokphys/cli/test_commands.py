@@ -12,7 +12,7 @@ import pytest
 
 import analysis
 import physics
-from grokphys.cli.main import COMMANDS, main
+from grokphys.cli.main import main
 from grokphys.files import embedded_trajectory
 
 REAL = str(embedded_trajectory())
@@ -136,15 +136,6 @@ def test_structures_are_counted_by_the_classes_that_the_file_records(
         assert [int(row["grid_imperfections"]) for row in csv.DictReader(file)] == expected.tolist()
     rest = analysis.mean(expected[~physics.is_circle(made.final)]).format()
     assert f"grid imperfections of the rest {rest}" in out
-
-
-def test_the_summary_counts_by_the_modulus_that_was_asked_for(grokphys):
-    options = ("simulate", "--tokens", 7, "--runs", 6, "--steps", 5)
-    assert "(classes i + j mod 7)" in grokphys(*options)[1]
-    made = physics.simulate(physics.ParticleSystem(7, modulus=3), runs=6, steps=5)
-    found = physics.grid_imperfections(made.final, modulus=3)[~physics.is_circle(made.final)]
-    expected = f"{analysis.mean(found).format()} (classes i + j mod 3)"
-    assert expected in grokphys(*options, "--modulus", 3)[1]
 
 
 def test_where_no_operation_is_recorded_the_classes_are_said(grokphys, tmp_path):
@@ -325,20 +316,6 @@ def test_fit_ode_on_the_real_trajectory(grokphys, tmp_path):
     assert "coefficients.csv exists; choose another name or pass --overwrite" in err
 
 
-def test_fit_ode_says_what_has_not_converged(grokphys):
-    status, _, err = grokphys("fit-ode", REAL, "--max-iter", 2)
-    assert status == 1
-    assert re.search(r"frequencies 1, .* have not converged in 2 sweeps; raise --max-iter", err)
-
-
-def test_fit_ode_computes_signals_where_none_are_stored(grokphys, files):
-    status, out, err = grokphys(
-        "fit-ode", files / "particles_*.h5", "--penalty", "least-squares", "--last", 30
-    )
-    assert status == 0, err
-    assert "steps 0 to 30, 6 runs, increment" in out
-
-
 def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_path):
     (particle_files / "broken.h5").write_text("nothing")
     table = tmp_path / "fits.csv"
@@ -369,14 +346,6 @@ def test_fit_ode_with_lotka_volterra_reports_the_blow_up(grokphys, tmp_path):
     scores = json.loads((tmp_path / "scores.json").read_text())
     assert scores["in_sample"]["derivative"] > 0.999
     assert scores["in_sample"]["reached"] < 1
-
-
-def test_fit_ode_refuses_files_of_different_p_by_name(grokphys, particle_files):
-    physics.simulate(physics.ParticleSystem(9), steps=30, out=particle_files / "other.h5")
-    status, _, err = grokphys("fit-ode", particle_files / "*.h5", "--penalty", "least-squares", "--last", 30)
-    assert status == 2
-    assert "files must agree in the number of tokens p, got p = 9 (" in err
-    assert f"p = 7 ({particle_files / 'particles_0.h5'}); fit them separately" in err
 
 
 @pytest.fixture
@@ -559,19 +528,6 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
 # -- what goes wrong ----------------------------------------------------------------------------------------
 
 
-def test_a_missing_or_unreadable_file_ends_with_status_1(grokphys, tmp_path):
-    (tmp_path / "text.h5").write_text("nothing")
-    for command in (["analyze"], ["info"], ["fit-ode"], ["compare", "--out", tmp_path / "r.html", REAL]):
-        status, _, err = grokphys(*command, tmp_path / "none.h5")
-        assert (status, err) == (1, f"grokphys: error: there is no file {tmp_path / 'none.h5'}\n")
-        status, _, err = grokphys(*command, tmp_path / "text.h5")
-        assert status == 1
-        assert f"{tmp_path / 'text.h5'} is not an HDF5 file" in err
-
-
-OUTPUTS = {"analyze": ("--table", ".csv"), "compare": ("--out", ".html")}
-
-
 def test_an_existing_output_is_refused_by_every_command(grokphys, files):
     np.save(files / "x.npy", np.zeros((3, 5, 2)))
     for command in (
@@ -616,23 +572,6 @@ def test_token_counts_that_differ(grokphys, files):
     status, _, err = grokphys("compare", files / "particles_0.h5", REAL, "--align", "foo", "--overwrite")
     assert status == 2
     assert "--align must be 'auto', 'scaling', 'ends', 'none', or an observable of both ensembles" in err
-
-
-def test_a_window_without_frames(grokphys, files):
-    status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 29.5, "--last", 29)
-    assert status == 2
-    status, _, err = grokphys("fit-ode", files / "particles_0.h5", "--first", 30)
-    assert status == 1, "a file that cannot be used is named, and the others would go on"
-    assert "particles_0.h5: first and last must enclose at least 2 frames, got 1" in err
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_and_option_has_help(grokphys, command):
-    status, out, _ = grokphys(command, "--help")
-    assert status == 0
-    text = " ".join(re.sub(r"[│╭╮╰╯─]", " ", out).split())
-    for option in re.findall(r"(--[a-z-]+)(?: [A-Z{][^ ]*)?(?:, --no-[a-z-]+)? \(default", text):
-        raise AssertionError(f"{command} {option} has no help")
 
 
 @pytest.mark.filterwarnings("default")

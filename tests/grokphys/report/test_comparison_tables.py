@@ -12,7 +12,7 @@ from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
 from grokphys.report import comparing as tables
 from grokphys.report.page import sentences
-from grokphys.report.wording import median_time, p_value, terms_of
+from grokphys.report.wording import median_time, p_value
 
 NONE = Interval(math.nan, math.nan, math.nan, 0)
 
@@ -164,10 +164,6 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
 )
 def test_small_and_large_p_values_are_bounds(p, text):
     assert p_value(p) == text
-
-
-def test_terms_are_listed_once_in_alphabetical_order():
-    assert list(terms_of(["RQI and Lasso", "Lasso of circles", "nothing"])) == ["circles", "Lasso", "RQI"]
 
 
 def test_findings_name_each_quantity_with_the_answer_of_the_table():

@@ -106,24 +106,6 @@ def test_a_table_counts_the_coefficients_and_the_fits_of_a_linear_law(fitted):
     assert table.rows[0][-2:] == ["3 of 9", "2 of 3"]
 
 
-def test_recipes_are_what_the_options_say():
-    found = laws.recipe_of("linear", "least-squares", "0.5", 0.25, 9, "generator", 0)
-    assert (found.law, found.penalty, found.alpha, found.l1_ratio) == ("linear", None, 0.5, 0.25)
-    assert (found.max_iter, found.kind) == (9, "generator")
-    assert laws.recipe_of("linear", "lasso", "bic", 0.5, 9, "increment", 0).alpha == "bic"
-    assert laws.recipe_of("linear", "lasso", "1e-3", 0.5, 9, "increment", 2).alpha == 1e-3
-    for words, said in (
-        (
-            ("linear", "lasso", "x", 0.5, 9, "increment", 0),
-            "alpha must be a number of at least 0, aic, bic or cv, got 'x'",
-        ),
-        (("linear", "lasso", "1", 0.5, 9, "increment", 1), "resamples must be 0 or at least 2, got 1"),
-        (("linear", "lasso", "1", 0.5, 9, "increment", -1), "resamples must be at least 0"),
-    ):
-        with pytest.raises(InputError, match=said):
-            laws.recipe_of(*words)
-
-
 def test_signals_of_several_files_agree_in_their_tokens_and_are_finite(tmp_path):
     for tokens in (5, 7):
         E = np.random.default_rng(0).normal(size=(2, 6, tokens, 2))
@@ -142,19 +124,6 @@ def test_signals_of_several_files_agree_in_their_tokens_and_are_finite(tmp_path)
 
 def of(*programs):
     return [SimpleNamespace(parameters={"program": one} if one else {}) for one in programs]
-
-
-def test_ensembles_have_names_of_their_own_only_where_these_tell_them_apart():
-    made, trained = "physics.simulate", "nets.train"
-    assert comparing._names([of(made, made), of(trained)]) == ("simulated", "trained")
-    assert comparing._names([of(trained), of(made)]) == ("trained", "simulated")
-    for both in (
-        [of(made), of(made)],
-        [of(made, trained), of(trained)],
-        [of(""), of(made)],
-        [of("x"), of("y")],
-    ):
-        assert comparing._names(both) == ("A", "B")
 
 
 def test_accuracies_are_predicted_only_of_networks_that_add_pairs_in_few_dimensions():
