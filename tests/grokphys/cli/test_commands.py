@@ -528,6 +528,9 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
 # -- what goes wrong ----------------------------------------------------------------------------------------
 
 
+OUTPUTS = {"analyze": ("--table", ".csv"), "compare": ("--out", ".html")}
+
+
 def test_an_existing_output_is_refused_by_every_command(grokphys, files):
     np.save(files / "x.npy", np.zeros((3, 5, 2)))
     for command in (
