@@ -183,7 +183,7 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
     str
         A line of text about the structures, which is empty if these are None.
     """
-    from analysis.circles.structures import (
+    from analysis.circles.classes import (
         UNPAIRED,
         class_names,
         recorded_operation,

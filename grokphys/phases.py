@@ -121,7 +121,7 @@ class Training:
 
         Returns
         -------
-        analysis.PhaseDiagram
+        analysis.phases.PhaseDiagram
             Diagram with its cells and their runs.
         """
         return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
@@ -342,7 +342,7 @@ def phase_diagram_of_networks(
 
     Returns
     -------
-    analysis.PhaseDiagram
+    analysis.phases.PhaseDiagram
         Diagram with its cells and their runs, which `analysis.plots.phases.show_phases` draws.
 
     Raises

@@ -87,7 +87,7 @@ def _laws() -> None:
     import analysis
 
     rng = np.random.default_rng(0)
-    analysis.batch_lasso([(rng.standard_normal((20, 3)), rng.standard_normal((20, 3)))], alpha=0.1)
+    analysis.laws.batch_lasso([(rng.standard_normal((20, 3)), rng.standard_normal((20, 3)))], alpha=0.1)
 
 
 WORK: tuple[Callable[[], None], ...] = (_particles, _theory, _neurons, _networks, _laws)

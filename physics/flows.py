@@ -203,6 +203,8 @@ def like_units(A: Array, b: Array) -> tuple[Integers, Integers]:
     for _ in range(100):  # Osborne's balancing, for which rows and columns below the radius are no matter
         before = units.copy()
         for i in range(len(A)):
+            if radius == SMALLEST and not np.isfinite([across[i].max(), across[:, i].max()]).all():
+                continue  # nothing but the other end of a nilpotent chain bounds this unit
             row = max((across[i] + units).max() - units[i], radius)
             column = max((across[:, i] - units).max() + units[i], radius)
             if abs(row - column) >= 4.0:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.structures import require_cyclic
+from analysis.circles.classes import require_cyclic
 from analysis.scaling import scaled
 from physics.checks import choice, point_sets
 from physics.errors import InputError
@@ -155,7 +155,7 @@ def frequency_shares(E: Any) -> NDArray[np.float64]:
     >>> import analysis, numpy as np
     >>> angle = 2 * np.pi * 3 * np.arange(17) / 17
     >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    >>> analysis.frequency_shares(circle).round(6).tolist()
+    >>> analysis.circles.frequency_shares(circle).round(6).tolist()
     [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
     array = scaled(point_sets("E", E), (-2, -1))[0]

@@ -165,7 +165,7 @@ def circle_delta(frequency: int, p: int) -> int:
     Examples
     --------
     >>> import analysis
-    >>> analysis.circle_delta(2, 7)  # on the circle of frequency 2 the order is 0, 4, 1, 5, 2, 6, 3
+    >>> analysis.circles.circle_delta(2, 7)  # on the circle of frequency 2 the order is 0, 4, 1, 5, 2, 6, 3
     3
     """
     p = whole_number("p", p, 3)
@@ -198,7 +198,7 @@ class PrincipalComponents:
     >>> import analysis, numpy as np
     >>> angle = 2 * np.pi * 2 * np.arange(7) / 7
     >>> circle = np.stack([np.cos(angle), np.sin(angle), np.ones(7)], axis=1)
-    >>> found = analysis.principal_components(circle)
+    >>> found = analysis.circles.principal_components(circle)
     >>> found.fractions.round(6).tolist(), found.frequency(0)
     ([0.5, 0.5, 0.0], 2)
     """
@@ -229,7 +229,7 @@ class PrincipalComponents:
         Examples
         --------
         >>> import analysis, physics
-        >>> found = analysis.principal_components(physics.example("ding").final[0])
+        >>> found = analysis.circles.principal_components(physics.example("ding").final[0])
         >>> [found.frequency(pair) for pair in range(3)]
         [11, 11, 13]
         """
@@ -260,7 +260,7 @@ def principal_components(E: Any) -> PrincipalComponents:
     Examples
     --------
     >>> import analysis, physics
-    >>> found = analysis.principal_components(physics.example("ding").final[0])
+    >>> found = analysis.circles.principal_components(physics.example("ding").final[0])
     >>> found.points.shape, found.frequency(0)
     ((59, 59), 11)
     """

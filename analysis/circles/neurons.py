@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import InputError
+from physics.neurons.logits import LogitSpectrum as LogitSpectrum
+from physics.neurons.logits import exclude_logits as exclude_logits
+from physics.neurons.logits import excluded_loss as excluded_loss
+from physics.neurons.logits import frequency_ablation as frequency_ablation
+from physics.neurons.logits import logit_spectrum as logit_spectrum
+from physics.neurons.logits import restrict_logits as restrict_logits
+from physics.neurons.logits import restricted_loss as restricted_loss
 from physics.neurons.spectrum import NeuronSpectrum
+from physics.neurons.spectrum import neuron_spectrum as neuron_spectrum
 
 Array = NDArray[np.float64]
 

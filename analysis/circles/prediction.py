@@ -77,7 +77,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     --------
     >>> import analysis, physics
     >>> circles = analysis.circles_of(physics.example("ding"))
-    >>> bins = analysis.survival_rates(circles.initial, circles.survived, bins=3)
+    >>> bins = analysis.circles.survival_rates(circles.initial, circles.survived, bins=3)
     >>> [one.rate.format(2) for one in bins]
     ['0.00 [0.00, 0.28]', '0.22 [0.06, 0.55]', '0.30 [0.11, 0.60]']
     """
@@ -288,7 +288,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     Examples
     --------
     >>> import analysis
-    >>> rows = analysis.circle_counts([2, 4, 5, 6], {"p": [11, 11, 59, 59]})
+    >>> rows = analysis.circles.circle_counts([2, 4, 5, 6], {"p": [11, 11, 59, 59]})
     >>> [(row["p"], row["circles"].estimate) for row in rows]
     [(11, 3.0), (59, 5.5)]
     """
@@ -359,7 +359,7 @@ def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -
     --------
     >>> import analysis, physics
     >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
-    >>> found = analysis.decision_error(circles.steps, circles.signals)
+    >>> found = analysis.circles.decision_error(circles.steps, circles.signals)
     >>> found.wrong.estimate, found.steps.estimate, found.saved
     (0.0, 620.0, 0.38)
     """

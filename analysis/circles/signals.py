@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.circles.classes import require_cyclic
 from analysis.circles.fourier import fourier_signals, trajectory_signals
-from analysis.circles.structures import require_cyclic
 from analysis.circles.survival import StoppingRule, survives
 from physics.checks import increasing_array, number, whole_number
 from physics.errors import InputError
@@ -144,7 +144,7 @@ class Circles:
         --------
         >>> import analysis, physics
         >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
-        >>> early, late = (circles.decided(analysis.StoppingRule(hold=hold)) for hold in (100, 300))
+        >>> early, late = (circles.decided(analysis.circles.StoppingRule(hold=hold)) for hold in (100, 300))
         >>> (early < late).tolist()
         [True]
         """

@@ -117,9 +117,9 @@ def agreement(first: Any, second: Any) -> Any:
     Examples
     --------
     >>> import analysis
-    >>> analysis.agreement([True, True, False], [True, False, False])
+    >>> analysis.circles.agreement([True, True, False], [True, False, False])
     0.5
-    >>> analysis.agreement([[True, True, False], [False, False, True]], [True, False, False])
+    >>> analysis.circles.agreement([[True, True, False], [False, False, True]], [True, False, False])
     array([0.5, 0. ])
     """
     a, b = truth_array("first", first), truth_array("second", second)
@@ -170,7 +170,7 @@ class StoppingRule:
     Examples
     --------
     >>> import analysis
-    >>> rule = analysis.StoppingRule(hold=20)
+    >>> rule = analysis.circles.StoppingRule(hold=20)
     >>> rule.first([0, 10, 20, 30], [[1, 1, 1]] + 3 * [[9, 1, 1]])
     30
     """
@@ -208,7 +208,7 @@ class StoppingRule:
         Examples
         --------
         >>> import analysis
-        >>> rule, signals = analysis.StoppingRule(hold=20), [[1, 1, 1]] + 3 * [[9, 1, 1]]
+        >>> rule, signals = analysis.circles.StoppingRule(hold=20), [[1, 1, 1]] + 3 * [[9, 1, 1]]
         >>> rule.decided([0, 10, 20, 30], signals), rule.decided([0, 10, 20], signals[:3])
         (True, False)
         """
@@ -241,7 +241,7 @@ class StoppingRule:
         Examples
         --------
         >>> import analysis
-        >>> rule = analysis.StoppingRule(hold=10)
+        >>> rule = analysis.circles.StoppingRule(hold=10)
         >>> rule.first([0, 10, 20], [[1, 1, 1], [9, 1, 1], [9, 1, 1]])
         20
         """

@@ -2,3 +2,7 @@
 
 This package holds estimators of ``dx/dt = Ax + b`` and of mean-field laws, and the analysis of fitted laws.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

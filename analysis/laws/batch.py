@@ -109,7 +109,7 @@ class Recipe:
         --------
         >>> import analysis
         >>> recipe = analysis.Recipe(penalty=None)
-        >>> recipe.fit(analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)).A.round(6).tolist()
+        >>> recipe.fit(analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 20)).A.round(6).tolist()
         [[-0.5]]
         """
         if self.law == "mean-field":

@@ -84,7 +84,7 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     Examples
     --------
     >>> import analysis
-    >>> analysis.affine_rollout([[-0.5]], [1.0], [0.0], 3)[:, 0].tolist()
+    >>> analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 3)[:, 0].tolist()
     [0.0, 1.0, 1.5, 1.75]
     """
     A, b = _affine(A, b)
@@ -206,7 +206,7 @@ class FixedPoints:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.fixed_points([[-1.0, 1.0], [1.0, -1.0]], [0.0, 0.0])  # at rest wherever x_1 = x_2
+    >>> found = analysis.laws.fixed_points([[-1.0, 1.0], [1.0, -1.0]], [0.0, 0.0])  # wherever x_1 = x_2
     >>> found.point.tolist(), found.directions.shape
     ([0.0, 0.0], (2, 1))
     """
@@ -238,7 +238,7 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     Examples
     --------
     >>> import analysis
-    >>> analysis.fixed_points([[-2.0, 0.0], [0.0, -1.0]], [2.0, 3.0]).point.tolist()
+    >>> analysis.laws.fixed_points([[-2.0, 0.0], [0.0, -1.0]], [2.0, 3.0]).point.tolist()
     [1.0, 3.0]
     """
     A, b = _affine(A, b)
@@ -276,7 +276,7 @@ class Stability:
     Examples
     --------
     >>> import analysis
-    >>> analysis.stability([[-0.5, 0.0], [0.0, 0.1]]).growth.round(3).tolist()  # log 1.1 and log 0.5
+    >>> analysis.laws.stability([[-0.5, 0.0], [0.0, 0.1]]).growth.round(3).tolist()  # log 1.1 and log 0.5
     [0.095, -0.693]
     """
 
@@ -308,7 +308,7 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     Examples
     --------
     >>> import analysis
-    >>> analysis.stability([[-0.5]]).stable
+    >>> analysis.laws.stability([[-0.5]]).stable
     True
     """
     matrix = _square(A)
@@ -348,7 +348,8 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     Examples
     --------
     >>> import analysis
-    >>> [(row["first"], row["second"], row["relation"]) for row in analysis.interactions([[0, -1], [-2, 0]])]
+    >>> rows = analysis.laws.interactions([[0, -1], [-2, 0]])
+    >>> [(row["first"], row["second"], row["relation"]) for row in rows]
     [(1, 2, 'competition')]
     """
     matrix = _square(A)

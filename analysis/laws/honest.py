@@ -65,7 +65,7 @@ class HonestScores:
         Examples
         --------
         >>> import analysis
-        >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
         >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
         >>> round(analysis.honest_scores(fit, x).mean("rollout"), 6)
         1.0
@@ -90,7 +90,7 @@ class HonestScores:
         Examples
         --------
         >>> import analysis
-        >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
         >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
         >>> round(analysis.honest_scores(fit, x).median("derivative"), 6)
         1.0
@@ -126,7 +126,7 @@ def honest_scores(
     Examples
     --------
     >>> import analysis, numpy as np
-    >>> x = [analysis.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+    >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
     >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
     >>> scores = analysis.honest_scores(fit, x)
     >>> round(scores.forward.rollout, 6), round(scores.mean("rollout"), 6)

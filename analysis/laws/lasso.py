@@ -95,7 +95,7 @@ class LassoSolution:
     --------
     >>> import analysis, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> found = analysis.batch_lasso([(X, X[:, :1] + 2)], alpha=0.1)
+    >>> found = analysis.laws.batch_lasso([(X, X[:, :1] + 2)], alpha=0.1)
     >>> found.coef.shape, bool(found.converged.all())
     ((1, 1, 1, 3), True)
     """
@@ -178,7 +178,7 @@ def batch_lasso(
     --------
     >>> import analysis, numpy as np
     >>> X = np.random.default_rng(0).normal(size=(50, 3))
-    >>> found = analysis.batch_lasso([(X, X[:, :1]), (X, 2 * X[:, 1:2])], alpha=0.1)
+    >>> found = analysis.laws.batch_lasso([(X, X[:, :1]), (X, 2 * X[:, 1:2])], alpha=0.1)
     >>> found.coef.shape, np.count_nonzero(found.coef, axis=-1).ravel().tolist()
     ((2, 1, 1, 3), [1, 1])
     """

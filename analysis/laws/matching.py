@@ -61,7 +61,7 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     --------
     >>> import analysis, numpy as np
     >>> times = np.array([0.0, 0.5, 2.0, 3.0, 7.0])
-    >>> fit = analysis.match_trajectories(analysis.affine_solution([[-1.0]], [1.0], [0.0], times), times)
+    >>> fit = analysis.laws.match_trajectories(analysis.affine_solution([[-1.0]], [1.0], [0.0], times), times)
     >>> fit.A.round(6).tolist(), fit.b.round(6).tolist()
     ([[-1.0]], [1.0])
     """

@@ -57,7 +57,7 @@ class ODEFit(Law):
     Examples
     --------
     >>> import analysis
-    >>> x = analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)
+    >>> x = analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 20)
     >>> fit = analysis.fit_trajectories(x, penalty=None)
     >>> fit.predict([4.0], [0, 1, 2])[:, 0].round(6).tolist(), round(fit.r2_rollout, 6)
     ([4.0, 3.0, 2.5], 1.0)
@@ -235,7 +235,7 @@ def fit_trajectories(
     Examples
     --------
     >>> import analysis
-    >>> x = analysis.affine_rollout([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0], [0.0, 1.0], 20)
+    >>> x = analysis.laws.affine_rollout([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0], [0.0, 1.0], 20)
     >>> fit = analysis.fit_trajectories(x, penalty=None)
     >>> fit.A.round(6).tolist(), fit.b.round(6).tolist()
     ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
@@ -291,7 +291,7 @@ class BatchFit:
     Examples
     --------
     >>> import analysis, numpy as np
-    >>> analysis.fit_each(np.random.default_rng(0).normal(size=(3, 40, 2))).converged.tolist()
+    >>> analysis.laws.fit_each(np.random.default_rng(0).normal(size=(3, 40, 2))).converged.tolist()
     [[True, True], [True, True], [True, True]]
     """
 
@@ -344,7 +344,7 @@ def fit_each(
     --------
     >>> import analysis, numpy as np
     >>> signals = np.random.default_rng(0).normal(size=(3, 40, 2))
-    >>> analysis.fit_each(signals).A.shape
+    >>> analysis.laws.fit_each(signals).A.shape
     (3, 2, 2)
     """
     moments = Moments.of(differences(as_pieces(signals, times), kind))

@@ -39,7 +39,7 @@ class Resampled:
     --------
     >>> import analysis, numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 2)).cumsum(axis=0)
-    >>> found = analysis.resample_coefficients(x, penalty=None, resamples=50)
+    >>> found = analysis.laws.resample_coefficients(x, penalty=None, resamples=50)
     >>> bool((found.A_low <= found.A_high).all()), found.inclusion.tolist()
     (True, [[1.0, 1.0], [1.0, 1.0]])
     """
@@ -108,7 +108,7 @@ def resample_coefficients(
     --------
     >>> import analysis, numpy as np
     >>> x = np.random.default_rng(0).normal(size=(100, 2)).cumsum(axis=0)
-    >>> found = analysis.resample_coefficients(x, resamples=50)
+    >>> found = analysis.laws.resample_coefficients(x, resamples=50)
     >>> found.unit, found.A_low.shape
     ('blocks of 10 changes', (2, 2))
     """

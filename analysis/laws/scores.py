@@ -42,7 +42,7 @@ class Score:
     Examples
     --------
     >>> import analysis
-    >>> x = analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20)
+    >>> x = analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 20)
     >>> score = analysis.fit_trajectories(x, penalty=None).score(x)
     >>> round(score.derivative, 6), round(score.rollout, 6), score.reached
     (1.0, 1.0, 1.0)
@@ -63,7 +63,7 @@ class Law(ABC):
     Examples
     --------
     >>> import analysis
-    >>> class Decay(analysis.Law):
+    >>> class Decay(analysis.laws.Law):
     ...     kind = "increment"
     ...
     ...     def changes(self, states):
@@ -139,7 +139,8 @@ class Law(ABC):
         Examples
         --------
         >>> import analysis
-        >>> law = analysis.fit_trajectories(analysis.affine_rollout([[1.0]], [0.0], [1.0], 9), penalty=None)
+        >>> x = analysis.laws.affine_rollout([[1.0]], [0.0], [1.0], 9)
+        >>> law = analysis.fit_trajectories(x, penalty=None)
         >>> law.predict([1.0], [0, 1, 2])[:, 0].round(6).tolist()
         [1.0, 2.0, 4.0]
         """
@@ -172,7 +173,8 @@ class Law(ABC):
         Examples
         --------
         >>> import analysis
-        >>> law = analysis.fit_trajectories(analysis.affine_rollout([[1.0]], [0.0], [1.0], 9), penalty=None)
+        >>> x = analysis.laws.affine_rollout([[1.0]], [0.0], [1.0], 9)
+        >>> law = analysis.fit_trajectories(x, penalty=None)
         >>> states, reached = law.rollout([1.0], [0, 5, 10])  # it doubles in each step, to 1024 in step 10
         >>> states[:, 0].round(6).tolist(), reached
         ([1.0, 32.0, inf], 2)
@@ -294,7 +296,7 @@ class RegressorLaw(Law):
     --------
     >>> import analysis, numpy as np
     >>> from sklearn.linear_model import LinearRegression
-    >>> law = analysis.fit_law(LinearRegression(), analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20))
+    >>> law = analysis.fit_law(LinearRegression(), analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 20))
     >>> law.changes(np.array([[4.0]])).round(6).tolist()
     [[-1.0]]
     """

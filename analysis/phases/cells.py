@@ -55,7 +55,7 @@ class Cell:
     Examples
     --------
     >>> import analysis
-    >>> cell = analysis.Cell((0.0, 0.5), (0.0, 0.5), point=(0.1, 0.01), level=0)
+    >>> cell = analysis.phases.Cell((0.0, 0.5), (0.0, 0.5), point=(0.1, 0.01), level=0)
     >>> cell.covered()
     0.25
     """

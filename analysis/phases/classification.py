@@ -89,7 +89,7 @@ class Majority:
     Examples
     --------
     >>> import analysis
-    >>> most = analysis.Majority(["grokking", "grokking", "memorization"])
+    >>> most = analysis.phases.Majority(["grokking", "grokking", "memorization"])
     >>> most.phase, round(most.certainty, 2)
     ('grokking', 0.71)
     """

@@ -7,12 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.geometry import principal_components
-from analysis.compare.comparison import Comparison
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.motion import Motion, Paths
-from analysis.compare.onsets import OnsetDifference
-from analysis.compare.progress import frame_mean
-from analysis.compare.relabelling import aligned
+from analysis.comparison.compared import Comparison
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.motion import Motion, Paths
+from analysis.comparison.progress import frame_mean
+from analysis.comparison.relabelling import aligned
+from analysis.comparison.timing import OnsetDifference
 from analysis.plots.distributions import show_distributions, show_effects
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND

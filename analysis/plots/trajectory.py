@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.axes import Axes
 
+from analysis.circles.classes import require_cyclic
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import principal_components
-from analysis.circles.structures import require_cyclic
 from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST

@@ -39,7 +39,7 @@ class Calibration:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])  # always 0.1 too low
+    >>> found = analysis.stats.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])  # always 0.1 too low
     >>> round(found.bias.estimate, 6), round(found.error.estimate, 6)
     (0.1, 0.1)
     """
@@ -73,7 +73,7 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
+    >>> found = analysis.stats.calibrate([0.1, 0.4, 0.6, 0.9], [0.2, 0.5, 0.7, 1.0])
     >>> round(found.bias.estimate, 6), round(found.slope.estimate, 6)
     (0.1, 1.0)
     """

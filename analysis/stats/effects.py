@@ -51,7 +51,7 @@ class Difference:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
+    >>> found = analysis.stats.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
     >>> found.first.format(2), found.second.format(2), found.differs
     ('0.80 [0.67, 0.93]', '0.20 [0.07, 0.33]', True)
     """
@@ -100,7 +100,8 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.compare_proportions("circles", [True] * 18 + [False] * 2, [True] * 3 + [False] * 17)
+    >>> first, second = [True] * 18 + [False] * 2, [True] * 3 + [False] * 17
+    >>> found = analysis.stats.compare_proportions("circles", first, second)
     >>> round(found.difference.estimate, 2), found.p_value < 0.001, found.differs
     (0.75, True, True)
     """
@@ -140,7 +141,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
+    >>> found = analysis.stats.compare_values("quality", [0.8, 0.9, 0.7, 0.8], [0.2, 0.1, 0.3, 0.2])
     >>> round(found.difference.estimate, 2), found.effects["Cliff's delta"].estimate, round(found.p_value, 3)
     (0.6, 1.0, 0.029)
     """
@@ -178,7 +179,7 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
     Examples
     --------
     >>> import analysis
-    >>> analysis.cohens_h(analysis.proportion(18, 20), analysis.proportion(3, 20)).format(2)
+    >>> analysis.stats.cohens_h(analysis.proportion(18, 20), analysis.proportion(3, 20)).format(2)
     '1.70 [0.99, 2.16]'
     """
     if not first.count or not second.count:
@@ -217,7 +218,7 @@ def cliffs_delta(first: Any, second: Any) -> Interval:
     Examples
     --------
     >>> import analysis
-    >>> analysis.cliffs_delta([3, 4, 5], [1, 2, 4]).estimate
+    >>> analysis.stats.cliffs_delta([3, 4, 5], [1, 2, 4]).estimate
     0.6666666666666667
     """
     x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)
@@ -266,7 +267,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
     Examples
     --------
     >>> import analysis
-    >>> round(analysis.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
+    >>> round(analysis.stats.hedges_g([3, 4, 5], [1, 2, 4]).estimate, 2)
     1.03
     """
     x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)

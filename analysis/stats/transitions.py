@@ -226,7 +226,7 @@ def median_crossing(values: Any, step: float) -> Interval:
     Examples
     --------
     >>> import analysis
-    >>> round(analysis.median_crossing([0.3, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1).estimate, 2)
+    >>> round(analysis.stats.median_crossing([0.3, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1).estimate, 2)
     0.4
     """
     r, step = finite_array("values", values), number("step", step, above=0.0)

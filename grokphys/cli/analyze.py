@@ -79,9 +79,9 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
     `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
     """
+    from analysis.circles.classes import recorded_operation
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
-    from analysis.circles.structures import recorded_operation
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
@@ -159,7 +159,7 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
         If the file is a simulation of another system than `FourierLottery`.
     """
     import nets
-    from analysis.circles.structures import require_cyclic
+    from analysis.circles.classes import require_cyclic
 
     made = trajectory.parameters
     require_cyclic(trajectory)

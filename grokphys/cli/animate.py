@@ -93,7 +93,7 @@ def _check_output(out: Path, overwrite: bool) -> None:
 
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
-    from analysis.circles.structures import recorded_operation
+    from analysis.circles.classes import recorded_operation
     from grokphys.explorer.films.films import circles_film
     from grokphys.explorer.films.particles import particle_film
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.compare.comparison import Comparison, compare
-from analysis.compare.ensembles import MEASURES, PLANAR
-from analysis.compare.onsets import OnsetDifference
-from analysis.compare.parts import ALIGNMENTS
+from analysis.comparison.compared import Comparison, compare
+from analysis.comparison.ensembles import MEASURES, PLANAR
+from analysis.comparison.parts import ALIGNMENTS
+from analysis.comparison.timing import OnsetDifference
 from analysis.plots.comparison import (
     show_calibration,
     show_motion,

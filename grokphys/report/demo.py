@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from analysis.compare.comparison import compare
+from analysis.comparison.compared import compare
 from grokphys.files import embedded_trajectory
 from grokphys.output import make_directory, refuse_existing
 from grokphys.progress import stages

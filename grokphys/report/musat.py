@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.circles.structures import Structures, structures
+from analysis.circles.classes import Structures, structures
 from analysis.plots.distributions import show_estimates
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import panels

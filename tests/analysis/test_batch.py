@@ -44,9 +44,9 @@ def test_the_step_of_decision_is_that_of_the_rule():
     signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
     signals[:, :2] = 10
     runs = np.stack([signals, np.ones_like(signals)])
-    circles = analysis.Circles(steps, runs, runs[:, -1] > 5)
+    circles = analysis.circles.Circles(steps, runs, runs[:, -1] > 5)
     first, never = circles.decided()
-    assert first == analysis.StoppingRule().first(steps, signals)
+    assert first == analysis.circles.StoppingRule().first(steps, signals)
     assert np.isnan(never)
 
 
@@ -55,8 +55,8 @@ def test_another_rule_decides_at_another_step():
     steps = np.arange(0, 2001, 10)
     signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
     signals[:, :2] = 10
-    circles = analysis.Circles(steps, signals[None], signals[None, -1] > 5)
-    rules = [analysis.StoppingRule(margin=margin) for margin in (0.0, 0.5, 0.9)]
+    circles = analysis.circles.Circles(steps, signals[None], signals[None, -1] > 5)
+    rules = [analysis.circles.StoppingRule(margin=margin) for margin in (0.0, 0.5, 0.9)]
     found = [circles.decided(rule)[0] for rule in rules]
     assert found == [rule.first(steps, signals) for rule in rules]
     assert found[0] < found[2]
@@ -88,7 +88,7 @@ def test_a_batch_is_fitted_and_scored_as_honest_scores_do():
     trajectory, _ = rotating()
     recipe = analysis.Recipe(penalty=None, kind="generator")
     runs = [run.values for run in analysis.signals_of(trajectory)]
-    signals = [analysis.Signals(trajectory.steps, values, []) for values in runs]
+    signals = [analysis.circles.Signals(trajectory.steps, values, []) for values in runs]
     found = analysis.fit_batch(signals, recipe)
     expected = analysis.honest_scores(recipe.fit, runs, [trajectory.steps] * 3)
     assert found.in_sample == expected.in_sample
@@ -147,7 +147,7 @@ def test_intervals_of_a_batch_are_those_of_its_trajectories():
     recipe = analysis.Recipe(alpha=1e-3)
     found = recipe.resample(trajectory, 20, seed=3)
     times = [trajectory.steps] * 3
-    expected = analysis.resample_coefficients(list(signals), times, alpha=1e-3, resamples=20, seed=3)
+    expected = analysis.laws.resample_coefficients(list(signals), times, alpha=1e-3, resamples=20, seed=3)
     np.testing.assert_allclose(found.A_low, expected.A_low, atol=1e-9)
     with pytest.raises(InputError, match="resamples must be 0 unless the law is linear and alpha a number"):
         analysis.Recipe("mean-field").resample(trajectory, 20)
@@ -155,24 +155,24 @@ def test_intervals_of_a_batch_are_those_of_its_trajectories():
 
 def test_survivors_agree_by_jaccard():
     a, b = np.array([True, True, False, False]), np.array([True, False, True, False])
-    assert analysis.agreement(a, b) == pytest.approx(1 / 3)
-    assert analysis.agreement(a, a) == 1
-    assert np.isnan(analysis.agreement(~a & a, a & ~a))
+    assert analysis.circles.agreement(a, b) == pytest.approx(1 / 3)
+    assert analysis.circles.agreement(a, a) == 1
+    assert np.isnan(analysis.circles.agreement(~a & a, a & ~a))
     rng = np.random.default_rng(0)
     many = rng.random((5, 1, 4)) < 0.2, rng.random((4, 4)) < 0.2
-    found = analysis.agreement(*many)
+    found = analysis.circles.agreement(*many)
     assert found.shape == (5, 4)
     for m, n in np.ndindex(5, 4):
-        np.testing.assert_equal(found[m, n], analysis.agreement(many[0][m, 0], many[1][n]))
+        np.testing.assert_equal(found[m, n], analysis.circles.agreement(many[0][m, 0], many[1][n]))
     for second in (a[:-1], True, np.zeros((3, 4), bool)):
         with pytest.raises(InputError, match="^second must list the same frequencies as first"):
-            analysis.agreement(many[1], second)
+            analysis.circles.agreement(many[1], second)
 
 
 @pytest.mark.parametrize("p", [7, 8])
 def test_shares_add_up_to_the_variance(p):
     E = np.random.default_rng(p).standard_normal((2, p, 3))
-    shares = analysis.frequency_shares(E)
+    shares = analysis.circles.frequency_shares(E)
     np.testing.assert_allclose(shares.sum(axis=-1), 1)
     angle = 2 * np.pi * np.arange(p) / p
     for k in range(1, p // 2 + 1):
@@ -180,7 +180,7 @@ def test_shares_add_up_to_the_variance(p):
         held = np.linalg.lstsq(basis, E[0], rcond=None)[0]
         expected = np.sum((basis @ held) ** 2) / np.sum((E[0] - E[0].mean(axis=0)) ** 2)
         assert shares[0, k - 1] == pytest.approx(expected)
-    assert not analysis.frequency_shares(np.ones((p, 2))).any()
+    assert not analysis.circles.frequency_shares(np.ones((p, 2))).any()
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ def scatter(intervals):
 def test_cliffs_delta_counts_all_pairs(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.integers(0, 5, 9), rng.integers(0, 6, 7)
-    found = analysis.cliffs_delta(x, y)
+    found = analysis.stats.cliffs_delta(x, y)
     assert found.estimate == pytest.approx(naive.cliffs_delta(x, y))
     assert found.low < found.estimate < found.high
-    swapped = analysis.cliffs_delta(y, x)
+    swapped = analysis.stats.cliffs_delta(y, x)
     assert (swapped.low, swapped.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
 
 
 def test_cliffs_delta_has_a_real_interval_where_samples_do_not_overlap():
-    found = analysis.cliffs_delta(np.arange(10.0) + 100, np.arange(10.0))
+    found = analysis.stats.cliffs_delta(np.arange(10.0) + 100, np.arange(10.0))
     assert (found.estimate, found.high) == (1, 1)
     assert 0.4 < found.low < 0.95, "ten runs of each cannot prove that no pair is the other way"
 
@@ -44,9 +44,9 @@ def test_intervals_of_effects_have_their_coverage():
     rng = np.random.default_rng(5)
     shift, delta = 0.8, 2 * stats.norm.cdf(0.8 / 2**0.5) - 1
     samples = [(rng.normal(shift, 1, 18), rng.normal(0, 1, 14)) for _ in range(100)]
-    deltas = [analysis.cliffs_delta(x, y) for x, y in samples]
+    deltas = [analysis.stats.cliffs_delta(x, y) for x, y in samples]
     means = [bootstrap((x, y), lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
-    g = [analysis.hedges_g(x, y) for x, y in samples[:50]]
+    g = [analysis.stats.hedges_g(x, y) for x, y in samples[:50]]
     for intervals, truth in ((deltas, delta), (means, shift), (g, shift)):
         assert covered(intervals, truth) > 0.88
         assert 0.85 < width(intervals) / scatter(intervals) < 1.25, "as wide as the estimates scatter"
@@ -56,11 +56,13 @@ def test_intervals_of_effects_have_their_coverage():
 
 def test_hedges_g_is_unbiased_where_cohens_d_is_not():
     rng = np.random.default_rng(1)
-    found = [analysis.hedges_g(rng.normal(1, 1, 6), rng.normal(0, 1, 6)).estimate for _ in range(120)]
+    found = [analysis.stats.hedges_g(rng.normal(1, 1, 6), rng.normal(0, 1, 6)).estimate for _ in range(120)]
     assert np.mean(found) == pytest.approx(1.0, abs=0.15)
     x, y = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 1.0, 3.0])
     pooled = np.sqrt((2 * x.var(ddof=1) + 3 * y.var(ddof=1)) / 5)
-    assert analysis.hedges_g(x, y).estimate == pytest.approx((1 - 3 / 19) * (x.mean() - y.mean()) / pooled)
+    assert analysis.stats.hedges_g(x, y).estimate == pytest.approx(
+        (1 - 3 / 19) * (x.mean() - y.mean()) / pooled
+    )
 
 
 def test_proportions_have_newcombes_interval_and_cohens_h():
@@ -68,9 +70,9 @@ def test_proportions_have_newcombes_interval_and_cohens_h():
     ours, theirs = analysis.proportion(56, 70), analysis.proportion(48, 80)
     found = difference(ours, theirs)
     assert (found.low, found.high) == (pytest.approx(0.0524, abs=1e-4), pytest.approx(0.3339, abs=1e-4))
-    h = analysis.cohens_h(ours, theirs)
+    h = analysis.stats.cohens_h(ours, theirs)
     assert h.estimate == pytest.approx(2 * np.arcsin(0.8**0.5) - 2 * np.arcsin(0.6**0.5))
-    compared = analysis.compare_proportions("x", [True] * 5, [False] * 5)
+    compared = analysis.stats.compare_proportions("x", [True] * 5, [False] * 5)
     assert compared.effects["Cohen's h"].estimate == pytest.approx(np.pi)
     assert compared.p_value == pytest.approx(2 / 252)
     assert compared.difference.high == pytest.approx(1)
@@ -91,17 +93,17 @@ def test_what_was_seen_counts_among_the_permutations():
 
 
 def test_what_has_no_interval_says_so():
-    alone = analysis.compare_values("x", [1.0], [2.0, 3.0])
+    alone = analysis.stats.compare_values("x", [1.0], [2.0, 3.0])
     assert alone.difference.estimate == -1.5
     assert np.isnan(alone.difference.low)
     assert np.isnan(alone.effects["Cliff's delta"].low)
-    empty = analysis.compare_values("x", [np.nan], [2.0])
+    empty = analysis.stats.compare_values("x", [np.nan], [2.0])
     assert np.isnan(empty.p_value)
     assert np.isnan(empty.difference.estimate)
-    same = analysis.compare_values("x", [1.0, 1.0], [1.0, 1.0])
+    same = analysis.stats.compare_values("x", [1.0, 1.0], [1.0, 1.0])
     assert (same.difference.low, same.difference.high, same.p_value) == (0, 0, 1)
     assert np.isnan(same.effects["Hedges' g"].estimate)
-    assert np.isnan(analysis.cohens_h(analysis.proportion(0, 0), analysis.proportion(1, 2)).estimate)
+    assert np.isnan(analysis.stats.cohens_h(analysis.proportion(0, 0), analysis.proportion(1, 2)).estimate)
 
 
 def test_calibration_covers_the_truth():
@@ -151,7 +153,7 @@ def test_an_interval_is_expanded_for_the_smaller_of_two_samples():
 
 def test_a_seed_draws_the_intervals_and_the_permutations_of_values_anew():
     x, y = np.random.default_rng(4).standard_normal((2, 12))
-    first, again, other = (analysis.compare_values("x", x, y, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (analysis.stats.compare_values("x", x, y, seed=seed) for seed in (0, 0, 1))
     for one, differs in ((again, False), (other, True)):
         assert (one.difference.low != first.difference.low) is differs
         assert (one.effects["Hedges' g"].low != first.effects["Hedges' g"].low) is differs
@@ -170,6 +172,6 @@ def test_one_value_against_many_is_as_extreme_as_it_is_far_from_all(alone):
 
 
 def test_values_that_are_not_finite_are_no_values():
-    found = analysis.compare_values("x", [1.0, 2.0, np.inf, np.nan], [3.0, -np.inf, 4.0, 5.0])
+    found = analysis.stats.compare_values("x", [1.0, 2.0, np.inf, np.nan], [3.0, -np.inf, 4.0, 5.0])
     assert [sample.tolist() for sample in found.samples] == [[1, 2], [3, 4, 5]]
     assert found.difference.estimate == -2.5

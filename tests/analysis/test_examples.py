@@ -24,5 +24,10 @@ def test_examples_run(name):
 
 def test_the_doors_for_batches_have_an_example():
     finder = doctest.DocTestFinder(recurse=False)
-    for door in (analysis.fit_batch, analysis.circles_of, analysis.signals_of, analysis.frequency_shares):
+    for door in (
+        analysis.fit_batch,
+        analysis.circles_of,
+        analysis.signals_of,
+        analysis.circles.frequency_shares,
+    ):
         assert finder.find(door)[0].examples

@@ -85,17 +85,17 @@ def test_neighbours_on_a_circle_are_a_delta_apart(p):
     for k in range(1, p // 2 + 1):
         if np.gcd(k, p) > 1:
             with pytest.raises(InputError, match=f"no factor in common with {p}, got {k}, whose circle has"):
-                analysis.circle_delta(k, p)
+                analysis.circles.circle_delta(k, p)
             continue
         points = ring(p, k)
         order = np.argsort(np.arctan2(points[:, 1], points[:, 0]))
         step = (order[1] - order[0]) % p
-        assert analysis.circle_delta(k, p) == min(step, p - step)
+        assert analysis.circles.circle_delta(k, p) == min(step, p - step)
 
 
 def test_principal_components_of_circles_are_their_planes():
     E = np.concatenate([ring(11, 4, 2.0), ring(11, 2)], axis=1) @ np.linalg.qr(embedding(4, 4))[0] + 1
-    found = analysis.principal_components(E)
+    found = analysis.circles.principal_components(E)
     np.testing.assert_allclose(found.fractions, [0.4, 0.4, 0.1, 0.1])
     assert [found.frequency(0), found.frequency(1)] == [4, 2]
     np.testing.assert_allclose(found.points @ found.axes, E - E.mean(axis=0), atol=1e-12)
@@ -117,8 +117,8 @@ def test_effective_dimension():
     [
         (lambda: analysis.frequency_plane(embedding(), 6), "frequency must be at most 5, got 6"),
         (lambda: analysis.frequency_plane(np.ones((2, 5, 3)), 1), "E must be one embedding"),
-        (lambda: analysis.circle_delta(4, 7), "frequency must be at most 3, got 4"),
-        (lambda: analysis.principal_components(np.full((5, 2), np.nan)), "E must be finite"),
+        (lambda: analysis.circles.circle_delta(4, 7), "frequency must be at most 3, got 4"),
+        (lambda: analysis.circles.principal_components(np.full((5, 2), np.nan)), "E must be finite"),
     ],
 )
 def test_geometry_refuses_bad_input(call, sentence):

@@ -30,7 +30,7 @@ def problems(seed=0):
 
 @pytest.mark.parametrize(("alpha", "l1_ratio"), [(0.001, 1.0), (0.05, 1.0), (1.0, 1.0), (0.05, 0.3)])
 def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
-    found = analysis.batch_lasso(list(problems()), alpha=alpha, l1_ratio=l1_ratio)
+    found = analysis.laws.batch_lasso(list(problems()), alpha=alpha, l1_ratio=l1_ratio)
     assert found.converged.all()
     for k, (X, Y) in enumerate(problems()):
         for t in range(4):
@@ -54,12 +54,12 @@ def test_a_sweep_keeps_the_gradient_of_the_elastic_net_up_to_date(l2):
 def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
     signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
     states, changes = signals[:-1], np.diff(signals, axis=0)
-    found = analysis.batch_lasso([(states, changes)], alpha=0.1)
+    found = analysis.laws.batch_lasso([(states, changes)], alpha=0.1)
     model = Lasso(alpha=0.1, tol=1e-14, max_iter=50_000, precompute=True)
     for t in (2, 6, 12):
         np.testing.assert_allclose(found.coef[0, t, 0], model.fit(states, changes[:, t]).coef_, atol=1e-8)
     # At the published alpha, scikit-learn takes minutes; there the solution is checked by its own conditions.
-    found = analysis.batch_lasso([(states, changes)])
+    found = analysis.laws.batch_lasso([(states, changes)])
     for t, k in itertools.product(range(29), [0]):
         w = found.coef[k, t, 0]
         assert naive.elastic_net_gap(states, changes[:, t], w, 0.01, 1.0) <= 1e-10 * changes[:, t].var()
@@ -100,8 +100,8 @@ def test_duplicate_features_share_one_optimum():
     X = np.random.default_rng(0).standard_normal((40, 3))
     X[:, 2] = X[:, 1]
     y = X @ [[1.0], [2.0], [0.0]]
-    found = analysis.batch_lasso([(X, y)], alpha=0.1)
-    alone = analysis.batch_lasso([(X[:, :2], y)], alpha=0.1)
+    found = analysis.laws.batch_lasso([(X, y)], alpha=0.1)
+    alone = analysis.laws.batch_lasso([(X[:, :2], y)], alpha=0.1)
     assert found.coef[0, 0, 0, 1:].sum() == pytest.approx(alone.coef[0, 0, 0, 1])
     assert found.converged.all()
 
@@ -110,9 +110,9 @@ def test_duplicate_features_share_one_optimum():
 def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
     import numba
 
-    many = analysis.batch_lasso(list(problems())).coef
+    many = analysis.laws.batch_lasso(list(problems())).coef
     numba.set_num_threads(1)
-    one = analysis.batch_lasso(list(problems())).coef
+    one = analysis.laws.batch_lasso(list(problems())).coef
     np.testing.assert_array_equal(one, many)
 
 
@@ -137,4 +137,4 @@ def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
 )
 def test_the_batch_lasso_refuses_bad_input(call, sentence):
     with pytest.raises(InputError, match=sentence):
-        call(analysis.batch_lasso)
+        call(analysis.laws.batch_lasso)

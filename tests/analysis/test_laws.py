@@ -24,14 +24,14 @@ def test_clean_data_give_the_generator_to_rounding_at_any_spacing():
     A, b, rng = stable_system()
     clocks = [np.cumsum(rng.uniform(0.05, 0.5, 40)) for _ in range(2)]
     runs = [analysis.affine_solution(A, b, rng.standard_normal(4), t - t[0]) for t in clocks]
-    fit = analysis.match_trajectories(runs, clocks)
+    fit = analysis.laws.match_trajectories(runs, clocks)
     np.testing.assert_allclose(fit.A, A, atol=1e-8)
     np.testing.assert_allclose(fit.b, b, atol=1e-8)
     assert fit.converged.all()
     assert fit.r2_rollout == pytest.approx(1)
     nilpotent = np.diag(np.ones(3), 1)
     runs = [analysis.affine_solution(nilpotent, b, rng.standard_normal(4), t[:15] - t[0]) for t in clocks]
-    fit = analysis.match_trajectories(runs, [t[:15] for t in clocks])
+    fit = analysis.laws.match_trajectories(runs, [t[:15] for t in clocks])
     np.testing.assert_allclose(fit.A, nilpotent, atol=1e-8)
 
 
@@ -43,7 +43,7 @@ def test_matching_beats_difference_quotients_on_noisy_data():
     matched, quotients = [], []
     for _ in range(5):
         noisy = clean + 0.01 * clean.std(axis=0) * rng.standard_normal(clean.shape)
-        matched.append(analysis.match_trajectories(noisy, t).A - A)
+        matched.append(analysis.laws.match_trajectories(noisy, t).A - A)
         quotients.append(analysis.fit_trajectories(noisy, t, kind="generator", penalty=None).A - A)
     ours, theirs = (float(np.sqrt(np.mean(np.square(errors)))) for errors in (matched, quotients))
     assert ours < 0.005
@@ -54,11 +54,11 @@ def test_what_matching_refuses_and_says():
     with pytest.raises(
         InputError, match="signals must hold at least as many values as unknowns, got 16 for 24"
     ):
-        analysis.match_trajectories(np.ones((4, 4)))
+        analysis.laws.match_trajectories(np.ones((4, 4)))
     t = np.linspace(0, 1, 20)
     flat = analysis.affine_solution(-np.eye(2), np.zeros(2), np.ones(2), t)
     with pytest.warns(FitWarning, match="do not determine 2 of 8 unknowns"):
-        analysis.match_trajectories(flat, t)
+        analysis.laws.match_trajectories(flat, t)
 
 
 # -- intervals ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_resampled_intervals_hold_the_coefficients():
             for n in range(39):
                 x[n + 1] = x[n] + A @ x[n] + b + 0.1 * rng.standard_normal(3)
             runs.append(x)
-        found = analysis.resample_coefficients(runs, penalty=None, resamples=100)
+        found = analysis.laws.resample_coefficients(runs, penalty=None, resamples=100)
         assert found.unit == "trajectories"
         covered += np.mean((found.A_low <= A) & (found.A_high >= A))
         widths.append(found.A_high - found.A_low)
@@ -85,9 +85,9 @@ def test_resampled_intervals_hold_the_coefficients():
     spread = 2 * 1.96 * np.sqrt(np.var(estimates, axis=0, ddof=1).mean())
     assert 0.75 < np.mean(widths) / spread < 1.25
     assert (found.inclusion == 1).all()
-    one = analysis.resample_coefficients(runs[0], alpha=0.05, resamples=50, block=5)
+    one = analysis.laws.resample_coefficients(runs[0], alpha=0.05, resamples=50, block=5)
     assert one.unit == "blocks of 5 changes"
-    again = analysis.resample_coefficients(runs[0], alpha=0.05, resamples=50, block=5)
+    again = analysis.laws.resample_coefficients(runs[0], alpha=0.05, resamples=50, block=5)
     np.testing.assert_array_equal(one.A_low, again.A_low)
     # By scikit-learn, on the blocks that the same generator draws: 8 of 35 for 39 changes.
     x, change = runs[0][:-1], np.diff(runs[0], axis=0)
@@ -121,7 +121,7 @@ def test_a_resample_is_a_fit_to_the_drawn_runs():
 def test_a_resample_weighs_runs_by_their_length():
     rng = np.random.default_rng(1)
     runs = [rng.standard_normal((n, 2)).cumsum(axis=0) for n in (8, 30, 15)]
-    found = analysis.resample_coefficients(runs, penalty=None, resamples=20, seed=4)
+    found = analysis.laws.resample_coefficients(runs, penalty=None, resamples=20, seed=4)
     drawn = np.random.default_rng(4).multinomial(3, np.full(3, 1 / 3), size=20)
     A = []
     for counts in drawn:
@@ -277,7 +277,7 @@ def test_a_prediction_that_explodes_counts_in_the_mean_and_one_that_says_nothing
 
 
 def test_survivors_of_rollouts_are_held_against_the_data():
-    class Fixed(analysis.Law):
+    class Fixed(analysis.laws.Law):
         kind = "increment"
         rates = np.array([0.0, 0, -0.5, -0.5, -0.5, -0.5])
 
@@ -310,7 +310,7 @@ def test_without_a_survivor_there_is_no_agreement():
 def test_forward_and_across_scores_never_see_what_they_score():
     seen = []
 
-    class Probe(analysis.Law):
+    class Probe(analysis.laws.Law):
         kind = "increment"
 
         def changes(self, states):

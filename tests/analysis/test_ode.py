@@ -36,14 +36,14 @@ def stable_system(size=4, seed=0):
 
 def test_a_known_increment_map_is_recovered_from_several_runs():
     A, b, rng = stable_system()
-    runs = [analysis.affine_rollout(A, b, rng.standard_normal(4), 30) for _ in range(3)]
+    runs = [analysis.laws.affine_rollout(A, b, rng.standard_normal(4), 30) for _ in range(3)]
     fit = analysis.fit_trajectories(runs, penalty=None)
     np.testing.assert_allclose(fit.A, A, atol=1e-10)
     np.testing.assert_allclose(fit.b, b, atol=1e-10)
     assert fit.transitions == 90
     assert fit.r2_in_sample == pytest.approx(1)
     assert fit.r2_rollout == pytest.approx(1)
-    other = fit.score(analysis.affine_rollout(A, b, rng.standard_normal(4), 50))
+    other = fit.score(analysis.laws.affine_rollout(A, b, rng.standard_normal(4), 50))
     assert (other.derivative, other.rollout, other.reached) == pytest.approx((1, 1, 1))
     assert other.relative_error < 1e-9
 
@@ -51,8 +51,8 @@ def test_a_known_increment_map_is_recovered_from_several_runs():
 def test_no_derivative_is_taken_across_a_join():
     """The published code appends first differences of joined trajectories, and so invents some."""
     A, b, _ = stable_system()
-    near = analysis.affine_rollout(A, b, np.ones(4), 20)
-    far = analysis.affine_rollout(A, b, -100 * np.ones(4), 20)
+    near = analysis.laws.affine_rollout(A, b, np.ones(4), 20)
+    far = analysis.laws.affine_rollout(A, b, -100 * np.ones(4), 20)
     joined = analysis.fit_trajectories(np.concatenate([near, far]), penalty=None)
     apart = analysis.fit_trajectories([near, far], penalty=None)
     np.testing.assert_allclose(apart.A, A, atol=1e-9)
@@ -317,7 +317,7 @@ def test_cross_validation_leaves_out_groups_or_predicts_later_from_earlier():
 def test_every_trajectory_of_its_own_as_one_by_one():
     rng = np.random.default_rng(4)
     runs = [np.cumsum(rng.standard_normal((n, 4)), axis=0) for n in (30, 50, 40)]
-    batch = analysis.fit_each(runs, alpha=0.1)
+    batch = analysis.laws.fit_each(runs, alpha=0.1)
     for k, run in enumerate(runs):
         fit = analysis.fit_trajectories(run, alpha=0.1)
         np.testing.assert_allclose(batch.A[k], fit.A, atol=1e-12)
@@ -363,34 +363,34 @@ def test_a_fit_converts_in_units_of_time():
 
 def test_fixed_points_and_stability():
     A, b, _ = stable_system()
-    found = analysis.fixed_points(A, b)
+    found = analysis.laws.fixed_points(A, b)
     np.testing.assert_allclose(A @ found.point + b, 0, atol=1e-12)
     assert found.directions.shape == (4, 0)
     np.testing.assert_allclose(analysis.affine_solution(A, b, found.point, [9.0])[0], found.point, atol=1e-9)
-    drifts = analysis.fixed_points(np.diag([-1.0, 0.0]), [1.0, 1.0])
+    drifts = analysis.laws.fixed_points(np.diag([-1.0, 0.0]), [1.0, 1.0])
     assert drifts.point is None
     np.testing.assert_allclose(np.abs(drifts.directions.T), [[0, 1]])
-    line = analysis.fixed_points(np.diag([-1.0, 0.0]), [1.0, 0.0])
+    line = analysis.laws.fixed_points(np.diag([-1.0, 0.0]), [1.0, 0.0])
     np.testing.assert_allclose(line.point, [1, 0])
     # The same matrix is stable as a generator and not as a map: 1 + A = -1.5.
     strong = np.diag([-2.5, -0.1])
-    assert analysis.stability(strong, kind="generator").stable
-    step = analysis.stability(strong)
+    assert analysis.laws.stability(strong, kind="generator").stable
+    step = analysis.laws.stability(strong)
     assert not step.stable
     np.testing.assert_allclose(step.growth, np.log([1.5, 0.9]))
-    assert analysis.stability(np.diag([-1.0])).growth[0] == -np.inf
+    assert analysis.laws.stability(np.diag([-1.0])).growth[0] == -np.inf
     # A map that turns by 1.2 rad and stretches by 5 %: the real parts of its multipliers are below 1.
     turned = 1.05 * np.array([[np.cos(1.2), -np.sin(1.2)], [np.sin(1.2), np.cos(1.2)]]) - np.eye(2)
-    np.testing.assert_allclose(analysis.stability(turned).growth, np.log([1.05, 1.05]))
-    assert not analysis.stability(turned).stable
+    np.testing.assert_allclose(analysis.laws.stability(turned).growth, np.log([1.05, 1.05]))
+    assert not analysis.laws.stability(turned).stable
 
 
 def test_who_helps_whom():
     A = np.array([[-1.0, 2, 0], [3, -1, -0.5], [0, 4, 9]])
-    rows = analysis.interactions(A)
+    rows = analysis.laws.interactions(A)
     assert [(r["first"], r["second"], r["relation"]) for r in rows] == [
         (2, 3, "exploitation"),
         (1, 2, "collaboration"),
     ]
     assert (rows[0]["on_first"], rows[0]["on_second"]) == (-0.5, 4.0)
-    assert analysis.interactions([[0, -1.0], [0, 0]], "ab")[0]["relation"] == "competition"
+    assert analysis.laws.interactions([[0, -1.0], [0, 0]], "ab")[0]["relation"] == "competition"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis import PHASES, Axis, Majority, Refinement, classify_phases, phase_diagram, proportion
+from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
+from analysis.phases import PHASES, Majority
 from analysis.phases.cells import Cell, Run
 from analysis.phases.diagram import PhaseDiagram, _edge
 from analysis.plots.phases import COLORS, show_phases

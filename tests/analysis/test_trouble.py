@@ -7,8 +7,8 @@ import pytest
 
 import analysis
 import physics
-from analysis.circles.structures import structures_by
-from analysis.compare.onsets import Onsets, onset_ratio
+from analysis.circles.classes import structures_by
+from analysis.comparison.timing import Onsets, onset_ratio
 from analysis.laws.scores import Law
 from analysis.stats.effects import permutation_p_value
 from physics.errors import InputError
@@ -94,21 +94,21 @@ def test_an_operation_of_other_tokens_is_refused():
 def test_measures_of_embeddings_do_not_depend_on_the_unit(unit):
     rng = np.random.default_rng(1)
     E = circle(11, 3, 4, rng)
-    for measure in (analysis.circularity, analysis.frequency_shares, analysis.effective_dimension):
+    for measure in (analysis.circularity, analysis.circles.frequency_shares, analysis.effective_dimension):
         np.testing.assert_allclose(measure(E * unit), measure(E), rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(
         analysis.fourier_signals(E * unit) / unit, analysis.fourier_signals(E), rtol=1e-12
     )
-    here, there = (analysis.principal_components(x) for x in (E, E * unit))
+    here, there = (analysis.circles.principal_components(x) for x in (E, E * unit))
     np.testing.assert_allclose(there.fractions, here.fractions, rtol=1e-12)
     plane = analysis.frequency_plane(E * unit, 3).points / unit
     np.testing.assert_allclose(
         plane @ plane.T, (p := analysis.frequency_plane(E, 3).points) @ p.T, atol=1e-12
     )
     other = rng.normal(size=(2, 11, 4))
-    expected = analysis.procrustes_disparity(E[None], other)[0]
+    expected = analysis.comparison.procrustes_disparity(E[None], other)[0]
     np.testing.assert_allclose(
-        analysis.procrustes_disparity(E[None] * unit, other / unit)[0], expected, rtol=1e-9
+        analysis.comparison.procrustes_disparity(E[None] * unit, other / unit)[0], expected, rtol=1e-9
     )
 
 
@@ -131,10 +131,13 @@ def test_statistics_do_not_depend_on_the_unit(unit):
         np.testing.assert_allclose(values[0], [expected.estimate, expected.low, expected.high], rtol=1e-9)
 
     close(analysis.mean(unit * x), analysis.mean(x), unit)
-    close(analysis.hedges_g(unit * x, unit * y), analysis.hedges_g(x, y))
+    close(analysis.stats.hedges_g(unit * x, unit * y), analysis.stats.hedges_g(x, y))
     close(analysis.correlation(unit * x, y[:9] / unit), analysis.correlation(x, y[:9]))
     assert permutation_p_value(unit * x, unit * y) == permutation_p_value(x, y)
-    here, there = analysis.calibrate(x, x + y[:9]), analysis.calibrate(unit * x, unit * (x + y[:9]))
+    here, there = (
+        analysis.stats.calibrate(x, x + y[:9]),
+        analysis.stats.calibrate(unit * x, unit * (x + y[:9])),
+    )
     close(there.error, here.error, unit)
     close(there.slope, here.slope)
 
@@ -167,7 +170,7 @@ def test_affine_laws_are_exact_in_every_unit(unit):
     ],
 )
 def test_fixed_points_of_badly_scaled_laws(A, b, point, directions):
-    found = analysis.fixed_points(A, b)
+    found = analysis.laws.fixed_points(A, b)
     assert found.directions.shape == (2, directions)
     if point is None:
         assert found.point is None
@@ -177,15 +180,15 @@ def test_fixed_points_of_badly_scaled_laws(A, b, point, directions):
 
 def test_laws_are_fitted_and_scored_in_units_of_every_component():
     A, b = np.array([[-0.2, 0.1], [0.05, -0.1]]), np.array([1.0, 2.0])
-    x = analysis.affine_rollout(A, b, [0.3, -1.0], 40)
+    x = analysis.laws.affine_rollout(A, b, [0.3, -1.0], 40)
     units = np.array([1e-140, 1e120])
     found = analysis.fit_trajectories(x * units, penalty=None)
     np.testing.assert_allclose(found.A / units[:, None] * units, A, rtol=1e-9)
     score = found.score(x * units)
     assert score.derivative == pytest.approx(1.0, abs=1e-12)
     assert score.rollout == pytest.approx(1.0, abs=1e-9)
-    here = analysis.resample_coefficients(x, penalty=None, resamples=20)
-    there = analysis.resample_coefficients(x * [1e-9, 1e9], penalty=None, resamples=20)
+    here = analysis.laws.resample_coefficients(x, penalty=None, resamples=20)
+    there = analysis.laws.resample_coefficients(x * [1e-9, 1e9], penalty=None, resamples=20)
     np.testing.assert_allclose(there.A_low * [[1, 1e18], [1e-18, 1]], here.A_low, rtol=1e-5)
     for size in (1e-160, 1e160):
         with pytest.raises(InputError, match="between 1e-150 and 1e150"):
@@ -225,12 +228,12 @@ def test_an_end_that_the_data_do_not_bound_is_infinite():
 def test_steps_and_times_in_another_order_are_sorted_or_refused():
     values, times = np.array([[0.1, 0.6, 0.9], [0.0, 0.1, 0.2]]), np.array([0, 10, 20])
     order = [2, 0, 1]
-    found = analysis.onsets(values[:, order], times[order], 0.5)
+    found = analysis.comparison.onsets(values[:, order], times[order], 0.5)
     assert found.times.tolist() == [10, 20]
     assert found.reached.tolist() == [True, False]
     signals = np.array([[1, 1, 1]] + 3 * [[9, 1, 1]])
-    rule = analysis.StoppingRule(hold=20)
-    for call in (rule.first, rule.decided, lambda t, x: analysis.decision_error(t, x[None], rule)):
+    rule = analysis.circles.StoppingRule(hold=20)
+    for call in (rule.first, rule.decided, lambda t, x: analysis.circles.decision_error(t, x[None], rule)):
         for steps in ([0, 20, 10, 30], [0, 10, 10, 20]):
             with pytest.raises(InputError, match="steps must increase"):
                 call(steps, signals)
@@ -309,7 +312,7 @@ def test_the_step_size_of_the_advice_does():
         x.append(x[-1] + 0.1 * A @ x[-1])
     steps = np.arange(21)
     unstable = physics.Trajectory(np.array(x)[None], steps, parameters={"step_size": 0.1})
-    from analysis.circles.structures import smaller_step
+    from analysis.circles.classes import smaller_step
 
     step = float(smaller_step(unstable).split()[-1])
     assert np.abs(1 - 30 * step) < 1

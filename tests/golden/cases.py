@@ -41,7 +41,7 @@ def case(family: str, tolerance: float = 1e-9):
 
 def public(name: str) -> Any:
     """Return a public function of `analysis`, from the top of the package or from its subpackage."""
-    places = ("", ".circles", ".laws", ".compare", ".phases", ".stats")
+    places = ("", ".circles", ".laws", ".comparison", ".phases", ".stats")
     modules = [importlib.import_module(f"analysis{place}") for place in places]
     modules += [importlib.import_module("physics.neurons"), importlib.import_module("physics.theory")]
     modules += [physics]

@@ -12,7 +12,8 @@ from PIL import Image
 
 import nets
 import physics
-from analysis import PHASES, Axis, Refinement, classify_phases, phase_diagram, proportion
+from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
+from analysis.phases import PHASES
 from grokphys.cli.main import main
 from grokphys.phases import Training, axis, is_whole, phase_diagram_of_networks
 from grokphys.report.phases import NEVER, summary

@@ -57,7 +57,7 @@ def test_a_driver_alone_makes_training_ask_pytorch_for_cuda(monkeypatch):
 
 
 def test_a_name_that_is_also_a_folder_stays_the_name(python):
-    code = "import analysis, analysis.compare.motion; print(type(analysis.compare).__name__)"
+    code = "import analysis, analysis.comparison.motion; print(type(analysis.compare).__name__)"
     assert python(code).stdout == "function\n"
 
 

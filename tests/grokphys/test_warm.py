@@ -13,7 +13,7 @@ CALLS = (
     "import physics; physics.simulate(physics.FourierLottery(23, 4), steps=1, step_size=1e-3)",
     "import nets; nets.train(nets.EmbeddingMLP(11, 8, (16,)), steps=3)",
     "import nets; nets.train(nets.TwoLayer(11, 16), steps=3)",
-    "import analysis, numpy as np; x = np.eye(9, 3); analysis.batch_lasso([(x, x)])",
+    "import analysis, numpy as np; x = np.eye(9, 3); analysis.laws.batch_lasso([(x, x)])",
 )
 COUNT = """
 import sys

@@ -361,7 +361,7 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
         If the file has no such run, no frame, fewer than 3 tokens, or signals that `CircleRun.signals`
         refuses.
     """
-    from analysis.circles.structures import recorded_operation
+    from analysis.circles.classes import recorded_operation
 
     stored = Trajectory.open(path)
     if not stored.frames:

@@ -9,7 +9,7 @@ from analysis.circles import survival
 
 
 def agreement(first: Any, second: Any) -> NDArray[np.float64]:
-    """Return `analysis.agreement` of two sets of survivors, or 0 where both are empty: nothing is known."""
+    """Return `analysis.circles.agreement` of two sets of survivors, or 0 where both are empty."""
     return np.asarray(np.nan_to_num(survival.agreement(first, second)))
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.survival import StoppingRule, survives
-from analysis.compare.comparison import Comparison, compare
-from analysis.compare.progress import frame_mean
-from analysis.compare.symmetry import no_relabelling
+from analysis.comparison.compared import Comparison, compare
+from analysis.comparison.progress import frame_mean
+from analysis.comparison.symmetry import no_relabelling
 from analysis.laws.ode import fit_trajectories
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions

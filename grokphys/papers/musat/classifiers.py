@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.structures import structures
+from analysis.circles.classes import structures
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import style

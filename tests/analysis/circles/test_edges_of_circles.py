@@ -9,9 +9,9 @@ from sklearn.model_selection import GroupKFold
 
 import analysis
 import physics
+from analysis.circles.classes import class_names, structures_by
 from analysis.circles.fourier import fourier_signals, frequency_shares, signals_and_final, trajectory_signals
 from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
-from analysis.circles.structures import class_names, structures_by
 from analysis.circles.survival import StoppingRule, survives
 from analysis.stats.intervals import clustered_proportion, mean, proportion
 from physics import InputError, Operation, Trajectory
@@ -120,16 +120,16 @@ def test_a_threshold_must_be_exceeded_and_replaces_the_factor():
 
 
 def test_agreement_is_a_plain_number():
-    assert analysis.agreement([True, False, True], [True, False, False]) == 0.5
-    assert analysis.agreement([False, False], [True, True]) == 0.0
-    assert type(analysis.agreement([True], [True])) is float
-    assert math.isnan(analysis.agreement([False], [False]))
+    assert analysis.circles.agreement([True, False, True], [True, False, False]) == 0.5
+    assert analysis.circles.agreement([False, False], [True, True]) == 0.0
+    assert type(analysis.circles.agreement([True], [True])) is float
+    assert math.isnan(analysis.circles.agreement([False], [False]))
 
 
 def test_the_agreement_of_lists_of_frequencies_is_refused():
     for first, second, name in (([7, 8, 11], [1, 2, 3], "first"), ([True, False], [1, 0], "second")):
         with pytest.raises(InputError, match=rf"^{name} must be an array of booleans, got list \["):
-            analysis.agreement(first, second)
+            analysis.circles.agreement(first, second)
 
 
 def test_a_rule_by_default_is_that_of_the_paper_and_is_asked_with_its_factor():
@@ -140,7 +140,7 @@ def test_a_rule_by_default_is_that_of_the_paper_and_is_asked_with_its_factor():
     assert not StoppingRule(hold=6, factor=1.0).decided([0, 5], signals)
     assert StoppingRule(hold=5, factor=1.0).first([7, 12], signals) == 12
     assert type(StoppingRule(hold=5, factor=1.0).first(np.array([7, 12]), signals)) is int
-    circles = analysis.Circles(np.array([7, 12]), np.array([signals]), np.ones((1, 4), bool))
+    circles = analysis.circles.Circles(np.array([7, 12]), np.array([signals]), np.ones((1, 4), bool))
     assert circles.decided(StoppingRule(hold=5, factor=1.0)).tolist() == [12.0]
     assert np.isnan(circles.decided()).all()
 
@@ -154,10 +154,10 @@ def test_shares_of_several_embeddings_that_partly_vanish():
 
 
 def test_tokens_that_coincide_have_components_without_a_variance():
-    found = analysis.principal_components(np.full((5, 3), 2.0))
+    found = analysis.circles.principal_components(np.full((5, 3), 2.0))
     assert found.fractions.tolist() == [0, 0, 0]
     assert not found.points.any()
-    flat = analysis.principal_components(ring(7, 2)[:, :1])
+    flat = analysis.circles.principal_components(ring(7, 2)[:, :1])
     assert flat.fractions == pytest.approx([1])
     assert flat.frequency(0) == 2
     assert analysis.effective_dimension(ring(7, 2) + 5) == pytest.approx(2)
@@ -278,7 +278,7 @@ def test_orders_are_plain_numbers_and_those_that_were_asked_for():
     assert found.asymmetry.shape == (2, 3, 3, 2)
     assert found.counts.sum(axis=-1).tolist() == [[5] * 3] * 2
     for run in np.ndindex(2, 3):
-        one = analysis.diversification(analysis.NeuronSpectrum(7, spectrum.theta[run]), [2, 5])
+        one = analysis.diversification(analysis.circles.NeuronSpectrum(7, spectrum.theta[run]), [2, 5])
         np.testing.assert_array_equal(found.counts[run], one.counts)
         np.testing.assert_allclose(found.asymmetry[run], one.asymmetry, atol=1e-12)
         np.testing.assert_allclose(found.diversity[run], one.diversity)

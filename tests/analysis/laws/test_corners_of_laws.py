@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator
 
 import analysis
 import physics
+from analysis.circles.classes import structures
 from analysis.circles.fourier import frequency_shares
-from analysis.circles.structures import structures
-from analysis.compare import symmetry
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.progress import by_progress, frame_mean, monotone, same_progress
+from analysis.comparison import symmetry
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.progress import by_progress, frame_mean, monotone, same_progress
 from analysis.laws.honest import HonestScores
 from analysis.laws.pieces import r_squared, unit, whole_steps
 from analysis.laws.regressors import LinearODERegressor
@@ -42,8 +42,8 @@ def fits(**limits):
     """Number of sweeps by each of the three ways to fit the same regression."""
     path = np.concatenate([TIED, TIED[:1]])
     regressor = LinearODERegressor(alpha=1e-4, **limits).fit(TIED, TARGET)
-    batch = analysis.batch_lasso([(TIED, TARGET)], alpha=1e-4, **limits)
-    each = analysis.fit_each(path, alpha=1e-6, **limits)
+    batch = analysis.laws.batch_lasso([(TIED, TARGET)], alpha=1e-4, **limits)
+    each = analysis.laws.fit_each(path, alpha=1e-6, **limits)
     return regressor, batch, each
 
 
@@ -66,7 +66,7 @@ def test_the_share_of_the_first_norm_counts_for_the_elastic_net_only():
     net = [LinearODERegressor("elastic-net", 0.1, l1_ratio=r).fit(TIED, TARGET).coef_ for r in (0.2, 1.0)]
     np.testing.assert_allclose(net[1], lasso[0], rtol=1e-12)
     assert np.abs(net[0] - net[1]).max() > 0.1
-    batch = analysis.batch_lasso([(TIED, TARGET)], alpha=0.1, l1_ratio=0.2)
+    batch = analysis.laws.batch_lasso([(TIED, TARGET)], alpha=0.1, l1_ratio=0.2)
     np.testing.assert_allclose(batch.coef[0, :, 0], net[0], rtol=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_a_single_component_may_be_predicted_as_a_vector():
         def predict(self, X):
             return -X[:, 0] / 2
 
-    law = analysis.fit_law(Halves(), analysis.affine_rollout([[-0.5]], [1.0], [0.0], 20))
+    law = analysis.fit_law(Halves(), analysis.laws.affine_rollout([[-0.5]], [1.0], [0.0], 20))
     np.testing.assert_array_equal(law.changes(np.array([[4.0], [6.0]])), [[-2.0], [-3.0]])
 
 
@@ -173,15 +173,15 @@ def test_a_mean_over_frames_leaves_out_what_is_not_known():
 
 def test_as_many_relabellings_are_searched_as_are_allowed(monkeypatch):
     group = physics.dihedral(4)
-    found = analysis.symmetry_of(group)
+    found = analysis.comparison.symmetry_of(group)
     assert len(found) == 16  # eight automorphisms, and two elements of the center
     monkeypatch.setattr(symmetry, "LARGEST", 16)
-    assert len(analysis.symmetry_of(group)) == 16
+    assert len(analysis.comparison.symmetry_of(group)) == 16
     monkeypatch.setattr(symmetry, "LARGEST", 15)
     with pytest.raises(
         InputError, match=r"^group must have at most 15 relabelings, got 8 automorphisms times 2"
     ):
-        analysis.symmetry_of(group)
+        analysis.comparison.symmetry_of(group)
     images = 2 * 5  # of an element of order four, and of one of order two
     monkeypatch.setattr(symmetry, "LARGEST", images)
     assert len(symmetry.automorphisms(group)) == 8

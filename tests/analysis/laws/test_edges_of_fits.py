@@ -251,13 +251,13 @@ def test_states_that_no_memory_holds_are_refused():
         with pytest.raises(InputError, match=said):
             call(np.ones(3), [0, far])
     with pytest.raises(InputError, match=said):
-        analysis.affine_rollout(A, B, START, far)
+        analysis.laws.affine_rollout(A, B, START, far)
 
 
 def test_warnings_of_fits_that_are_only_scored_are_not_shown():
     """The second run makes the law, and the fit without it has no coefficient."""
     still = 1e-3 * RNG.standard_normal((30, 1))
-    grown = 10 * analysis.affine_rollout([[-0.1]], [1.0], [0.0], 29)
+    grown = 10 * analysis.laws.affine_rollout([[-0.1]], [1.0], [0.0], 29)
     with warnings.catch_warnings():
         warnings.simplefilter("error", FitWarning)
         scores = honest_scores(lambda x, t: fit_trajectories(x, t, alpha=0.01), [still, grown])
@@ -267,7 +267,7 @@ def test_warnings_of_fits_that_are_only_scored_are_not_shown():
 
 
 def test_a_fit_of_one_component_is_a_matrix_too():
-    x = analysis.affine_rollout([[-0.5]], [1.0], [9.0], 12)
+    x = analysis.laws.affine_rollout([[-0.5]], [1.0], [9.0], 12)
     fit = fit_trajectories(x, penalty=None)
     assert (fit.A.shape, fit.b.shape) == ((1, 1), (1,))
     assert (fit.A[0, 0], fit.b[0]) == pytest.approx((-0.5, 1.0))
@@ -326,7 +326,7 @@ def test_a_resample_is_of_the_kind_and_the_clock_that_were_given(kind):
     b = np.array([fit.b for fit in ends])
     assert (found.b_low <= b.min(axis=0) + 1e-9).all()
     assert (found.b_high >= b.max(axis=0) - 1e-9).all()
-    signals = [analysis.Signals(t.astype(int), x, []) for t, x in zip(times, runs, strict=True)]
+    signals = [analysis.circles.Signals(t.astype(int), x, []) for t, x in zip(times, runs, strict=True)]
     recipe = analysis.Recipe(penalty=None, kind=kind)
     again = recipe.resample(signals, 400)
     np.testing.assert_array_equal(again.A_low, found.A_low)
@@ -337,7 +337,9 @@ def test_a_resample_is_of_the_kind_and_the_clock_that_were_given(kind):
 def test_neither_convergence_nor_the_choice_of_a_penalty_depends_on_the_unit(unit):
     tied = RNG.normal(size=(40, 1)) + 0.01 * RNG.normal(size=(40, 3))
     target = unit * (tied @ [[1.0], [-2.0], [3.0]] + RNG.normal(size=(40, 1)))
-    one, many = (analysis.batch_lasso([(tied, target)], alpha=1e-4 * unit, max_iter=n) for n in (1, 10_000))
+    one, many = (
+        analysis.laws.batch_lasso([(tied, target)], alpha=1e-4 * unit, max_iter=n) for n in (1, 10_000)
+    )
     assert (one.converged.all(), many.converged.all()) == (False, True)
     X = np.random.default_rng(1).normal(size=(30, 3))
     exact = X @ [1.0, 0.0, -2.0]

@@ -29,8 +29,8 @@ def walk(frames, size, seed=0):
 @pytest.mark.parametrize("penalty", ["lasso", "elastic-net"])
 def test_a_resample_without_a_weight_is_one_without_a_penalty(penalty):
     x = walk(60, 3)
-    found = analysis.resample_coefficients(x, penalty=penalty, alpha=0, resamples=20, seed=2)
-    plain = analysis.resample_coefficients(x, penalty=None, resamples=20, seed=2)
+    found = analysis.laws.resample_coefficients(x, penalty=penalty, alpha=0, resamples=20, seed=2)
+    plain = analysis.laws.resample_coefficients(x, penalty=None, resamples=20, seed=2)
     for name in ("A_low", "A_high", "b_low", "b_high", "inclusion"):
         np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
 
@@ -64,7 +64,7 @@ def test_cross_validation_of_one_trajectory_has_as_many_folds_of_later_rows_as_a
 def test_whole_multiples_of_a_step_may_be_rounded(unit, step, times):
     law = ODEFit("increment", A, B, unit, np.zeros(2), np.ones(2, bool), 1.0, 1.0, 9)
     matrix, shift = law.to_increment(step)
-    path = analysis.affine_rollout(A, B, START, times)
+    path = analysis.laws.affine_rollout(A, B, START, times)
     np.testing.assert_allclose(START + matrix @ START + shift, path[-1], rtol=1e-12)
     for wrong in (step + 1e-6 * unit, step - 0.5 * unit):
         with pytest.raises(InputError, match=r"^step must be a whole multiple of the map's step"):
@@ -92,28 +92,28 @@ def test_the_targets_of_a_mean_field_law_are_the_first_components(targets):
     ],
 )  # fmt: skip
 def test_a_component_that_does_not_act_does_not_change_what_a_pair_is(on_first, on_second, relation):
-    (row,) = analysis.interactions([[7, on_first], [on_second, -7]])
+    (row,) = analysis.laws.interactions([[7, on_first], [on_second, -7]])
     assert (row["on_first"], row["on_second"], row["relation"]) == (on_first, on_second, relation)
 
 
 def test_the_strongest_pair_is_first_whoever_acts_on_whom():
-    rows = analysis.interactions([[0, 1, -2], [-5, 0, 3], [0, 4, 0]])
+    rows = analysis.laws.interactions([[0, 1, -2], [-5, 0, 3], [0, 4, 0]])
     assert [(row["first"], row["second"]) for row in rows] == [(1, 2), (2, 3), (1, 3)]
 
 
 @pytest.mark.parametrize("kind", ["increment", "generator"])
 def test_a_mode_that_neither_grows_nor_decays_is_not_stable(kind):
     for rate, stable in ((-1e-9, True), (0.0, False), (1e-9, False)):
-        found = analysis.stability([[-0.5, 0.0], [0.0, rate]], kind=kind)
+        found = analysis.laws.stability([[-0.5, 0.0], [0.0, rate]], kind=kind)
         assert found.stable is stable
         assert found.growth[0] == pytest.approx(rate, rel=1e-6)
 
 
 def test_a_law_without_coefficients_is_at_rest_everywhere():
-    found = analysis.fixed_points(np.zeros((2, 2)), np.zeros(2))
+    found = analysis.laws.fixed_points(np.zeros((2, 2)), np.zeros(2))
     assert found.point.tolist() == [0, 0]
     np.testing.assert_allclose(found.directions @ found.directions.T, np.eye(2), atol=1e-12)
-    assert analysis.fixed_points(np.zeros((2, 2)), [0, 1e-30]).point is None
+    assert analysis.laws.fixed_points(np.zeros((2, 2)), [0, 1e-30]).point is None
 
 
 # -- whole trajectories -------------------------------------------------------------------------------------
@@ -121,11 +121,11 @@ def test_a_law_without_coefficients_is_at_rest_everywhere():
 
 def test_as_many_values_as_unknowns_are_enough():
     times = np.array([0.0, 0.5, 1.5, 2.0])
-    fit = analysis.match_trajectories(analysis.affine_solution(A, B, START, times), times)
+    fit = analysis.laws.match_trajectories(analysis.affine_solution(A, B, START, times), times)
     np.testing.assert_allclose(fit.A, A, atol=1e-6)
     np.testing.assert_allclose(fit.b, B, atol=1e-6)
     with pytest.raises(InputError, match="at least as many values as unknowns, got 12 for 15"):
-        analysis.match_trajectories(walk(4, 3))
+        analysis.laws.match_trajectories(walk(4, 3))
 
 
 def test_components_are_weighed_by_their_noise():
@@ -145,7 +145,7 @@ def test_components_are_weighed_by_their_noise():
         theta = least_squares(lambda one: residuals(one).ravel(), theta, xtol=1e-13, ftol=1e-13).x
         rounds.append(theta)
         weights = weights / np.sqrt((residuals(theta) ** 2).mean(axis=0))
-    found = analysis.match_trajectories(x, times)
+    found = analysis.laws.match_trajectories(x, times)
     np.testing.assert_allclose(np.append(found.A.ravel(), found.b), rounds[1][:6], atol=2e-5)
     assert np.abs(rounds[1] - rounds[0])[:6].max() > 1e-2, "one round is not enough"
 
@@ -155,7 +155,7 @@ def test_a_component_that_does_not_vary_stays_where_it_is():
     x = np.stack([2 + np.exp(-times), np.full(9, 3.0)], axis=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fit = analysis.match_trajectories(x, times)
+        fit = analysis.laws.match_trajectories(x, times)
     assert any("do not determine" in str(one.message) for one in caught)
     np.testing.assert_allclose(fit.predict(x[0], times), x, atol=1e-6)
 
@@ -166,16 +166,16 @@ def test_a_component_that_does_not_vary_stays_where_it_is():
 @pytest.mark.parametrize("count", [1, 3])
 def test_interactions_have_a_name_for_each_component(count):
     matrix = [[0, 1], [-1, 0]]
-    assert analysis.interactions(matrix, ["a", "b"])[0]["second"] == "b"
+    assert analysis.laws.interactions(matrix, ["a", "b"])[0]["second"] == "b"
     with pytest.raises(
         InputError, match=rf"^names must hold one name for each of 2 components, got {count}$"
     ):
-        analysis.interactions(matrix, "abc"[:count])
+        analysis.laws.interactions(matrix, "abc"[:count])
 
 
 @pytest.mark.parametrize(("dims", "last"), [(3, 1), (4, 1), (5, 2), (1, 0)])
 def test_planes_of_principal_components_are_numbered_from_0(dims, last):
-    found = analysis.principal_components(np.random.default_rng(7).normal(size=(9, dims)))
+    found = analysis.circles.principal_components(np.random.default_rng(7).normal(size=(9, dims)))
     assert 1 <= found.frequency(last) <= 4
     with pytest.raises(InputError, match=rf"^pair must be at most {last}, got {last + 1}$"):
         found.frequency(last + 1)
@@ -184,7 +184,7 @@ def test_planes_of_principal_components_are_numbered_from_0(dims, last):
 
 
 def test_the_strongest_pair_is_first_whichever_sign_and_side_its_strongest_effect_has():
-    rows = analysis.interactions([[0, -6, 2], [1, 0, 3], [-7, -4, 0]])
+    rows = analysis.laws.interactions([[0, -6, 2], [1, 0, 3], [-7, -4, 0]])
     assert [(row["first"], row["second"]) for row in rows] == [(1, 3), (1, 2), (2, 3)]
 
 
@@ -206,4 +206,4 @@ def test_derivatives_by_a_matrix_that_may_be_defective_are_those_of_differences(
 def test_a_jacobian_of_more_than_a_gigabyte_is_refused():
     frames = 2**30 // (8 * 40 * (40 * 40 + 40 + 40)) + 1
     with pytest.raises(InputError, match="a Jacobian of at most 1 GiB, got 40 components and 79920 values"):
-        analysis.match_trajectories(np.zeros((frames, 40)))
+        analysis.laws.match_trajectories(np.zeros((frames, 40)))

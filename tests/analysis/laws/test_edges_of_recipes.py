@@ -54,7 +54,7 @@ def test_a_batch_is_cut_at_step_1000_unless_said():
     mixed = batch_signals([one, signals[0]])
     assert mixed[2] is signals[0]
     for bad in (np.inf, np.nan):
-        broken = analysis.Signals(signals[0].steps, np.full((5, 2), bad), [])
+        broken = analysis.circles.Signals(signals[0].steps, np.full((5, 2), bad), [])
         with pytest.raises(InputError, match="batch must hold finite signals, got NaN or infinite values"):
             batch_signals([signals[0], broken])
 
@@ -150,20 +150,20 @@ def test_a_map_that_turns_beyond_a_right_angle_has_a_generator():
 
 def test_growth_is_sorted_from_the_fastest_down_with_its_eigenvalue():
     A = np.array([[-0.1, 0, 0], [0, 0.3, 0], [0, 0, -1.9]])
-    found = analysis.stability(A)
+    found = analysis.laws.stability(A)
     np.testing.assert_allclose(found.growth, np.log([1.3, 0.9, 0.9]))
     assert found.eigenvalues[0] == pytest.approx(0.3)
     assert found.eigenvalues.dtype == np.complex128
-    assert analysis.stability(A, kind="generator").growth.tolist() == pytest.approx([0.3, -0.1, -1.9])
+    assert analysis.laws.stability(A, kind="generator").growth.tolist() == pytest.approx([0.3, -0.1, -1.9])
     assert type(found.stable) is bool
-    rows = analysis.interactions([[5.0, 0, 0], [0, 5.0, 1.0], [0, 0, 5.0]])
+    rows = analysis.laws.interactions([[5.0, 0, 0], [0, 5.0, 1.0], [0, 0, 5.0]])
     assert [(row["first"], row["second"]) for row in rows] == [(2, 3)], "those that do not act are left out"
     assert [type(rows[0][name]) for name in ("first", "on_first")] == [int, float]
 
 
 def test_a_law_is_at_rest_only_where_every_rate_vanishes():
     for b in ([-1.0, -2.0], [1.0, -2.0], [0.0, -1.0]):
-        assert analysis.fixed_points(np.zeros((2, 2)), b).point is None
-    assert analysis.fixed_points(np.diag([-1.0, 0.0]), [1.0, -1.0]).point is None
-    found = analysis.fixed_points(np.diag([-1.0, 2.0]), [-3.0, -4.0])
+        assert analysis.laws.fixed_points(np.zeros((2, 2)), b).point is None
+    assert analysis.laws.fixed_points(np.diag([-1.0, 0.0]), [1.0, -1.0]).point is None
+    found = analysis.laws.fixed_points(np.diag([-1.0, 2.0]), [-3.0, -4.0])
     np.testing.assert_allclose(found.point, [-3, 2])

@@ -70,7 +70,7 @@ def test_blocks_are_as_long_as_the_root_of_the_number_of_changes():
 def test_a_resample_of_a_recipe_is_of_its_seed_and_its_window():
     rng = np.random.default_rng(1)
     runs = [
-        analysis.Signals(np.arange(30), np.cumsum(rng.standard_normal((30, 2)), axis=0) + 5, [])
+        analysis.circles.Signals(np.arange(30), np.cumsum(rng.standard_normal((30, 2)), axis=0) + 5, [])
         for _ in range(4)
     ]
     recipe = analysis.Recipe(penalty="elastic-net", alpha=0.02, l1_ratio=0.25)
@@ -132,7 +132,7 @@ def test_the_score_of_each_trajectory_is_that_of_the_components_that_vary():
 
 def test_a_batch_is_split_where_it_is_asked_to_be():
     x = np.cumsum(np.random.default_rng(5).standard_normal((2, 40, 2)), axis=1)
-    runs = [analysis.Signals(np.arange(40), values, []) for values in x]
+    runs = [analysis.circles.Signals(np.arange(40), values, []) for values in x]
     recipe = analysis.Recipe(penalty=None)
     found = [analysis.fit_batch(runs, recipe, split=split).forward for split in (0.25, 0.5)]
     assert found == [honest_scores(recipe.fit, list(x), split=split).forward for split in (0.25, 0.5)]
@@ -151,4 +151,4 @@ def test_a_share_of_the_lasso_is_refused_beyond_0_and_1(share, sentence):
 def test_only_a_square_matrix_is_stable_or_not():
     said = r"A must have the shape \(K, K\) with K at least 1, got \(2, 3\)"
     with pytest.raises(InputError, match=said):
-        analysis.stability(np.ones((2, 3)))
+        analysis.laws.stability(np.ones((2, 3)))

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from analysis import Axis, Majority, Refinement, phase_diagram, proportion
+from analysis import Axis, Refinement, phase_diagram, proportion
+from analysis.phases import Majority
 from analysis.phases.cells import Cell, Run
 from analysis.phases.diagram import PhaseDiagram
 from analysis.plots import palette
@@ -214,9 +215,9 @@ def test_parts_of_a_cell_get_more_runs_until_they_are_clear_as_cells_do():
     ("found", "sentence"),
     [
         ([(NAN, 1.0, 2.0)] * 12, "the numbers of runs that evaluate returns must be finite, got 12 NaN"),
-        ([(0, 1.0, 2.0)] * 11 + [(0, 1.0)], "what evaluate returns must be"),
-        ([("a", "b", "c")] * 12, "what evaluate returns must be"),
-        (None, "what evaluate returns must be"),
+        ([(0, 1.0, 2.0)] * 11 + [(0, 1.0)], "what evaluate returns must"),
+        ([("a", "b", "c")] * 12, "what evaluate returns must"),
+        (None, "what evaluate returns must"),
         (
             [(0, 1.0, 2.0)] * 11,
             r"must return 3 numbers for each of 12 runs, got the shape \(11, 3\)",

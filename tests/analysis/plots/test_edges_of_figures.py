@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from pictures import lines
 
 from analysis.circles.signals import Signals
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import Onsets
+from analysis.comparison.motion import Motion
+from analysis.comparison.timing import Onsets
 from analysis.plots import palette
 from analysis.plots import style as styles
 from analysis.plots.comparison import show_error, show_matching_times, show_onsets

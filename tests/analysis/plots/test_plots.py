@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from pictures import SMALLEST, letters
 
 import physics
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import Onsets
+from analysis.comparison.motion import Motion
+from analysis.comparison.timing import Onsets
 from analysis.phases.classification import PHASES
 from analysis.plots import palette
 from analysis.plots.comparison import (

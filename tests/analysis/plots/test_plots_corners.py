@@ -15,8 +15,8 @@ from analysis import logit_spectrum, neuron_spectrum
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import principal_components
 from analysis.circles.survival import surviving_frequencies
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import Onsets
+from analysis.comparison.motion import Motion
+from analysis.comparison.timing import Onsets
 from analysis.plots import palette
 from analysis.plots import style as styles
 from analysis.plots.comparison import (

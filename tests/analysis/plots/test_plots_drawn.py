@@ -11,7 +11,7 @@ from pictures import lines, title
 from scipy.spatial import procrustes
 
 from analysis.circles.signals import Signals
-from analysis.compare.motion import Motion
+from analysis.comparison.motion import Motion
 from analysis.phases.axes import Axis
 from analysis.plots import palette
 from analysis.plots.comparison import (

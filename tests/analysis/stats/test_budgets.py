@@ -14,7 +14,7 @@ from analysis.stats.effects import cohens_h
 def test_samples_without_a_value_differ_by_nothing_that_is_known():
     some = analysis.proportion(3, 4)
     for first, second in ((3 * [True] + [False], []), ([], 3 * [True] + [False])):
-        found = analysis.compare_proportions("circles", first, second)
+        found = analysis.stats.compare_proportions("circles", first, second)
         assert math.isnan(found.p_value)
         assert [len(one) for one in found.samples] == [len(first), len(second)]
         effect = found.effects["Cohen's h"]

@@ -8,10 +8,10 @@ from scipy import stats
 
 import analysis
 import physics
+from analysis.circles.classes import class_options
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.prediction import fitness, survival_rates
-from analysis.circles.structures import class_options
-from analysis.compare.ensembles import EnsembleOf
+from analysis.comparison.ensembles import EnsembleOf
 from analysis.phases.cells import Cell, Run
 from analysis.phases.classification import classify_phases
 from analysis.phases.diagram import PhaseDiagram
@@ -162,8 +162,8 @@ def test_runs_that_only_validate_are_told_from_those_that_do_neither():
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e8])
 def test_whether_there_is_a_fixed_point_does_not_depend_on_the_unit(unit):
     singular = unit * np.array([[1.0, -1.0], [2.0, -2.0]])
-    assert analysis.fixed_points(singular, [unit, 2 * unit]).point == pytest.approx([-0.5, 0.5])
-    assert analysis.fixed_points(singular, [unit, (2 + 1e-6) * unit]).point is None
+    assert analysis.laws.fixed_points(singular, [unit, 2 * unit]).point == pytest.approx([-0.5, 0.5])
+    assert analysis.laws.fixed_points(singular, [unit, (2 + 1e-6) * unit]).point is None
     # Of large terms that cancel, the rest is a rounding error of the terms, not of b.
-    far = analysis.fixed_points(unit * np.array([[1e8, -1e8], [1.0, 1.0]]), unit * np.array([1.0, -2e7]))
+    far = analysis.laws.fixed_points(unit * np.array([[1e8, -1e8], [1.0, 1.0]]), unit * np.array([1.0, -2e7]))
     assert far.point == pytest.approx([1e7, 1e7])

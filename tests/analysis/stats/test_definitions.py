@@ -12,8 +12,8 @@ from analysis.circles.neurons import diversification
 from analysis.circles.prediction import _names, circle_counts, decision_error, fitness, survival_rates
 from analysis.circles.signals import Circles
 from analysis.circles.survival import StoppingRule, survives
-from analysis.compare.comparison import Comparison
-from analysis.compare.onsets import OnsetDifference, Onsets
+from analysis.comparison.compared import Comparison
+from analysis.comparison.timing import OnsetDifference, Onsets
 from analysis.phases.axes import Axis
 from analysis.phases.classification import PHASES, Majority, classify_phases
 from analysis.stats import effects, intervals

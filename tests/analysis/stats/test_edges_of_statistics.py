@@ -50,8 +50,8 @@ def test_numbers_are_plain_floats_that_json_takes():
     values = np.array([1, 2, 4, 8], np.float32)
     found = [
         analysis.mean(values), analysis.proportion(3, 8), clustered_proportion([1, 3], [4, 5]),
-        analysis.correlation(values, values**2), analysis.cliffs_delta(values, 2 * values),
-        analysis.median_crossing(values, 1.0), Interval(1.0, 0.5, 2.0, 4).map(np.float32),
+        analysis.correlation(values, values**2), analysis.stats.cliffs_delta(values, 2 * values),
+        analysis.stats.median_crossing(values, 1.0), Interval(1.0, 0.5, 2.0, 4).map(np.float32),
     ]  # fmt: skip
     for one in found:
         assert [type(value) for value in numbers(one)] == [float] * 3, one
@@ -224,19 +224,19 @@ def test_an_ensemble_differs_if_the_test_and_every_interval_say_so(side):
 
 def test_cliffs_delta_of_samples_apart_ends_at_one_and_of_one_value_has_no_interval():
     for x, y, sign in (([3, 4], [1, 2], 1), ([1, 2], [3, 4], -1)):
-        found = analysis.cliffs_delta(x, y)
+        found = analysis.stats.cliffs_delta(x, y)
         assert found.estimate == sign
         assert (found.high if sign > 0 else found.low) == sign
         assert -1 < (found.low if sign > 0 else found.high) * sign < 1
-    alone = analysis.cliffs_delta([2], [1, 3])
+    alone = analysis.stats.cliffs_delta([2], [1, 3])
     assert (alone.estimate, alone.count) == (0, 3)
     for first, second in (([], [1.0]), ([1.0], [])):
-        empty = analysis.cliffs_delta(first, second)
+        empty = analysis.stats.cliffs_delta(first, second)
         assert (math.isnan(empty.estimate), empty.count) == (True, 1)
-    with_count = analysis.hedges_g([1.0, 2.0, 1.0], [2.0, 2.0])
+    with_count = analysis.stats.hedges_g([1.0, 2.0, 1.0], [2.0, 2.0])
     assert with_count.count == 5
     assert with_count.high < 0
-    assert analysis.hedges_g([1.0], [2.0, 3.0]).count == 3
+    assert analysis.stats.hedges_g([1.0], [2.0, 3.0]).count == 3
     assert math.isnan(effects.permutation_p_value([1.0], []))
 
 

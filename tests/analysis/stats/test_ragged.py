@@ -8,7 +8,7 @@ import analysis
 import nets
 import physics
 from analysis.circles.prediction import decision_error, fitness
-from analysis.compare.onsets import onsets
+from analysis.comparison.timing import onsets
 from analysis.plots.distributions import show_distributions
 from analysis.plots.maps import show_classifier
 from analysis.plots.signals import show_signals
@@ -42,8 +42,8 @@ DOORS = [
     ("learning_rate", lambda: nets.train(TRAINED, runs=2, steps=1, learning_rate=RAGGED)),
     ("validation_examples", lambda: TRAINED.task.given_split([0], RAGGED)),
     ("train_examples", lambda: nets.train(TRAINED, steps=1, train_examples=RAGGED)),
-    ("first", lambda: analysis.agreement(RAGGED, [True])),
-    ("second", lambda: analysis.agreement([True], RAGGED)),
+    ("first", lambda: analysis.circles.agreement(RAGGED, [True])),
+    ("second", lambda: analysis.circles.agreement([True], RAGGED)),
     ("signals", lambda: analysis.survives(RAGGED)),
     ("labels", lambda: analysis.neuron_ablation(np.eye(2), np.eye(2), RAGGED)),
     ("groups", lambda: analysis.neuron_ablation(np.eye(2), np.eye(2), [0, 1], groups=RAGGED)),
@@ -54,9 +54,9 @@ DOORS = [
     ("values", lambda: analysis.mean(RAGGED)),
     ("x", lambda: analysis.correlation(RAGGED, [1, 2])),
     ("y", lambda: analysis.correlation([1, 2], RAGGED)),
-    ("first", lambda: analysis.compare_values("quality", RAGGED, [1])),
-    ("second", lambda: analysis.compare_values("quality", [1], RAGGED)),
-    ("predicted", lambda: analysis.calibrate(RAGGED, [1, 2])),
+    ("first", lambda: analysis.stats.compare_values("quality", RAGGED, [1])),
+    ("second", lambda: analysis.stats.compare_values("quality", [1], RAGGED)),
+    ("predicted", lambda: analysis.stats.calibrate(RAGGED, [1, 2])),
     ("values", lambda: onsets(RAGGED, [0, 1], 0.5)),
     ("samples['a']", lambda: show_distributions({"a": RAGGED})),
     ("signals", lambda: show_signals([0, 1], RAGGED)),
@@ -74,7 +74,10 @@ def test_rows_of_unequal_lengths_are_refused_by_name(name, door):
 
 SHAPES = [
     ("values must have 1 axis, got the shape (2, 2)", lambda: analysis.mean(np.eye(2))),
-    ("first must have 1 axis, got the shape ()", lambda: analysis.compare_values("quality", 1.0, [1.0])),
+    (
+        "first must have 1 axis, got the shape ()",
+        lambda: analysis.stats.compare_values("quality", 1.0, [1.0]),
+    ),
     ("x and y must have the same length, got 2 and 1", lambda: analysis.correlation([1, 2], [1])),
     ("x must be an array of real numbers, got list ['a']", lambda: analysis.correlation(["a"], [1])),
     ("signals must have 2 axes, got the shape (2,)", lambda: show_signals([0, 1], [0, 1])),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import analysis
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.onsets import onsets
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.timing import onsets
 from analysis.laws.batch import batch_signals
 from analysis.phases.diagram import Refinement, phase_diagram
 from analysis.plots import maps
@@ -45,7 +45,7 @@ REFUSED = [
     (lambda: axis(low=1), "x must go from a lower to a higher value, got 1 to 1"),
     (lambda: axis(scale="log"), "x must begin above 0 on a logarithmic axis, got 0"),
     (lambda: axis(scale="log", whole=True), "x must begin above 0.5 on a logarithmic axis, got 0"),
-    (lambda: analysis.median_crossing([], 0.1), "values must hold at least one number, got none"),
+    (lambda: analysis.stats.median_crossing([], 0.1), "values must hold at least one number, got none"),
     (lambda: axis(high=math.nan), "high of x must be a finite number, got nan"),
     (
         lambda: axis(whole=True, cells=3),
@@ -86,19 +86,19 @@ REFUSED = [
         "train_steps must be at least 0, or NaN for never, got inf",
     ),
     (
-        lambda: analysis.procrustes_disparity([E], RNG.normal(size=(1, 6, 2))),
+        lambda: analysis.comparison.procrustes_disparity([E], RNG.normal(size=(1, 6, 2))),
         "first and second must have the same number of tokens, got 7 and 6",
     ),
     (
-        lambda: analysis.procrustes_disparity([E], np.ones((2, 7, 2))),
+        lambda: analysis.comparison.procrustes_disparity([E], np.ones((2, 7, 2))),
         "second must not hold a shape whose tokens all coincide",
     ),
     (
-        lambda: analysis.procrustes_disparity([E], [E], analysis.affine_maps(5)),
+        lambda: analysis.comparison.procrustes_disparity([E], [E], analysis.comparison.affine_maps(5)),
         "symmetry must be one of 7 tokens, got one of 5",
     ),
     (
-        lambda: analysis.calibrate([1.0], [1.0, 2.0]),
+        lambda: analysis.stats.calibrate([1.0], [1.0, 2.0]),
         "predicted and measured must have one shape (n,), got (1,) and (2,)",
     ),
     (
@@ -146,14 +146,14 @@ REFUSED = [
         lambda: onsets(np.ones((2, 0)), np.arange(0), 1.0),
         "values and times must have the shapes (runs, frames) and (frames,), got (2, 0) and (0,)",
     ),
-    (lambda: analysis.no_relabelling(0), "tokens must be at least 1, got 0"),
-    (lambda: analysis.affine_maps(0), "tokens must be at least 1, got 0"),
+    (lambda: analysis.comparison.no_relabelling(0), "tokens must be at least 1, got 0"),
+    (lambda: analysis.comparison.affine_maps(0), "tokens must be at least 1, got 0"),
     (
-        lambda: analysis.symmetry_of(7),
+        lambda: analysis.comparison.symmetry_of(7),
         "theory must be an Operation, EffectiveTheory or group, got int",
     ),
     (
-        lambda: analysis.symmetry_of(Operation(5, 8)),
+        lambda: analysis.comparison.symmetry_of(Operation(5, 8)),
         "the modulus of theory must be 5, its number of tokens, or at least 9, where no sum wraps around, to "
         "have relabelings, got 8",
     ),
@@ -192,13 +192,14 @@ REFUSED = [
         "spectrum must hold one layer, with coefficients of shape (hidden, K), got the shape (2, 3, 3); give "
         "neuron_spectrum the weights of one run",
     ),
-    (lambda: analysis.cliffs_delta([1.0, np.nan], [0.0, 1.0]), "first" + NOT_FINITE),
-    (lambda: analysis.hedges_g([0.0, 1.0], [1.0, np.inf]), "second" + NOT_FINITE),
+    (lambda: analysis.stats.cliffs_delta([1.0, np.nan], [0.0, 1.0]), "first" + NOT_FINITE),
+    (lambda: analysis.stats.hedges_g([0.0, 1.0], [1.0, np.inf]), "second" + NOT_FINITE),
     (lambda: permutation_p_value([0.0, 1.0], [1.0, np.nan]), "second" + NOT_FINITE),
-    (lambda: analysis.procrustes_disparity(E, [E]), "first must have 3 axes, got the shape (7, 2)"),
-    (lambda: analysis.cliffs_delta([[1, 2]], [[3, 4]]), "first must have 1 axis, got the shape (1, 2)"),
-    (lambda: analysis.cliffs_delta([1, 2], 3), "second must have 1 axis, got the shape ()"),
-    (lambda: analysis.hedges_g([1, 2], [[3, 4]]), "second must have 1 axis, got the shape (1, 2)"),
+    (lambda: analysis.comparison.procrustes_disparity(E, [E]),
+     "first must have 3 axes, got the shape (7, 2)"),
+    (lambda: analysis.stats.cliffs_delta([[1, 2]], [[3, 4]]), "first must have 1 axis, got the shape (1, 2)"),
+    (lambda: analysis.stats.cliffs_delta([1, 2], 3), "second must have 1 axis, got the shape ()"),
+    (lambda: analysis.stats.hedges_g([1, 2], [[3, 4]]), "second must have 1 axis, got the shape (1, 2)"),
     (lambda: permutation_p_value([[1, 2]], [3, 4]), "first must have 1 axis, got the shape (1, 2)"),
     (lambda: analysis.mean([1, 2], level=95), "level" + NO_LEVEL + "95"),
     (lambda: analysis.mean([1, 2], level=1), "level" + NO_LEVEL + "1"),
@@ -228,9 +229,9 @@ ALLOWED = [
         axis(), analysis.Axis("y", 0, 1, 2), outcome, Refinement(seeds=2, most_seeds=2, most_runs=4)
     ),
     lambda: analysis.classify_phases([0.0], [0.0]),
-    lambda: analysis.no_relabelling(1),
-    lambda: analysis.affine_maps(1),
-    lambda: analysis.symmetry_of(Operation(5, 9)),
+    lambda: analysis.comparison.no_relabelling(1),
+    lambda: analysis.comparison.affine_maps(1),
+    lambda: analysis.comparison.symmetry_of(Operation(5, 9)),
     lambda: batch_signals(MOVES),
     lambda: show_trajectory(MOVES, run=-2),
     lambda: show_trajectory(MOVES, "loss", run=1),

@@ -69,7 +69,7 @@ def test_the_plane_of_a_frequency_is_that_of_the_last_frame(real):
 
 
 def test_principal_components_are_those_of_the_last_frame(real):
-    expected = analysis.principal_components(real.embeddings[-1]).points
+    expected = analysis.circles.principal_components(real.embeddings[-1]).points
     for pair in (0, 2):
         found = real.seen(f"components {2 * pair + 1}, {2 * pair + 2}")
         np.testing.assert_allclose(

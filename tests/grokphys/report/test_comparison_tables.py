@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.compare.onsets import OnsetDifference, Onsets
+from analysis.comparison.timing import OnsetDifference, Onsets
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
 from grokphys.report import comparing as tables

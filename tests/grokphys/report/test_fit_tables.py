@@ -11,7 +11,8 @@ import pytest
 
 import nets
 import physics
-from analysis import Recipe, Signals
+from analysis import Recipe
+from analysis.circles import Signals
 from grokphys.report import comparing, laws
 from grokphys.report.circles import score_table
 from grokphys.report.page import Picture, Section, Table, write_report

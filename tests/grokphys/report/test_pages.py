@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from analysis import Recipe, Signals
+from analysis import Recipe
 from analysis import fit_batch as fit
+from analysis.circles import Signals
 from analysis.stats.intervals import Interval
 from grokphys.report import laws
 from grokphys.report.page import Section, Table, write_report

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import physics
+from analysis.circles.classes import structures
 from analysis.circles.signals import Circles
-from analysis.circles.structures import structures
 from analysis.stats.intervals import Interval, correlation, mean, proportion
 from grokphys.report import musat, survival
 from grokphys.report.circles import _r2, forward_sentence, score_table

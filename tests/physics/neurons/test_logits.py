@@ -8,15 +8,14 @@ import pytest
 
 from analysis import (
     diversification,
-    exclude_logits,
     excluded_loss,
     frequency_ablation,
     logit_spectrum,
     neuron_ablation,
     neuron_spectrum,
-    restrict_logits,
     restricted_loss,
 )
+from analysis.circles import exclude_logits, restrict_logits
 from physics import InputError
 from physics.neurons.logits import LogitSpectrum
 

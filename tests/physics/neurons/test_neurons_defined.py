@@ -5,15 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from analysis import (
-    exclude_logits,
-    excluded_loss,
-    frequency_ablation,
-    logit_spectrum,
-    neuron_spectrum,
-    restrict_logits,
-    restricted_loss,
-)
+from analysis import excluded_loss, frequency_ablation, logit_spectrum, neuron_spectrum, restricted_loss
+from analysis.circles import exclude_logits, restrict_logits
 from physics import FourierLottery, InputError
 from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.three_waves import first_divergence

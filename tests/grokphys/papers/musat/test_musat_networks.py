@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from scipy import stats
 
-from analysis.compare.comparison import Structures
+from analysis.comparison.compared import Structures
 from analysis.plots import maps
 from analysis.plots.palette import class_colors
 from analysis.stats.intervals import Interval, mean, proportion

@@ -7,7 +7,7 @@ import pytest
 
 import nets
 import physics
-from analysis.circles.structures import structures
+from analysis.circles.classes import structures
 from grokphys.papers.musat import classifiers, ensembles, galleries, start, table_1, table_2
 from grokphys.papers.recipe import RECIPES, Run
 from grokphys.report.musat import TABLE_1, TABLE_2

@@ -6,10 +6,10 @@ from ensembles import noise
 
 import analysis
 import physics
-from analysis.compare import relabelling
-from analysis.compare.motion import Paths, relative_error
-from analysis.compare.relabelling import aligned, best_relabelling, disparity, standard
-from analysis.compare.symmetry import Symmetry, affine_maps, no_relabelling
+from analysis.comparison import relabelling
+from analysis.comparison.motion import Paths, relative_error
+from analysis.comparison.relabelling import aligned, best_relabelling, disparity, standard
+from analysis.comparison.symmetry import Symmetry, affine_maps, no_relabelling
 from physics import Operation
 
 # -- distances --------------------------------------------------------------------------------------------
@@ -19,11 +19,11 @@ def test_a_relabelling_does_not_depend_on_the_size_of_a_block(monkeypatch):
     first, second = noise(5, 7, 2), noise(4, 7, 2, seed=1)
     maps = affine_maps(7)
     listed = Symmetry("list", maps.permutations)
-    expected = analysis.procrustes_disparity(first, second, maps)
+    expected = analysis.comparison.procrustes_disparity(first, second, maps)
     for block in (1, 4 * 7 * 4 * 2, 2**23):
         monkeypatch.setattr(relabelling, "BLOCK", block)
         for symmetry in (maps, listed):
-            found = analysis.procrustes_disparity(first, second, symmetry)
+            found = analysis.comparison.procrustes_disparity(first, second, symmetry)
             np.testing.assert_allclose(found[0], expected[0], atol=1e-12)
             np.testing.assert_array_equal(found[1], expected[1])
 
@@ -101,8 +101,8 @@ def test_what_two_symmetries_share_keeps_the_search_by_transforms_if_they_are_on
 def test_a_training_set_keeps_what_maps_it_onto_itself():
     modular = Operation(5, 5)
     full = [(i, j) for i in range(5) for j in range(i, 5)]
-    assert analysis.symmetry_of(modular, full).affine, "the whole table keeps all"
-    kept = analysis.symmetry_of(modular, [(0, 1), (2, 2)])
+    assert analysis.comparison.symmetry_of(modular, full).affine, "the whole table keeps all"
+    kept = analysis.comparison.symmetry_of(modular, [(0, 1), (2, 2)])
     assert kept.name == "i → u i + c (mod 5) within the training set"
     pairs = {frozenset((0, 1)), frozenset((2,))}
     expected = [
@@ -112,12 +112,12 @@ def test_a_training_set_keeps_what_maps_it_onto_itself():
     assert kept.permutations.tolist() == expected
     assert not kept.affine
     theory = physics.EffectiveTheory(5, 2, modulus=5)
-    assert len(analysis.symmetry_of(theory)) == 20
+    assert len(analysis.comparison.symmetry_of(theory)) == 20
     group = physics.symmetric(3)
-    assert analysis.symmetry_of(group).name == f"automorphisms of {group.name} and its center"
-    assert analysis.symmetry_of(physics.cyclic(5)).affine
-    assert analysis.symmetry_of(Operation(5)).name == "reversal"
-    one = analysis.symmetry_of(group, [(0, 1)])
+    assert analysis.comparison.symmetry_of(group).name == f"automorphisms of {group.name} and its center"
+    assert analysis.comparison.symmetry_of(physics.cyclic(5)).affine
+    assert analysis.comparison.symmetry_of(Operation(5)).name == "reversal"
+    one = analysis.comparison.symmetry_of(group, [(0, 1)])
     table = group.table
     for g in one.permutations.tolist():
         assert (g[0], g[1]) == (0, 1), "of a group that does not commute, the order of a pair counts"
@@ -127,7 +127,7 @@ def test_a_training_set_keeps_what_maps_it_onto_itself():
 
 @pytest.mark.parametrize(("first", "second"), [(0, 2), (2, 0), (0, 0)])
 def test_no_shapes_have_no_distances(first, second):
-    found, relabellings = analysis.procrustes_disparity(
+    found, relabellings = analysis.comparison.procrustes_disparity(
         np.empty((first, 7, 2)), noise(max(second, 1), 1, 7, 2)[:second, 0]
     )
     assert found.shape == relabellings.shape == (first, second)

@@ -8,8 +8,8 @@ from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.compare.motion import Motion, _least
-from analysis.compare.progress import monotone, same_progress
+from analysis.comparison.motion import Motion, _least
+from analysis.comparison.progress import monotone, same_progress
 from analysis.stats.intervals import Interval, difference, mean
 from physics import Trajectory
 

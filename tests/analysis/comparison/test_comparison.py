@@ -7,8 +7,8 @@ from ensembles import ensemble, guise, noise, ring
 
 import analysis
 import physics
-from analysis.circles.structures import structures
-from analysis.compare.ensembles import EnsembleOf
+from analysis.circles.classes import structures
+from analysis.comparison.ensembles import EnsembleOf
 from analysis.stats.intervals import holm
 from grokphys.report.comparing import comparison_sections, conclusion, findings
 from physics import InputError, Trajectory
@@ -303,7 +303,7 @@ def test_what_is_said_to_differ_has_no_interval_that_holds_0():
     for _ in range(40):
         x, y = rng.standard_normal(30), rng.standard_normal(30)
         x[:4] += 12
-        one = analysis.compare_values("x", x, y)
+        one = analysis.stats.compare_values("x", x, y)
         said += one.p_value < 0.05 and one.effects["Cliff's delta"].covers(0)
         intervals = [one.difference, *one.effects.values()]
         assert one.differs == (one.p_value < 0.05 and not any(each.covers(0) for each in intervals))
@@ -353,7 +353,7 @@ def test_ensembles_of_different_numbers_of_tokens_have_structures_and_onsets_in_
         (lambda: analysis.compare(ensemble(noise(2, 5, 2)), ensemble(noise(2, 7, 2)), align="ends"),
          "align must be 'auto' or 'none' for ensembles of 5 and 7 tokens, got 'ends'"),
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2)),
-                                  symmetry=analysis.symmetry_of(physics.cyclic(5))),
+                                  symmetry=analysis.comparison.symmetry_of(physics.cyclic(5))),
          "symmetry must be left out for ensembles of 5 and 7 tokens"),
         (lambda: analysis.compare(ensemble(noise(1, 5, 2)), ensemble(noise(1, 7, 2)), states=True),
          "states must have the same number of tokens and of axes, got (5, 2) and (7, 2)"),

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.compare.progress import by_progress, frame_mean
-from analysis.compare.relabelling import best_relabelling, disparity, relabelling_gains, standard
-from analysis.compare.symmetry import Symmetry
+from analysis.comparison.progress import by_progress, frame_mean
+from analysis.comparison.relabelling import best_relabelling, disparity, relabelling_gains, standard
+from analysis.comparison.symmetry import Symmetry
 from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean

@@ -8,10 +8,10 @@ import pytest
 from ensembles import noise, ring
 
 from analysis import compare
-from analysis.compare import parts
-from analysis.compare.ensembles import _quality, _watched
-from analysis.compare.onsets import Onsets
-from analysis.compare.symmetry import no_relabelling
+from analysis.comparison import parts
+from analysis.comparison.ensembles import _quality, _watched
+from analysis.comparison.symmetry import no_relabelling
+from analysis.comparison.timing import Onsets
 from analysis.stats.intervals import Interval
 from physics import Trajectory
 from physics.theory.operations import class_rule

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
-from analysis.compare.symmetry import Symmetry, affine_maps
+from analysis.comparison.symmetry import Symmetry, affine_maps
 from analysis.scaling import scaled
 from physics.checks import point_sets
 from physics.errors import InputError
@@ -59,7 +59,7 @@ def procrustes_disparity(
     >>> import analysis, numpy as np
     >>> shape = np.random.default_rng(0).normal(size=(7, 2))
     >>> moved = 2 * shape[3 * np.arange(7) % 7] + 1  # relabeled by i → 3 i, enlarged, and moved
-    >>> analysis.procrustes_disparity([shape], [moved])[0].round(6).tolist()
+    >>> analysis.comparison.procrustes_disparity([shape], [moved])[0].round(6).tolist()
     [[0.0]]
     """
     a, b = standard_pair(first, second)

@@ -36,7 +36,8 @@ class Onsets:
     Examples
     --------
     >>> import analysis, numpy as np
-    >>> found = analysis.Onsets(np.array([3.0, 5.0, 9.0, 9.0]), np.array([True, True, True, False]))
+    >>> times, reached = np.array([3.0, 5.0, 9.0, 9.0]), np.array([True, True, True, False])
+    >>> found = analysis.comparison.Onsets(times, reached)
     >>> found.fraction.estimate, found.median.estimate
     (0.75, 5.0)
     """
@@ -60,7 +61,7 @@ class Onsets:
         Examples
         --------
         >>> import analysis
-        >>> analysis.onsets([[0.1, 0.9]], [0, 10], 0.5).scaled(0.5).times.tolist()
+        >>> analysis.comparison.onsets([[0.1, 0.9]], [0, 10], 0.5).scaled(0.5).times.tolist()
         [5.0]
         """
         return Onsets(self.times * factor, self.reached)
@@ -137,7 +138,8 @@ class Onsets:
         Examples
         --------
         >>> import analysis
-        >>> times, fraction, *_ = analysis.onsets([[0, 1, 1], [0, 0, 1], [0, 0, 0]], [0, 10, 20], 1).curve()
+        >>> found = analysis.comparison.onsets([[0, 1, 1], [0, 0, 1], [0, 0, 0]], [0, 10, 20], 1)
+        >>> times, fraction, *_ = found.curve()
         >>> times.tolist(), fraction.round(2).tolist()
         ([0.0, 10.0, 20.0], [1.0, 0.67, 0.33])
         """
@@ -190,8 +192,8 @@ class OnsetDifference:
     --------
     >>> import analysis, numpy as np
     >>> times = np.arange(1.0, 21.0)
-    >>> early, late = (analysis.Onsets(one, np.ones(20, bool)) for one in (times, 9 * times))
-    >>> found = analysis.compare_onsets("loss", early, late)
+    >>> early, late = (analysis.comparison.Onsets(one, np.ones(20, bool)) for one in (times, 9 * times))
+    >>> found = analysis.comparison.compare_onsets("loss", early, late)
     >>> round(found.ratio.estimate), found.differs
     (9, True)
     """
@@ -245,8 +247,8 @@ def compare_onsets(
     --------
     >>> import analysis, numpy as np
     >>> times = np.random.default_rng(0).uniform(1, 2, size=30)
-    >>> early, late = (analysis.Onsets(times * factor, np.ones(30, bool)) for factor in (1.0, 3.0))
-    >>> found = analysis.compare_onsets("quality", early, late)
+    >>> early, late = (analysis.comparison.Onsets(times * factor, np.ones(30, bool)) for factor in (1.0, 3.0))
+    >>> found = analysis.comparison.compare_onsets("quality", early, late)
     >>> round(found.ratio.estimate, 1), found.differs
     (3.0, True)
     """
@@ -289,7 +291,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.onsets([[0.1, 0.5, 0.9], [0.1, 0.2, 0.3]], [0, 10, 20], 0.5)
+    >>> found = analysis.comparison.onsets([[0.1, 0.5, 0.9], [0.1, 0.2, 0.3]], [0, 10, 20], 0.5)
     >>> found.times.tolist(), found.reached.tolist()
     ([10.0, 20.0], [True, False])
     """

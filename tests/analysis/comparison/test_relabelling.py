@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import analysis
 import physics
-from analysis.compare.relabelling import aligned, best_relabelling, disparity, standard_pair
-from analysis.compare.symmetry import Symmetry
+from analysis.comparison.relabelling import aligned, best_relabelling, disparity, standard_pair
+from analysis.comparison.symmetry import Symmetry, affine_maps
 from physics import InputError
 
 
@@ -18,12 +18,12 @@ def shapes(count, tokens, dim, seed=0):
 @pytest.mark.parametrize(("tokens", "dims"), [(5, (2, 2)), (6, (2, 3)), (7, (1, 1)), (4, (3, 2))])
 def test_disparity_equals_scipys_over_all_affine_maps(tokens, dims):
     first, second = shapes(2, tokens, dims[0]), shapes(3, tokens, dims[1], 1)
-    found, relabelling = analysis.procrustes_disparity(first, second)
+    found, relabelling = analysis.comparison.procrustes_disparity(first, second)
     dim = max(dims)
     a, b = (np.pad(x, ((0, 0), (0, 0), (0, dim - x.shape[2]))) for x in (first, second))
     expected = [[naive.procrustes_disparity(x, y) for y in b] for x in a]
     np.testing.assert_allclose(found, expected, atol=1e-12)
-    maps = analysis.affine_maps(tokens).permutations
+    maps = analysis.comparison.affine_maps(tokens).permutations
     again = [[naive.procrustes_disparity(x, y, [maps[g]]) for y, g in zip(b, row, strict=True)]
              for x, row in zip(a, relabelling, strict=True)]  # fmt: skip
     np.testing.assert_allclose(found, again, atol=1e-12)
@@ -31,9 +31,9 @@ def test_disparity_equals_scipys_over_all_affine_maps(tokens, dims):
 
 @pytest.mark.parametrize("group", [physics.symmetric(3), physics.quaternion(), physics.dihedral(4)], ids=repr)
 def test_disparity_equals_scipys_over_the_relabellings_of_a_group(group):
-    symmetry = analysis.symmetry_of(group)
+    symmetry = analysis.comparison.symmetry_of(group)
     first, second = shapes(2, group.order, 2), shapes(2, group.order, 2, 1)
-    found, _ = analysis.procrustes_disparity(first, second, symmetry)
+    found, _ = analysis.comparison.procrustes_disparity(first, second, symmetry)
     expected = [[naive.procrustes_disparity(a, b, symmetry.permutations) for b in second] for a in first]
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -50,7 +50,7 @@ def test_disparity_equals_scipys_over_the_relabellings_of_a_group(group):
     ids=repr,
 )
 def test_relabellings_of_a_group_are_all_there_are(group):
-    symmetry = analysis.symmetry_of(group)
+    symmetry = analysis.comparison.symmetry_of(group)
     assert set(map(tuple, symmetry.permutations.tolist())) == set(naive.relabellings(group.table.tolist()))
     assert symmetry.permutations[0].tolist() == list(range(group.order))
 
@@ -68,7 +68,7 @@ def test_relabellings_of_a_group_are_all_there_are(group):
     ids=repr,
 )
 def test_groups_have_as_many_automorphisms_as_the_books_say(group, count):
-    found = analysis.automorphisms(group)
+    found = analysis.comparison.automorphisms(group)
     assert len(np.unique(found, axis=0)) == count
     a, b = np.random.default_rng(0).integers(group.order, size=(2, 50))
     for f in found[:20]:
@@ -77,13 +77,16 @@ def test_groups_have_as_many_automorphisms_as_the_books_say(group, count):
 
 def test_plain_addition_allows_the_reversal_and_a_training_set_what_maps_it_onto_itself():
     plain = physics.Operation(4)
-    assert analysis.symmetry_of(plain).permutations.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
-    assert len(analysis.symmetry_of(plain, [(0, 1), (2, 3)])) == 2
-    assert len(analysis.symmetry_of(plain, [(0, 1), (1, 1)])) == 1
+    assert analysis.comparison.symmetry_of(plain).permutations.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+    assert len(analysis.comparison.symmetry_of(plain, [(0, 1), (2, 3)])) == 2
+    assert len(analysis.comparison.symmetry_of(plain, [(0, 1), (1, 1)])) == 1
     modular = physics.Operation(5, 5)
-    kept = analysis.symmetry_of(modular, [(0, 0)])
+    kept = analysis.comparison.symmetry_of(modular, [(0, 0)])
     assert kept.permutations[:, 0].tolist() == [0] * 4, "the units alone keep the token 0"
-    assert len(analysis.symmetry_of(modular) & analysis.symmetry_of(physics.Operation(5))) == 2
+    assert (
+        len(analysis.comparison.symmetry_of(modular) & analysis.comparison.symmetry_of(physics.Operation(5)))
+        == 2
+    )
 
 
 @given(u=st.integers(1, 10), s=st.integers(0, 10), seed=st.integers(0, 999), mirror=st.booleans())
@@ -92,8 +95,8 @@ def test_the_same_shape_in_another_guise_is_found_and_aligned(u, s, seed, mirror
     shape = shapes(1, 11, 2, seed)[0]
     turn = np.linalg.qr(shapes(1, 2, 2, seed + 1)[0])[0] @ np.diag([1, -1 if mirror else 1])
     guise = 3.0 * shape[(u * np.arange(11) + s) % 11] @ turn + 1.5
-    found, relabelling = analysis.procrustes_disparity([shape], [guise])
-    permutation = analysis.affine_maps(11).permutations[relabelling[0, 0]]
+    found, relabelling = analysis.comparison.procrustes_disparity([shape], [guise])
+    permutation = analysis.comparison.affine_maps(11).permutations[relabelling[0, 0]]
     assert found[0, 0] < 1e-12
     assert permutation.tolist() == [(u * i + s) % 11 for i in range(11)]
     np.testing.assert_allclose(aligned(shape, guise, permutation), guise, atol=1e-11)
@@ -101,7 +104,7 @@ def test_the_same_shape_in_another_guise_is_found_and_aligned(u, s, seed, mirror
 
 def test_one_relabelling_for_all_frames_is_the_best_of_all():
     a, b = standard_pair(shapes(4, 5, 2), shapes(4, 5, 2, 1))
-    maps = analysis.affine_maps(5)
+    maps = analysis.comparison.affine_maps(5)
     error, label = best_relabelling(a, b, maps)
     every = [disparity(a[:, g], b).mean() for g in maps.permutations]
     assert error == pytest.approx(min(every))
@@ -113,10 +116,10 @@ def test_one_relabelling_for_all_frames_is_the_best_of_all():
 
 
 def test_the_search_by_transforms_equals_that_by_lists_in_the_size_of_the_papers():
-    maps = analysis.affine_maps(59)
+    maps = analysis.comparison.affine_maps(59)
     first, second = shapes(2, 59, 2), shapes(2, 59, 2, 1)
-    fast = analysis.procrustes_disparity(first, second, maps)
-    slow = analysis.procrustes_disparity(first, second, Symmetry("list", maps.permutations))
+    fast = analysis.comparison.procrustes_disparity(first, second, maps)
+    slow = analysis.comparison.procrustes_disparity(first, second, Symmetry("list", maps.permutations))
     np.testing.assert_allclose(fast[0], slow[0], atol=1e-13)
     np.testing.assert_array_equal(fast[1], slow[1])
 
@@ -124,22 +127,22 @@ def test_the_search_by_transforms_equals_that_by_lists_in_the_size_of_the_papers
 def test_shapes_of_different_dimension_are_comparable():
     flat = shapes(1, 5, 2)[0]
     raised = np.pad(flat, ((0, 0), (0, 1)))
-    assert analysis.procrustes_disparity([flat], [raised])[0][0, 0] < 1e-12
+    assert analysis.comparison.procrustes_disparity([flat], [raised])[0][0, 0] < 1e-12
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: analysis.procrustes_disparity(shapes(1, 5, 2), shapes(1, 6, 2)),
+        (lambda: analysis.comparison.procrustes_disparity(shapes(1, 5, 2), shapes(1, 6, 2)),
          "first and second must have the same number of tokens, got 5 and 6"),
-        (lambda: analysis.procrustes_disparity(np.ones((1, 5, 2)), shapes(1, 5, 2)),
+        (lambda: analysis.comparison.procrustes_disparity(np.ones((1, 5, 2)), shapes(1, 5, 2)),
          "first must not hold a shape whose tokens all coincide"),
-        (lambda: analysis.procrustes_disparity(shapes(1, 5, 2), shapes(1, 5, 2), analysis.affine_maps(6)),
+        (lambda: analysis.comparison.procrustes_disparity(*2 * [shapes(1, 5, 2)], affine_maps(6)),
          "symmetry must be one of 5 tokens, got one of 6"),
-        (lambda: analysis.symmetry_of(physics.Operation(6, 4)),
+        (lambda: analysis.comparison.symmetry_of(physics.Operation(6, 4)),
          "the modulus of theory must be 6, its number of tokens, or at least 11"),
-        (lambda: analysis.symmetry_of("Z_5"), "theory must be an Operation, "),
-        (lambda: analysis.automorphisms(physics.direct_product(*[physics.cyclic(2)] * 5)),
+        (lambda: analysis.comparison.symmetry_of("Z_5"), "theory must be an Operation, "),
+        (lambda: analysis.comparison.automorphisms(physics.direct_product(*[physics.cyclic(2)] * 5)),
          "group must leave at most 1048576 images of its generators to try, got 28629151"),
     ],
 )  # fmt: skip
@@ -153,8 +156,8 @@ def test_of_relabellings_that_fit_alike_the_first_is_taken():
     """A circle is its own mirror image: the unit 1 is kept, and the unit -1 not looked for."""
     angle = 2 * np.pi * np.arange(7) / 7
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    maps = analysis.affine_maps(7)
-    found, label = analysis.procrustes_disparity([circle], [circle], maps)
+    maps = analysis.comparison.affine_maps(7)
+    found, label = analysis.comparison.procrustes_disparity([circle], [circle], maps)
     assert found[0, 0] == pytest.approx(0, abs=1e-12)
     moved = maps.permutations[label[0, 0]]
     assert (moved[1] - moved[0]) % 7 == 1

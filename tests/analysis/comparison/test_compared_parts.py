@@ -8,8 +8,8 @@ from ensembles import ensemble, noise
 from scipy.spatial import procrustes
 
 from analysis import compare
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.symmetry import no_relabelling
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.symmetry import no_relabelling
 from physics import InputError, Trajectory
 
 P = 5

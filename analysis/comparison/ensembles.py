@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals
-from analysis.circles.geometry import effective_dimension
-from analysis.circles.structures import (
+from analysis.circles.classes import (
     blown_up,
     class_names,
     class_options,
     recorded_operation,
     smaller_step,
 )
+from analysis.circles.fourier import fourier_signals
+from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
-from analysis.compare.onsets import Onsets, onsets
+from analysis.comparison.timing import Onsets, onsets
 from physics.checks import increasing_array
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections

@@ -10,13 +10,13 @@ from ensembles import ensemble, noise
 
 import analysis
 from analysis import compare
-from analysis.compare.comparison import _adjusted, _plain
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import Onsets, compare_onsets, onsets
-from analysis.compare.parts import Parts
-from analysis.compare.progress import _log_factor, frame_mean
-from analysis.compare.symmetry import no_relabelling
+from analysis.comparison.compared import _adjusted, _plain
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.motion import Motion
+from analysis.comparison.parts import Parts
+from analysis.comparison.progress import _log_factor, frame_mean
+from analysis.comparison.symmetry import no_relabelling
+from analysis.comparison.timing import Onsets, compare_onsets, onsets
 from analysis.stats.effects import compare_values
 from analysis.stats.intervals import Interval
 from physics import InputError, Operation, Trajectory

@@ -7,7 +7,7 @@ import pytest
 from ensembles import ensemble, noise
 
 from analysis import compare
-from analysis.compare.progress import by_progress, same_progress
+from analysis.comparison.progress import by_progress, same_progress
 from physics import InputError, Operation, Trajectory, cyclic, symmetric
 
 NAN, INF = math.nan, math.inf

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.structures import Structures, structures
-from analysis.compare.ensembles import EnsembleOf
-from analysis.compare.motion import Motion
-from analysis.compare.onsets import OnsetDifference
-from analysis.compare.parts import MOST_PAIRS, Parts, Shapes
-from analysis.compare.symmetry import Symmetry
+from analysis.circles.classes import Structures, structures
+from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.motion import Motion
+from analysis.comparison.parts import MOST_PAIRS, Parts, Shapes
+from analysis.comparison.symmetry import Symmetry
+from analysis.comparison.timing import OnsetDifference
 from analysis.stats.calibration import Calibration
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval, holm

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.compare.onsets import Onsets, _tested, compare_onsets, log_rank, onset_ratio, onsets
+from analysis.comparison.timing import Onsets, _tested, compare_onsets, log_rank, onset_ratio, onsets
 from physics import InputError
 
 

@@ -10,10 +10,10 @@ from scipy import stats
 
 import physics
 from analysis import compare
-from analysis.compare import parts
-from analysis.compare.comparison import _plain
-from analysis.compare.ensembles import MEASURES, EnsembleOf
-from analysis.compare.symmetry import no_relabelling
+from analysis.comparison import parts
+from analysis.comparison.compared import _plain
+from analysis.comparison.ensembles import MEASURES, EnsembleOf
+from analysis.comparison.symmetry import no_relabelling
 from analysis.stats.intervals import Interval, difference, mean
 from physics import InputError, Trajectory
 

@@ -35,7 +35,8 @@ class Symmetry:
     Examples
     --------
     >>> import analysis
-    >>> both = analysis.affine_maps(5) & analysis.no_relabelling(5)  # relabelings that both problems allow
+    >>> first, second = analysis.comparison.affine_maps(5), analysis.comparison.no_relabelling(5)
+    >>> both = first & second  # relabelings that both problems allow
     >>> len(both), both.permutations.tolist()
     (1, [[0, 1, 2, 3, 4]])
     """
@@ -82,7 +83,7 @@ def no_relabelling(tokens: int) -> Symmetry:
     Examples
     --------
     >>> import analysis
-    >>> analysis.no_relabelling(3).permutations.tolist()
+    >>> analysis.comparison.no_relabelling(3).permutations.tolist()
     [[0, 1, 2]]
     """
     return Symmetry("no relabeling", np.arange(whole_number("tokens", tokens, 1))[None])
@@ -111,7 +112,7 @@ def affine_maps(tokens: int) -> Symmetry:
     Examples
     --------
     >>> import analysis
-    >>> analysis.affine_maps(3).permutations.tolist()
+    >>> analysis.comparison.affine_maps(3).permutations.tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]]
     """
     p = whole_number("tokens", tokens, 1)
@@ -147,7 +148,7 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     Examples
     --------
     >>> import analysis, physics
-    >>> plain = analysis.symmetry_of(physics.EffectiveTheory(4))
+    >>> plain = analysis.comparison.symmetry_of(physics.EffectiveTheory(4))
     >>> plain.name, plain.permutations.tolist()
     ('reversal', [[0, 1, 2, 3], [3, 2, 1, 0]])
     """
@@ -194,7 +195,7 @@ def automorphisms(group: Any) -> Permutations:
     Examples
     --------
     >>> import analysis
-    >>> analysis.automorphisms([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).tolist()  # addition modulo 3
+    >>> analysis.comparison.automorphisms([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).tolist()  # addition modulo 3
     [[0, 1, 2], [0, 2, 1]]
     """
     group = as_group(group)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.structures import Structures, class_names, structures_by
-from analysis.compare.ensembles import MEASURES, PLANAR, EnsembleOf
-from analysis.compare.motion import Chosen, Motion, Paths, compare_motion
-from analysis.compare.onsets import OnsetDifference, Onsets, compare_onsets
-from analysis.compare.relabelling import procrustes_disparity
-from analysis.compare.symmetry import Symmetry, no_relabelling, symmetry_of
+from analysis.circles.classes import Structures, class_names, structures_by
+from analysis.comparison.ensembles import MEASURES, PLANAR, EnsembleOf
+from analysis.comparison.motion import Chosen, Motion, Paths, compare_motion
+from analysis.comparison.relabelling import procrustes_disparity
+from analysis.comparison.symmetry import Symmetry, no_relabelling, symmetry_of
+from analysis.comparison.timing import OnsetDifference, Onsets, compare_onsets
 from analysis.scaling import scaled
 from analysis.stats.calibration import Calibration, calibrate
 from analysis.stats.effects import Difference, compare_proportions, compare_values

@@ -1,0 +1,16 @@
+from .calibration import Calibration as Calibration
+from .calibration import calibrate as calibrate
+from .effects import Difference as Difference
+from .effects import cliffs_delta as cliffs_delta
+from .effects import cohens_h as cohens_h
+from .effects import compare_proportions as compare_proportions
+from .effects import compare_values as compare_values
+from .effects import hedges_g as hedges_g
+from .intervals import Interval as Interval
+from .intervals import correlation as correlation
+from .intervals import mean as mean
+from .intervals import proportion as proportion
+from .transitions import Transition as Transition
+from .transitions import fit_critical_values as fit_critical_values
+from .transitions import fit_transition as fit_transition
+from .transitions import median_crossing as median_crossing
