@@ -6,7 +6,6 @@ from sklearn.metrics import roc_auc_score
 from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
 from analysis.circles.survival import StoppingRule
 from analysis.stats.intervals import clustered_proportion
-from grokphys.report import survival as ding_survival
 from physics import InputError
 
 
@@ -91,14 +90,6 @@ def test_trials_that_share_an_embedding_do_not_make_an_interval_narrower():
     assert all(
         a.rate.high - a.rate.low < b.rate.high - b.rate.low for a, b in zip(alone, rates[0], strict=True)
     )
-
-
-def test_runs_that_share_their_first_signals_are_one_group():
-    signals = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
-    columns = [{"file": f"{k % 2}.h5"} for k in range(3)]
-    first, second, third = ding_survival.group_labels(columns, signals, "run")
-    assert first == third != second
-    assert ding_survival.group_labels(columns, signals, "file") == ["0.h5", "1.h5", "0.h5"]
 
 
 def test_groups_are_left_out_as_a_whole():
