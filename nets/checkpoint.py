@@ -2,6 +2,7 @@
 
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
 from physics.trajectory.locks import replace_as_a_whole
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 SECONDS = 30.0
 LARGEST_SHARE = 0.02
@@ -73,13 +74,19 @@ class Checkpoint:
         """
         began = monotonic()
         self._frames.flush()
-        kept = {"step": step, "recorded": self._frames.last_step, "run": self._frames.identity}
-        values = {name: np.array(value) for name, value in kept.items()}
-        for part, stateful in self._parts.items():
-            values |= {f"{part}/{name}": value for name, value in stateful.state().items()}
+        clock = {"step": step, "recorded": self._frames.last_step, "run": self._frames.identity}
+        values = {name: np.array(value) for name, value in clock.items()} | self._state()
+        values["checksum"] = np.array(checksum(values))
         replace_as_a_whole(self.path, lambda file: np.savez(file, allow_pickle=False, **values), alone=True)
         self._written = monotonic()
         self._cost = self._written - began
+
+    def _state(self) -> dict[str, NDArray[Any]]:
+        return {
+            f"{part}/{name}": value
+            for part, stateful in self._parts.items()
+            for name, value in stateful.state().items()
+        }
 
     def restore(self) -> int | None:
         """Restore all parts, and return the step at which the checkpoint was written.
@@ -100,8 +107,12 @@ class Checkpoint:
         try:
             with self.path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 values = {name: stored[name] for name in stored.files}
+            if values.pop("checksum").item() != checksum(values):
+                raise ValueError("its checksum fails")
             step, recorded, run = (values.pop(name).item() for name in ("step", "recorded", "run"))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            if not 0 <= recorded <= step or _kinds(values) != _kinds(self._state()):
+                raise ValueError("its arrays or its step are not those of this run")
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise FileFormatError(
                 f"{self.path} is damaged ({error}); remove it, and the run starts again"
             ) from None
@@ -121,3 +132,17 @@ def remove(checkpoint: Path) -> None:
     """Remove a checkpoint, and the incomplete file that an interrupted write may have left."""
     for path in (checkpoint, checkpoint.with_name(checkpoint.name + ".partial")):
         path.unlink(missing_ok=True)
+
+
+def checksum(values: Mapping[str, NDArray[Any]]) -> int:
+    """Return the CRC-32 of arrays with their names, types and shapes."""
+    result = 0
+    for name in sorted(values):
+        array = np.ascontiguousarray(values[name])
+        result = zlib.crc32(f"{name} {array.dtype.str} {array.shape}".encode(), result)
+        result = zlib.crc32(array.tobytes(), result)
+    return result
+
+
+def _kinds(values: Mapping[str, NDArray[Any]]) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    return {name: (value.dtype, value.shape) for name, value in values.items()}

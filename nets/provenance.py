@@ -17,7 +17,7 @@ from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields, fingerprint, is_ours, own_code, plain
+from physics.trajectory.provenance import UNKNOWN, code_digest, fields, is_ours, own_code, plain
 
 RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
 PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
@@ -118,18 +118,18 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
         fits = {kind: int(is_ours(kind)) for kind in found}
     else:
         fits = {
-            kind: 2 * (fingerprint(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found
+            kind: 2 * (code_digest(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found
         }
     best = max(fits.values())
     # A cell of a notebook that runs again defines the same class again.
-    fitting = {(_name(kind), fingerprint(kind)): kind for kind, fit in fits.items() if fit == best}
+    fitting = {(_name(kind), _code_of(kind)): kind for kind, fit in fits.items() if fit == best}
     if len(fitting) > 1:
         raise InputError(
             f"model of the trajectory must be of one class, got {name}, which several classes are called: "
             f"{', '.join(called for called, _ in fitting)}; define or import only the one that was trained"
         )
-    ((called, code), kind) = fitting.popitem()
-    if made and best < 2 and made["code"].split(":")[0] == code.split(":")[0]:
+    ((called, _), kind) = fitting.popitem()
+    if made and best < 2:
         warnings.warn(
             f"{called} has changed since it was trained, so that its outputs may be others",
             RuntimeWarning,
@@ -146,7 +146,13 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
 
 def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
     """Return what tells a class of your own from others of its name, under "class", which is no field."""
-    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": fingerprint(kind)}}
+    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": code_digest(kind)}}
+
+
+def _code_of(kind: type) -> str:
+    """Return the digest of a class, which no other class shares if its source text is unknown."""
+    digest = code_digest(kind)
+    return f"{digest} {id(kind)}" if digest == UNKNOWN else digest
 
 
 def _name(kind: type) -> str:
@@ -195,6 +201,8 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
         damaged or have changed.
     """
     made = trajectory.parameters
+    if "selected_tokens" in made:
+        raise InputError("trajectory must have all tokens of its networks, got one of selected tokens")
     if made.get("program") != "nets.train":
         raise InputError(
             "trajectory must be made by nets.train to restore its networks, got one made by "

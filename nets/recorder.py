@@ -1,7 +1,10 @@
 """`Recorder`, which records the embedding of any PyTorch network from your own training loop."""
 
+import atexit
 import contextlib
 import os
+import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
@@ -17,10 +20,10 @@ from nets.recording import described_record, due
 from physics.checks import file_path, flag, mapping
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory
-from physics.trajectory.header import Layout, observable_name
+from physics.trajectory.header import Layout, chosen_tokens, observable_name
 from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.log import Log, is_log
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 
 class Recorder:
@@ -32,7 +35,8 @@ class Recorder:
     Parameters
     ----------
     parameter : torch.Tensor of shape (tokens, dim) or (runs, tokens, dim), or a callable that returns one
-        What to record, such as ``model.embedding.weight``. It is copied at each recorded step.
+        What to record, such as ``model.embedding.weight`` or a view of it. It is copied at each recorded
+        step. What is computed from parameters must be a function, such as ``lambda: model.W_E.T.float()``.
     path : path
         Trajectory file. It is called ``path.partial`` while the loop runs.
     record : int, str or sequence of int, default 1
@@ -42,6 +46,8 @@ class Recorder:
     parameters : mapping, optional
         How the network is trained, in values that JSON can hold. ``{"modulus": 7}`` tells `analysis`
         that tokens are added modulo 7; without it, their number is taken as the modulus.
+    tokens : slice, sequence of int or mask, optional
+        Tokens to record, such as ``slice(113)`` for the numbers without "=" and other signs; all by default.
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers on the
@@ -89,11 +95,14 @@ class Recorder:
         *,
         record: int | str | list[int] = 1,
         parameters: Mapping[str, Any] | None = None,
+        tokens: Any = None,
         checkpoint: Mapping[str, Any] | None = None,
         overwrite: bool = False,
         resume: bool = False,
     ) -> None:
+        _require_live(parameter)
         self._read = parameter if callable(parameter) else lambda: parameter
+        self._tokens = tokens
         self._path = file_path("path", path)
         self._overwrite, self._resume = flag("overwrite", overwrite), flag("resume", resume)
         self._due = due(record)
@@ -120,8 +129,13 @@ class Recorder:
         self._frames: FileRecorder | None = None
         self._kept = contextlib.ExitStack()
         self._last: dict[str, Any] = {}
+        self._start = self._first
+        self._moved = False
+        self._measured: dict[str, NDArray[Any]] = {}
+        self._changed: set[str] = set()  # names of observables that have changed
         self._written = monotonic()
         self._ended = False
+        atexit.register(self._at_exit)
 
     def step(self, /, **observables: Any) -> None:
         """Report that the optimizer has taken a step, and the values that were measured at it.
@@ -129,27 +143,30 @@ class Recorder:
         Parameters
         ----------
         **observables
-            Numbers, arrays or tensors, with the same names and shapes at each step. If the parameter has an
-            axis of runs, each has the shape (runs, ...). Frame 0 precedes every step, so its observables are
-            NaN.
+            Numbers, arrays or tensors, with the names and shapes of the first step. What is left out of a
+            later step is NaN there. If the parameter has an axis of runs, each has the shape (runs, ...).
+            Frame 0 precedes every step, so its observables are NaN.
 
         Raises
         ------
         InputError
-            If the names are not those of the first step, if a recorded value has another shape, or if the
+            If a name was not passed at the first step, if a recorded value has another shape, or if the
             unfinished run has another configuration.
         OutputError
-            If the file exists, a frame could not be written, or the ``with`` block has ended.
+            If the file exists, a frame could not be written, or the recorder is closed.
         """
         self._require_open()
         if self._frames is None:
             self._begin(observables)
-        if set(observables) != set(self._last):
+        for name in observables.keys() - self._last.keys():
             raise InputError(
-                f"observables must be {', '.join(self._last) or 'none'}, got "
-                f"{', '.join(observables) or 'none'}"
+                f"observables must be among those of the first step ({', '.join(self._last) or 'none'}), "
+                f"where {name!r} can be passed as NaN, got {name!r}"
             )
-        self._last = {k: v.detach() if isinstance(v, Tensor) else v for k, v in observables.items()}
+        self._last = dict.fromkeys(self._last) | {
+            name: value.detach() if isinstance(value, Tensor) else value
+            for name, value in observables.items()
+        }
         self.at += 1
         if self._due(self.at):
             self._append()
@@ -164,7 +181,7 @@ class Recorder:
         InputError
             If no `step` has been reported yet.
         OutputError
-            If a frame or the checkpoint cannot be written, or the ``with`` block has ended.
+            If a frame or the checkpoint cannot be written, or the recorder is closed.
         """
         self._require_open()
         if self._frames is None:
@@ -204,10 +221,38 @@ class Recorder:
 
     def _require_open(self) -> None:
         if self._ended:
-            raise OutputError(f"cannot record to {self._path}: the with block of its recorder has ended")
+            raise OutputError(f"cannot record to {self._path}: its recorder is closed")
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if not self._ended:
+            self._end(error)
+
+    def close(self) -> None:
+        """Record the last step, and make the finished file; at the end of a ``with`` block this is done.
+
+        Without either, the file is made when Python ends, unless an exception ends it.
+
+        Raises
+        ------
+        OutputError
+            If the file exists or cannot be written.
+
+        Warns
+        -----
+        RuntimeWarning
+            If the recorded parameter never changed, while an observable did.
+        """
+        if not self._ended:
+            self._end(None)
+
+    def _at_exit(self) -> None:
+        if self.at:
+            self._end(getattr(sys, "last_value", None))
+
+    def _end(self, error: BaseException | None) -> None:
+        """Make the finished file, unless an `error` has ended the loop."""
         self._ended = True
+        atexit.unregister(self._at_exit)
         with self._kept:
             if error is None:
                 if self._frames is None:
@@ -218,21 +263,34 @@ class Recorder:
             else:
                 raise error
         remove(self._saved)
+        if self._changed and not self._moved:
+            warnings.warn(
+                f"the recorded parameter never changed, while {', '.join(sorted(self._changed))} did; if it "
+                "is a copy of what is trained, pass a function, such as lambda: model.weight.T",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _restore(self) -> None:
         """Restore the objects to the last checkpoint, if there is one of the frames on disk."""
         if self._path.exists() and not self._overwrite:
             raise OutputError(f"{self._path} is complete; there is nothing to resume")
-        partial = Path(f"{os.fspath(self._path)}.partial")
-        log = Log(partial) if partial.exists() and is_log(partial) else None
+        partial = Path(f"{self._path}.partial")
         if not self._saved.exists():
             return
+        log = None
+        if partial.exists() and is_log(partial):
+            with contextlib.suppress(FileFormatError):  # which is raised when the recording begins
+                log = Log(partial)
         try:
             found = torch.load(self._saved, weights_only=True)
             step, random, state = int(found["step"]), found["random"], found["state"]
-            whole = log is not None and log.header is not None and log.header.identity == found["run"]
-            if not whole or (log is not None and int(found["recorded"]) not in log.steps):
+            whole = log is not None and log.header.identity == found["run"]
+            recorded = int(found["recorded"])
+            if not whole or (log is not None and recorded not in log.steps):
                 return  # it belongs to another run, or is newer than the frames: start again
+            if step < recorded or any(map(self._due, range(recorded + 1, step + 1))):
+                raise ValueError(f"its step {step} does not follow the last frame, {recorded}")
             for name, thing in self._objects.items():
                 thing.load_state_dict(state[name])
             torch.set_rng_state(random)
@@ -277,7 +335,10 @@ class Recorder:
     def _append(self) -> None:
         """Record the present step; a run that is resumed has no later frames than its checkpoint."""
         assert self._frames is not None
-        measured = {name: self._values(name, value) for name, value in self._last.items()}
+        measured = {
+            name: np.full(self._shapes[name], np.nan) if value is None else self._values(name, value)
+            for name, value in self._last.items()
+        }
         positions = self._positions()
         alone = int(self._runs is None)  # the axis of runs is not the user's
         for name, values in [("parameter", positions), *measured.items()]:
@@ -285,6 +346,11 @@ class Recorder:
             if values.shape != first:
                 got = f"{first[alone:]}, got {values.shape[alone:]}"
                 raise InputError(f"{name} must keep the shape of the first step, {got}")
+        self._moved = self._moved or not np.array_equal(positions, self._start)
+        for name, values in measured.items():
+            finite = bool(np.isfinite(values).all())
+            if finite and not np.array_equal(values, self._measured.setdefault(name, values)):
+                self._changed.add(name)
         self._frames.append(self.at, float(self.at), positions, measured)
 
     def _positions(self) -> NDArray[Any]:
@@ -299,6 +365,8 @@ class Recorder:
             raise InputError(
                 f"parameter must be real numbers of shape (tokens, dim) or (runs, tokens, dim), got {got}"
             )
+        if self._tokens is not None:
+            value = value[..., torch.from_numpy(chosen_tokens(self._tokens, value.shape[-2])), :]
         wide = torch.float64 if value.dtype == torch.float64 else torch.float32
         array = value.detach().to("cpu", wide).numpy().copy()
         self._runs = len(array) if array.ndim == 3 else None
@@ -318,3 +386,22 @@ class Recorder:
                 f"{name} must have the shape (runs, ...) with {self._runs} runs, got {array.shape}"
             )
         return array
+
+
+def _require_live(parameter: Any) -> None:
+    """Refuse modules, and tensors that were computed from parameters and would never change."""
+    if isinstance(parameter, torch.nn.Module):
+        matrices = {name: tuple(p.shape) for name, p in parameter.named_parameters() if p.ndim in (2, 3)}
+        names = ", ".join(f"{name} of shape {shape}" for name, shape in matrices.items()) or "none"
+        raise InputError(
+            f"parameter must be one parameter of the module, such as module.{next(iter(matrices), 'weight')}"
+            f", got a {type(parameter).__name__} (its matrices: {names})"
+        )
+    if isinstance(parameter, Tensor):
+        base = parameter if parameter._base is None else parameter._base
+        if not (parameter.is_leaf or base.is_leaf):
+            raise InputError(
+                "parameter must be a parameter or a view of one, or a function that computes what to record, "
+                f"such as lambda: model.weight.T, got a copy made by {type(parameter.grad_fn).__name__}, "
+                "which would never change"
+            )

@@ -27,8 +27,7 @@ from physics.seeds import numbers_of_runs
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout
 from physics.trajectory.locks import signals_deferred
-from physics.trajectory.recording import recorder
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder, recorder
 
 BATCH_BYTES = 2**26
 """Memory in bytes for the indices of the examples that are drawn for one piece of the training."""
@@ -492,7 +491,7 @@ def train(
         recorded = frames.last_step if frames.frames else -1
         checkpoint = restored = None
         if out is not None and isinstance(frames, FileRecorder):
-            checkpoint = Checkpoint(out, frames, {"engine": machine, "observer": observer})
+            checkpoint = Checkpoint(frames.path, frames, {"engine": machine, "observer": observer})
             restored = None if frames.complete else checkpoint.restore()
         if restored is not None:
             training.step = restored

@@ -134,10 +134,13 @@ def names_in(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def file_path(name: str, value: Any) -> Path:
-    """Return `value`, the name of a file as text or as a path, as a `pathlib.Path`."""
+    """Return `value`, the name of a file as text or as a path, as an absolute `pathlib.Path`.
+
+    It then still names the same file if the program changes its directory during a run.
+    """
     try:
-        return Path(value)
-    except TypeError:
+        return Path(value).absolute()
+    except (TypeError, FileNotFoundError):  # the present directory may have been removed
         raise InputError(f"{name} must be the name of a file, got {short_text(value)}") from None
 
 

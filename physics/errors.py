@@ -16,7 +16,7 @@ class InputError(ValueError):
 class FileFormatError(ValueError):
     """A file is not a readable trajectory; the message names the file and what is wrong with it.
 
-    Functions that read a trajectory file, such as `physics.load` and `Trajectory.open`, raise this error.
+    `physics.load` raises this error, and reading the positions of a damaged file does.
 
     Examples
     --------
@@ -48,8 +48,8 @@ class OutputError(OSError):
     >>> try:
     ...     physics.simulate(steps=1, out="missing/run.h5")
     ... except physics.OutputError as error:
-    ...     print(str(error).partition(": the directory")[0])
-    cannot write missing/run.h5
+    ...     print("missing" + str(error).rpartition("missing")[2])
+    missing does not exist
     """
 
 

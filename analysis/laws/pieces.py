@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from analysis.scaling import scaled
 from physics.checks import choice, distinct, finite_array
 from physics.errors import InputError
-from physics.trajectory.recording import require_memory
+from physics.memory import require_memory
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]

@@ -14,8 +14,8 @@ from nets.settings import Settings
 from nets.tasks import Task
 from physics.checks import choice, finite_array, mapping, number, short_text, whole_number
 from physics.errors import InputError
+from physics.memory import require_memory
 from physics.trajectory.provenance import is_ours
-from physics.trajectory.recording import require_memory
 
 ADVICE = "train them in shards, with fewer runs (--runs) at a time and first_run (--first-run)"
 

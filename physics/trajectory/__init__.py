@@ -6,7 +6,6 @@ format, and the provenance of runs: how they were made. The systems that move po
 """
 
 from physics.trajectory.header import Clock, Path
-from physics.trajectory.opening import load
-from physics.trajectory.trajectory import Trajectory
+from physics.trajectory.trajectory import Trajectory, load
 
 __all__ = ["Clock", "Path", "Trajectory", "load"]

@@ -1,18 +1,24 @@
-"""Writing the trajectory file: H5MD 1.1, in a form that xarray, pyh5md and MDAnalysis open too.
+"""The trajectory file: H5MD 1.1, in a form that xarray, pyh5md and MDAnalysis open too.
 
 The file is written in one go, under a temporary name, when all frames are known, so it never has to survive a
-crash. Every dataset has chunks of at most a megabyte and HDF5's own filters: shuffle, deflate, and the
-checksum fletcher32.
+crash. Every dataset has chunks of at most a megabyte, and the checksum fletcher32 of HDF5. Whole numbers and
+truth values are compressed; the digits of real numbers hardly can be.
+
+A file may come from anyone. Therefore nothing outside the file is read (external storage, links, virtual
+datasets), and only numbers are read (no objects, no references).
 """
 
+import contextlib
+import errno
 import json
 import math
 import os
-import zlib
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import product
+import stat
+import threading
+import uuid
+from _thread import start_new_thread
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,116 +26,216 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Clock, Header
+from physics.errors import FileFormatError
+from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, check_version, observable_type
 
 CHUNK_BYTES = 2**19
 """Size of a chunk in bytes that `chunk_shape` aims at."""
-FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
-"""Filters of every dataset, which any HDF5 library can undo."""
+BLOCK_BYTES = 2**23
+"""Size in bytes of what is written at a time."""
+LARGEST_CHUNK = 2**26
+"""Largest chunk in bytes that is read, unless all data are larger; a chunk is unpacked as a whole."""
+READ = ("schema", "schema_version", "code_version", "config", "libraries", "identity", "complete")
+"""Attributes that are read; those that other programs have added to a file are ignored."""
 
 
-def write_file(
-    path: Path,
-    header: Header,
-    blocks: Iterable[Sequence[NDArray[Any]]],
-    *,
-    frames: int = 0,
-    complete: bool = True,
-    start: Mapping[str, NDArray[Any]] | None = None,
-    series: Mapping[str, tuple[Clock, NDArray[Any]]] | None = None,
-) -> None:
-    """Write a trajectory file, and return when the operating system has it on disk.
+# -- writing -----------------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    path : Path
-        File to write; an existing file is replaced.
-    header : Header
-        Description of the run.
-    blocks : iterable of sequences of ndarray
-        Blocks of n frames, as the columns of the layout: steps (n,), times (n,), positions (n, runs, tokens,
-        dim), observables (n, runs, ...).
-    frames : int, default 0
-        Number of frames of all blocks, or 0 if it is unknown. HDF5 filters whole chunks, even of zeros, so
-        the chunks of a short run are no longer than the run.
-    complete : bool, default True
-        Whether the run is complete.
-    start : mapping of str to ndarray (runs, ...), optional
-        Arrays with which the run began.
-    series : mapping of str to ((steps, times), ndarray (runs, n, ...)), optional
-        Observables that were measured at steps other than those of the frames.
+
+class _Disk:
+    """A file to which HDF5 writes, and which never refuses a write.
+
+    HDF5 does not survive a write that fails: it crashes when it closes its objects. Therefore what does not
+    fit on a full disk is kept in memory until HDF5 has closed the file, and `error` is raised then.
     """
-    layout = header.layout
-    points = layout.runs * layout.tokens
-    with h5py.File(path, "w", libver=("v110", "v110")) as file, _Pool() as pool:
-        _describe(file, header, complete)
-        tokens = file["particles/tokens"]
-        position = tokens.create_group("position")
-        particle, axis = (
-            scale(tokens, "particle", np.arange(points)),
-            scale(tokens, "axis", np.arange(layout.dim)),
-        )
-        for name, numbers in (
-            ("run", np.arange(points) // layout.tokens),
-            ("token", np.arange(points) % layout.tokens),
-        ):
-            attach(_dataset(tokens, name, numbers.shape, numbers.dtype, numbers), particle)
-        for name in ("particle", "axis", "run", "token"):  # links, so that readers can open the group alone
-            position[name] = tokens[name]
-        columns = [
-            *_clock(position, frames),
-            _Column(_dataset(position, "value", (0, points, layout.dim), layout.dtype, rows=frames), pool),
-        ]
-        attach(columns[2].dataset, position["step"], particle, axis)
-        for name, dtype, shape in layout.columns[3:]:
-            group = _observable(file, name, np.dtype(dtype), shape, frames)
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("xb+", buffering=0)
+        self._at = 0
+        self._lost: list[tuple[int, bytes]] = []
+        self.error: OSError | None = None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        size = max([os.fstat(self._file.fileno()).st_size, *(at + len(data) for at, data in self._lost)])
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def write(self, data: Any) -> int:
+        view, at = memoryview(data), self._at
+        self._at += len(view)
+        try:
+            if self.error is None:
+                self._file.seek(at)
+                while len(view):
+                    count = self._file.write(view)
+                    view, at = view[count:], at + count
+        except OSError as error:
+            self.error = error
+        if len(view):
+            self._lost.append((at, bytes(view)))
+        return len(data)
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        view = memoryview(buffer)
+        begin = 0
+        while begin < len(view) and (count := self._file.readinto(view[begin:])):
+            begin += count
+        view[begin:] = bytes(len(view) - begin)
+        for at, data in self._lost:
+            first, last = max(at, self._at), min(at + len(data), self._at + len(view))
+            if first < last:
+                view[first - self._at : last - self._at] = data[first - at : last - at]
+        self._at += len(view)
+        return len(view)
+
+    read = readinto  # h5py asks for it, and then calls `readinto`
+
+    def truncate(self, size: int) -> None:
+        with contextlib.suppress(OSError):
+            self._file.truncate(size)
+
+    def flush(self) -> None:
+        pass
+
+    def check(self) -> None:
+        """Raise the error of the first write that failed."""
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        """Close the file, when the operating system has it on disk, or raise the error of a failed write."""
+        with self._file:
+            self.check()
+            os.fsync(self._file.fileno())
+
+
+def write_file(path: Path, trajectory: Any) -> None:
+    """Write a `Trajectory` to the new file `path`, and return when the operating system has it on disk.
+
+    HDF5 runs in a thread of its own: only the main thread receives signals, so that no exception of a signal
+    handler ends a call of HDF5 midway. Such an exception ends the writing between two blocks.
+    """
+    cancelled = threading.Event()
+
+    def write() -> None:
+        disk = _Disk(path)
+        with contextlib.closing(disk), h5py.File(disk, "w", libver=("v110", "v110")) as file:
+
+            def check() -> None:
+                disk.check()
+                if cancelled.is_set():
+                    raise InterruptedError(errno.EINTR, "interrupted")
+
+            _write(file, trajectory, check)
+
+    _in_own_thread(write, cancelled)
+
+
+def _in_own_thread(work: Callable[[], None], cancelled: threading.Event) -> None:
+    """Run `work` in another thread; an exception that interrupts the waiting sets `cancelled`."""
+    outcome: list[BaseException | None] = []
+    ended = threading.Lock()
+    ended.acquire()
+
+    def run() -> None:
+        try:
+            work()
+            outcome.append(None)
+        except BaseException as error:  # raised below
+            outcome.append(error)
+        finally:
+            ended.release()
+
+    try:
+        start_new_thread(run, ())
+        while not outcome:
+            ended.acquire(timeout=1.0)
+    except BaseException:
+        cancelled.set()
+        while not outcome and not ended.acquire(timeout=10.0):
+            pass
+        raise
+    error = outcome.pop()
+    if error is not None:
+        try:
+            raise error
+        finally:
+            del error  # whose traceback refers to this frame
+
+
+def _write(file: h5py.File, trajectory: Any, check: Callable[[], None]) -> None:
+    """Write all groups and datasets; `check` is called after each block."""
+    _describe(file, trajectory)
+    points = trajectory.runs * trajectory.tokens
+    tokens = file["particles/tokens"]
+    position = tokens.create_group("position")
+    particle, axis = (
+        scale(tokens, "particle", np.arange(points)),
+        scale(tokens, "axis", np.arange(trajectory.dim)),
+    )
+    run, token = divmod(np.arange(points), trajectory.tokens)
+    for name, numbers in (("run", run), ("token", token)):
+        attach(_dataset(tokens, name, numbers.shape, numbers.dtype, numbers.__getitem__), particle)
+    for name in ("particle", "axis", "run", "token"):  # links, so that readers can open the group alone
+        position[name] = tokens[name]
+    _clock(position, trajectory.steps, trajectory.times)
+    shape = (trajectory.frames, points, trajectory.dim)
+    rows = partial(trajectory._rows, None)
+    value = _dataset(position, "value", shape, trajectory.dtype, rows, check)
+    attach(value, position["step"], particle, axis)
+    for name, (dtype, inner) in trajectory._kinds().items():
+        group = file["observables"].create_group(name)
+        steps, times = trajectory.clock(name)
+        if name in trajectory._clocks:
+            _clock(group, steps, times)
+        else:
             for link in ("step", "time"):
                 group[link] = position[link]
-            group["value"].dims[0].attach_scale(group["step"])
-            columns.append(_Column(group["value"], pool))
-        for block in blocks:
-            for column, values in zip(columns, block, strict=True):
-                column.append(values)
-        for name, ((steps, times), values) in (series or {}).items():
-            group = _observable(file, name, values.dtype, (values.shape[0], *values.shape[2:]), len(steps))
-            own = [*_clock(group, len(steps)), _Column(group["value"], pool)]
-            group["value"].dims[0].attach_scale(group["step"])
-            for column, numbers in zip(own, (steps, times, np.moveaxis(values, 1, 0)), strict=True):
-                column.append(numbers)
-            columns += own
-        for column in columns:
-            column.finish()
-        if start:
-            _write_start(file.create_group("parameters/start"), start)
-    with path.open("rb") as written:
-        os.fsync(written.fileno())
+        shape = (len(steps), trajectory.runs, *inner)
+        value = _dataset(group, "value", shape, dtype, partial(trajectory._rows, name), check)
+        scales = [
+            scale(group, f"axis_{axis - 1}" if axis else "run", np.arange(length))
+            for axis, length in enumerate(shape[1:])
+        ]
+        attach(value, group["step"], *scales)
+    if trajectory.start:
+        start = file.create_group("parameters/start")
+        for name, values in trajectory.start.items():
+            value = _dataset(start, name, values.shape, values.dtype, values.__getitem__, check)
+            for axis, length in enumerate(values.shape):
+                label = f"axis_{axis - 1}_{length}" if axis else f"run_{length}"
+                if label not in start:
+                    scale(start, label, np.arange(length))
+                value.dims[axis].attach_scale(start[label])
 
 
-def _describe(file: h5py.File, header: Header, complete: bool) -> None:
+def _describe(file: h5py.File, trajectory: Any) -> None:
     """Write the groups that describe a file, and how its content was made."""
-    made_with = header.made_with
+    versions = trajectory.made_with
     file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
     author = os.environ.get("GROKPHYS_AUTHOR") or os.environ.get("USER") or "unknown"
     file.create_group("h5md/author").attrs["name"] = np.bytes_(author.encode(errors="replace"))
     creator = file.create_group("h5md/creator")
     creator.attrs["name"] = np.bytes_("GrokPhys")
-    creator.attrs["version"] = np.bytes_(made_with.get("grokphys", "unknown"))
+    creator.attrs["version"] = np.bytes_(versions.get("grokphys", "unknown"))
     attributes = {
         "schema": np.bytes_(SCHEMA),
         "schema_version": np.int64(SCHEMA_VERSION),
-        "code_version": np.bytes_(made_with.get("grokphys", "unknown")),
-        "config": np.bytes_(json.dumps(dict(header.parameters), allow_nan=False).encode()),
-        "seed": np.bytes_(json.dumps(header.parameters.get("seed"))),
-        "libraries": np.bytes_(json.dumps(dict(made_with)).encode()),
-        "identity": np.bytes_(header.identity),
-        "complete": np.int64(complete),
+        "code_version": np.bytes_(versions.get("grokphys", "unknown")),
+        "config": np.bytes_(json.dumps(trajectory.parameters, allow_nan=False).encode()),
+        "seed": np.bytes_(json.dumps(trajectory.parameters.get("seed"))),
+        "libraries": np.bytes_(json.dumps(versions).encode()),
+        "identity": np.bytes_(trajectory.identity or uuid.uuid4().hex),
+        "complete": np.int64(trajectory.complete),
     }
-    group = file.create_group("parameters")
-    for name, value in attributes.items():
-        group.attrs[name] = value
+    file.create_group("parameters").attrs.update(attributes)
     box = file.create_group("particles/tokens/box")
-    box.attrs["dimension"] = np.int64(header.layout.dim)
-    box.attrs["boundary"] = np.array([b"none"] * header.layout.dim)
+    box.attrs["dimension"] = np.int64(trajectory.dim)
+    box.attrs["boundary"] = np.array([b"none"] * trajectory.dim)
     file.create_group("observables")
 
 
@@ -138,28 +244,34 @@ def _dataset(
     name: str,
     shape: tuple[int, ...],
     dtype: Any,
-    data: NDArray[Any] | None = None,
-    rows: int = 0,
+    rows: Callable[[slice], NDArray[Any]],
+    check: Callable[[], None] = lambda: None,
 ) -> h5py.Dataset:
-    """Create a dataset with the chunks and filters of trajectories, whose first axis can grow.
+    """Create a dataset whose first axis can grow, and write it block by block.
 
-    `rows` is the expected length of the first axis if there are no `data`; 0 if it is unknown. The type bool
-    is stored as int8 with an attribute, as xarray expects.
+    The type bool is stored as int8 with an attribute, as xarray expects.
     """
     dtype = np.dtype(dtype)
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
+    chunks = chunk_shape(shape, stored.itemsize)
     dataset = group.create_dataset(
-        name,
-        shape=shape,
-        dtype=stored,
-        data=data,
-        maxshape=(None, *shape[1:]),
-        chunks=chunk_shape((len(data) if data is not None else rows, *shape[1:]), stored.itemsize),
-        **FILTERS,
+        name, shape=shape, dtype=stored, maxshape=(None, *shape[1:]), chunks=chunks, **_filters(stored)
     )
     if dtype.kind == "b":
-        dataset.attrs["dtype"] = "bool"  # as xarray expects
+        dataset.attrs["dtype"] = "bool"
+    row_bytes = max(stored.itemsize * math.prod(shape[1:]), 1)
+    step = max(BLOCK_BYTES // (row_bytes * chunks[0]), 1) * chunks[0]
+    for begin in range(0, shape[0], step):
+        part = slice(begin, min(begin + step, shape[0]))
+        values = np.asarray(rows(part), stored, order="C")
+        dataset[part] = values.reshape(part.stop - part.start, *shape[1:])
+        check()
     return dataset
+
+
+def _filters(dtype: np.dtype[Any]) -> dict[str, Any]:
+    packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
+    return {"fletcher32": True} | (packed if dtype.kind in "iu" else {})
 
 
 def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -167,12 +279,11 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
     A chunk holds as many whole entries of the first axis, such as frames, as fit into half a megabyte. If one
     entry is larger than a megabyte, the chunk is a part of it, and its axes are halved from the second one
-    on. A first axis of length 0 in `shape` means that its length is unknown. `itemsize` is the size of a
-    number in bytes.
+    on. `itemsize` is the size of a number in bytes.
     """
     chunk = [max(n, 1) for n in shape]
     frame = itemsize * math.prod(chunk[1:])
-    chunk[0] = max(min(CHUNK_BYTES // max(frame, 1), shape[0] or CHUNK_BYTES), 1)
+    chunk[0] = max(min(CHUNK_BYTES // max(frame, 1), chunk[0]), 1)
     axis = 1
     while itemsize * math.prod(chunk) > 2 * CHUNK_BYTES:
         while chunk[axis] == 1:
@@ -183,133 +294,172 @@ def chunk_shape(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def scale(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Create and return a dimension scale: a dataset of `values` (n,) that labels an axis of others."""
-    chunked = {"chunks": chunk_shape(values.shape, values.itemsize), **FILTERS} if len(values) else {}
-    dataset = group.create_dataset(name, data=values, **chunked)
+    dtype = np.asarray(values).dtype
+    filters = {"chunks": chunk_shape(values.shape, dtype.itemsize), **_filters(dtype)} if len(values) else {}
+    dataset = group.create_dataset(name, data=values, **filters)
     dataset.make_scale(name)
     return dataset
 
 
 def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
     """Attach dimension scales to the leading axes of a dataset, in order, so that xarray labels them."""
-    for axis, one in enumerate(scales):
-        dataset.dims[axis].attach_scale(one)
+    for axis, labels in enumerate(scales):
+        dataset.dims[axis].attach_scale(labels)
 
 
-def _clock(group: h5py.Group, frames: int) -> list["_Column"]:
-    """Create the empty datasets of steps (int64) and times (float64) of a group, and return their columns.
-
-    `frames` is the expected number of frames; 0 if it is unknown.
-    """
-    step, time = (_dataset(group, *one, rows=frames) for one in (("step", (0,), "i8"), ("time", (0,), "f8")))
+def _clock(group: h5py.Group, steps: NDArray[np.int64], times: NDArray[np.float64]) -> None:
+    """Write the steps and times of a group."""
+    step, time = (
+        _dataset(group, name, values.shape, values.dtype, values.__getitem__)
+        for name, values in (("step", steps), ("time", times))
+    )
     step.make_scale("step")
     time.dims[0].attach_scale(step)
-    return [_Column(step), _Column(time)]
 
 
-def _observable(
-    file: h5py.File, name: str, dtype: np.dtype[Any], frame: tuple[int, ...], frames: int
-) -> h5py.Group:
-    """Create an empty observable of the shape `frame`, (runs, ...), in one frame, without steps and times.
+# -- reading -----------------------------------------------------------------------------------------------
 
-    `frames` is the expected number of frames; 0 if it is unknown.
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading; every failure within the context is a `FileFormatError`."""
+    with damage(path):
+        found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            raise FileFormatError(f"{path} is a directory, not a trajectory file")
+        if not stat.S_ISREG(found.st_mode):
+            raise FileFormatError(f"{path} is not a regular file but a device or a pipe")
+        if found.st_size == 0:
+            raise FileFormatError(f"{path} is empty, so it is not a trajectory file")
+        try:
+            try:
+                file = h5py.File(path, "r", locking="best-effort")
+            except OSError as error:
+                if isinstance(error, BlockingIOError) or "unable to lock" not in str(error):
+                    raise
+                file = h5py.File(path, "r", locking=False)  # the file system has no locks
+        except BlockingIOError:
+            raise FileFormatError(
+                f"{path} is being written by another program, so it cannot be read yet"
+            ) from None
+        except OSError as error:
+            if not h5py.is_hdf5(path):
+                raise FileFormatError(f"{path} is not an HDF5 file") from None
+            if "truncated file" in str(error):
+                raise FileFormatError(f"{path} is truncated: its end is missing") from None
+            raise
+        with file:
+            yield file
+
+
+@contextlib.contextmanager
+def damage(path: Path) -> Iterator[None]:
+    """Turn errors of reading, which have many types in h5py, into a `FileFormatError` that names `path`.
+
+    A missing file remains a `FileNotFoundError`, with a message that names the file too.
     """
-    group = file["observables"].create_group(name)
-    value = _dataset(group, "value", (0, *frame), dtype, rows=frames)
-    for axis, length in enumerate(frame):
-        value.dims[axis + 1].attach_scale(
-            scale(group, f"axis_{axis - 1}" if axis else "run", np.arange(length))
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except FileNotFoundError:
+        partial = path.with_name(path.name + ".partial")
+        more = f"; the run is unfinished; open {partial} to see its frames" if partial.exists() else ""
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}{more}") from None
+    except PermissionError:
+        raise FileFormatError(f"{path} cannot be read: no permission") from None
+    except MemoryError:
+        raise FileFormatError(f"{path} holds more than this machine's memory") from None
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FileFormatError(f"{path} is damaged: {text[:200]}") from error
+
+
+def attributes_of(path: Path, file: h5py.File) -> Mapping[str, Any]:
+    """Return the attributes of a file, and refuse a file that is not ours or newer than this code."""
+    attributes = {}
+    if has(file, "parameters"):
+        group = item(file, "parameters")
+        for name in READ:
+            if name in group.attrs:
+                # HDF5 can hang on damaged strings of variable length
+                if h5py.h5a.open(group.id, name.encode()).dtype.kind not in "iufS":
+                    raise ValueError(f"{name!r} is neither a number nor a string of fixed length")
+                attributes[name] = group.attrs[name]
+    schema = attributes.get("schema")
+    if not isinstance(schema, bytes) or "schema_version" not in attributes:
+        kind = "an H5MD file of another program" if has(file, "h5md") else "an HDF5 file"
+        raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
+    check_version(path, schema.decode(errors="replace"), attributes["schema_version"])
+    return attributes
+
+
+def has(place: Any, name: str) -> bool:
+    """Return whether a group has a link of this name, without following it as ``in`` of h5py would."""
+    return isinstance(place, h5py.Group) and place.id.links.exists(name.encode())
+
+
+def item(file: h5py.File, name: str) -> Any:
+    """Return the object at a path in the file; links that lead elsewhere are refused."""
+    place = file
+    for part in name.split("/"):
+        if not has(place, part):
+            raise ValueError(f"it holds no {name}")
+        if place.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise ValueError(f"{part} in {name} is a link, which is not followed")
+        place = place[part]
+    return place
+
+
+def dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """Return a dataset of numbers that is stored entirely in this file, or raise an error."""
+    place = item(file, name)
+    if not isinstance(place, h5py.Dataset) or place.shape is None:
+        raise ValueError(f"{name} is not a dataset with values")
+    if place.is_virtual or place.external:
+        raise ValueError(f"{name} keeps its data in another file, which is not read")
+    observable_type(name, place.dtype)
+    if place.chunks is None:
+        whole = place.id.get_storage_size() == place.size * place.dtype.itemsize
+    else:
+        chunks = math.prod(-(-n // size) for n, size in zip(place.shape, place.chunks, strict=True))
+        whole = place.id.get_num_chunks() == chunks
+        whole &= math.prod(place.chunks) * place.dtype.itemsize <= max(LARGEST_CHUNK, place.nbytes)
+    if not whole:
+        raise ValueError(f"{name} claims the shape {place.shape}, but less is stored")
+    return place
+
+
+def is_boolean(values: h5py.Dataset) -> bool:
+    """Return whether integers stand for booleans, which an attribute marks; its text is not read."""
+    return bool(values.dtype == np.int8) and "dtype" in values.attrs
+
+
+def clock_of(file: h5py.File, group: str, length: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the steps and times of the `length` frames of a group."""
+    step, time = dataset(file, f"{group}/step"), dataset(file, f"{group}/time")
+    if not step.shape == time.shape == (length,) or step.dtype.kind not in "iu" or time.dtype.kind != "f":
+        raise ValueError(
+            f"{group} has steps {step.dtype} {step.shape} and times {time.dtype} {time.shape} for {length} "
+            "frames"
         )
-    return group
+    steps, times = step[:].astype(np.int64), time[:].astype(np.float64)
+    if np.any(steps[1:] <= steps[:-1]):
+        raise ValueError(f"steps in {group} do not increase")
+    if not np.isfinite(times).all():
+        raise ValueError(f"times in {group} are not all finite")
+    return steps, times
 
 
-def _write_start(group: h5py.Group, start: Mapping[str, NDArray[Any]]) -> None:
-    for name, values in start.items():
-        column = _Column(_dataset(group, name, (0, *values.shape[1:]), values.dtype, rows=len(values)))
-        column.append(values)
-        column.finish()
-        for axis, length in enumerate(values.shape):
-            one = f"run_{length}" if not axis else f"axis_{axis - 1}_{length}"
-            column.dataset.dims[axis].attach_scale(
-                group[one] if one in group else scale(group, one, np.arange(length))
-            )
-
-
-class _Pool(ThreadPoolExecutor):
-    """Threads that compress chunks: zlib runs in parallel, whereas HDF5 takes one call at a time."""
-
-    def __init__(self) -> None:
-        self.workers = min(os.cpu_count() or 1, 4)
-        super().__init__(self.workers)
-
-
-class _Column:
-    """Appends blocks of rows to a dataset, and gives whole chunks to HDF5 already compressed."""
-
-    def __init__(self, dataset: h5py.Dataset, pool: _Pool | None = None) -> None:
-        self.dataset = dataset
-        self._pool = pool
-        self._shape = (dataset.chunks[0], *dataset.shape[1:])
-        self._rows: list[NDArray[Any]] = []
-        self._count = 0
-        self._waiting: deque[tuple[tuple[int, ...], Future[bytes]]] = deque()
-
-    def append(self, rows: NDArray[Any]) -> None:
-        """Accept rows (n, ...), which are written once they fill a chunk."""
-        self._rows.append(rows.reshape(len(rows), *self._shape[1:]))
-        self._count += len(rows)
-        if self._count >= self._shape[0]:
-            whole = self._rows[0] if len(self._rows) == 1 else np.concatenate(self._rows)
-            count = len(whole) // self._shape[0] * self._shape[0]
-            self._rows, self._count = [whole[count:]] if count < len(whole) else [], len(whole) - count
-            self._write(whole[:count])
-
-    def finish(self) -> None:
-        """Write the remaining rows."""
-        if self._rows:
-            self._write(np.concatenate(self._rows))
-            self._rows = []
-        self._drain(0)
-
-    def _write(self, rows: NDArray[Any]) -> None:
-        dataset, begin = self.dataset, len(self.dataset)
-        dataset.resize(begin + len(rows), axis=0)
-        rows = np.ascontiguousarray(rows, dataset.dtype)
-        steps = dataset.chunks
-        for corner in product(*(range(0, n, size) for n, size in zip(rows.shape, steps, strict=True))):
-            inside = tuple(slice(at, at + size) for at, size in zip(corner, steps, strict=True))
-            piece = rows[inside]
-            address = (begin + corner[0], *corner[1:])
-            if self._pool is not None and piece.shape == steps and 2 * piece.nbytes >= CHUNK_BYTES:
-                self._waiting.append((address, self._pool.submit(_filtered, piece)))
-                self._drain(2 * self._pool.workers)
-            else:
-                dataset[(slice(address[0], address[0] + len(piece)), *inside[1:])] = piece
-
-    def _drain(self, most: int) -> None:
-        while len(self._waiting) > most:
-            address, packed = self._waiting.popleft()
-            self.dataset.id.write_direct_chunk(address, packed.result())
-
-
-def _filtered(values: NDArray[Any]) -> bytes:
-    """Return the bytes that HDF5 stores for a chunk of at most a megabyte under `FILTERS`.
-
-    HDF5's own pipeline runs in one thread and looks for repeated strings, which the digits of real numbers do
-    not have. zlib's run-length encoding is three times as fast, and its result is smaller.
-    """
-    shuffled = np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.itemsize).T.tobytes()
-    packer = zlib.compressobj(1, strategy=zlib.Z_RLE)
-    packed = packer.compress(shuffled) + packer.flush()
-    return packed + fletcher32(packed).to_bytes(4, "little")
-
-
-def fletcher32(data: bytes) -> int:
-    """Return the checksum that HDF5 stores behind a chunk, a number of 32 bits.
-
-    It consists of the sum of the big-endian 16-bit words of `data` and the sum of these partial sums, modulo
-    65535. `data` has at most two megabytes, so that no sum overflows; a missing last byte counts as zero.
-    """
-    words = np.frombuffer(data + bytes(len(data) % 2), ">u2").astype(np.int64)
-    sums = int(words.sum()), int(words @ np.arange(len(words), 0, -1))
-    low, high = (total % 65535 or (65535 if total else 0) for total in sums)
-    return high << 16 | low
+def runs_of(file: h5py.File, points: int) -> tuple[int, int]:
+    """Return the numbers of runs and tokens; refuse points that are not sorted by run, and then by token."""
+    run, token = (dataset(file, f"particles/tokens/{name}") for name in ("run", "token"))
+    if not points or {run.shape, token.shape} != {(points,)} or {run.dtype.kind, token.dtype.kind} - {*"iu"}:
+        kinds = f"{run.dtype} {run.shape} and {token.dtype} {token.shape}"
+        raise ValueError(f"the runs and tokens of its {points} points are {kinds}")
+    runs = int(run[-1]) + 1
+    tokens, rest = divmod(points, runs) if 0 < runs <= points else (0, 1)
+    sorted_points = [] if rest else divmod(np.arange(points), tokens)
+    if rest or not all(map(np.array_equal, sorted_points, (run[:], token[:]))):
+        raise ValueError(f"its {points} points are not sorted into {runs} runs and by token")
+    return runs, tokens

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, mapping, regular_array, short_text, whole_number
+from physics.checks import LARGEST, finite_array, mapping, regular_array, short_text, whole_number
 from physics.errors import FileFormatError, InputError, NewerFormatError
 
 Path = str | os.PathLike[str]
@@ -93,8 +93,8 @@ class Header:
         Values, which JSON can hold, that are needed to make the run again.
     made_with : mapping
         Versions of the code and its libraries.
-    start : tuple of str
-        Names of the arrays with which the run begins, such as the training sets.
+    start : mapping of str to pair of str and tuple of int
+        Type and shape, (runs, ...), of the arrays with which the run begins, such as the training sets.
     identity : str
         Random identifier, which distinguishes runs of the same configuration. By default it is drawn.
     """
@@ -102,7 +102,7 @@ class Header:
     layout: Layout
     parameters: Mapping[str, Any]
     made_with: Mapping[str, Any]
-    start: tuple[str, ...] = ()
+    start: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def check(self) -> None:
@@ -131,7 +131,7 @@ class Header:
             },
             "parameters": dict(self.parameters),
             "made_with": dict(self.made_with),
-            "start": list(self.start),
+            "start": {name: [dtype, list(shape)] for name, (dtype, shape) in self.start.items()},
             "identity": self.identity,
         }
 
@@ -143,16 +143,18 @@ class Header:
         form is a `KeyError`, a `TypeError` or a `ValueError`.
         """
         check_version(path, values["schema"], values["schema_version"])
-        observables = {
-            observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
-            for name, (dtype, shape) in values["observables"].items()
-        }
+        observables, start = (
+            {
+                observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
+                for name, (dtype, shape) in values[kind].items()
+            }
+            for kind in ("observables", "start")
+        )
         runs, tokens, dim, dtype, frames = values["layout"]
         if dtype not in ("float32", "float64") or min(runs, tokens, dim) < 1:
             raise FileFormatError(f"{path} is damaged: its layout is {values['layout']!r}")
         layout = Layout(_size(runs), _size(tokens), _size(dim), dtype, _size(frames), observables)
         parameters = check_parameters(values["parameters"], layout.runs)
-        start = tuple(map(observable_name, values["start"]))
         return cls(layout, parameters, dict(values["made_with"]), start, str(values["identity"]))
 
 
@@ -237,13 +239,21 @@ def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
 
     for name in ("model", "system"):
         require(name, isinstance(parameters.get(name, {}), dict), "a dict")
-    require("first_run", isinstance(parameters.get("first_run", 0), int), "a whole number")
+
+    def counts(value: Any, least: int = 0) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
+
+    require("first_run", counts(parameters.get("first_run", 0)), "a whole number from 0 to 2^53")
     numbers, per_run = parameters.get("run_numbers"), parameters.get("per_run", ())
-    whole = isinstance(numbers, list) and len(numbers) == runs and all(isinstance(k, int) for k in numbers)
+    whole = isinstance(numbers, list) and len(numbers) == runs and all(map(counts, numbers))
     require("run_numbers", numbers is None or whole, f"a list of {runs} whole numbers, one for each run")
-    require("per_run", isinstance(per_run, list | tuple), "a list of names of parameters")
+    modulus = parameters.get("modulus")
+    require("modulus", modulus is None or counts(modulus, 2), "a whole number from 2 to 2^53")
+    names = isinstance(per_run, list | tuple) and all(isinstance(name, str) for name in per_run)
+    reserved = {"runs", "first_run", "per_run"} & set(per_run if names else ())
+    require("per_run", names and not reserved, "a list of names of parameters that differ between runs")
     for name in per_run:
-        values = parameters.get(name) if isinstance(name, str) else None
+        values = parameters.get(name)
         good = isinstance(values, list) and len(values) == runs
         require(name, good, f"a list of {runs} items, one for each run")
     return dict(parameters)
@@ -354,6 +364,21 @@ def checked_index(index: int, length: int, what: str) -> slice:
         raise InputError(f"{what} must be below {length}, got {index}")
     index %= length
     return slice(index, index + 1)
+
+
+def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
+    """Return the numbers of the tokens, out of `count`, that a slice, a list of numbers or a mask chooses."""
+    try:
+        chosen = np.atleast_1d(np.arange(count)[tokens])
+    except (IndexError, TypeError, ValueError):
+        chosen = np.empty(0, np.int64)
+    beyond = isinstance(tokens, slice) and max(tokens.start or 0, tokens.stop or 0) > count
+    if chosen.ndim != 1 or not chosen.size or beyond or len(np.unique(chosen)) < len(chosen):
+        raise InputError(
+            f"tokens must choose some of the {count} tokens, each once, by a slice, a list of numbers or a "
+            f"mask, got {short_text(tokens)}"
+        )
+    return chosen
 
 
 def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") -> np.dtype[Any]:

@@ -1,70 +1,133 @@
-"""Locks that let only one process write a file, deferred signals, and files that are replaced as a whole."""
+"""Files that one process at a time may write, and files that are replaced as a whole."""
 
 import contextlib
 import errno
+import fcntl
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from physics.errors import OutputError
+from physics.errors import InUseError, OutputError
+
+FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+"""Errors of file systems without locks, on which nothing can be locked."""
+
+
+class LockedFile:
+    """A file that is open for writing under an exclusive lock, which ends with this object or its process.
+
+    The lock is an flock of the file's own descriptor. A missing file is created. If another object holds the
+    lock, an `InUseError` is raised, unless `wait` is True.
+    """
+
+    def __init__(self, path: Path, *, wait: bool = False) -> None:
+        self.path, self._descriptor = path, -1
+        while self._descriptor < 0:
+            self._descriptor = os.open(path, FLAGS, 0o666)
+            for patience in (0.0, 0.01, 0.05):  # as `claimed` takes the lock for a moment
+                time.sleep(patience)
+                if _lock(self._descriptor, exclusive=True, wait=wait):
+                    break
+            else:
+                self.close()
+                raise InUseError(f"{path} is being written by another process; wait for it or stop it")
+            if not self._is_there():  # it was removed or replaced by the process that held the lock
+                self.close()
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the lock is held."""
+        return self._descriptor >= 0
+
+    @property
+    def size(self) -> int:
+        """Size of the file in bytes."""
+        return os.fstat(self._descriptor).st_size
+
+    def write(self, at: int, data: Any) -> int:
+        """Write bytes at a position, and return the position behind them."""
+        view = memoryview(data)
+        os.lseek(self._descriptor, at, os.SEEK_SET)
+        at += len(view)
+        while len(view):
+            view = view[os.write(self._descriptor, view) :]
+        return at
+
+    def truncate(self, size: int) -> None:
+        """Cut the file at a size in bytes."""
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        """Return as soon as the operating system has the file on disk."""
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file and release the lock; the file itself stays."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _lock(descriptor: int, *, exclusive: bool, wait: bool = False) -> bool:
+    """Lock an open file, and return whether that succeeded; a file system without locks always succeeds."""
+    kind = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
+    try:
+        fcntl.flock(descriptor, kind)
+    except OSError as error:
+        return error.errno in NO_LOCKS
+    return True
 
 
 def claimed(path: Path) -> bool:
-    """Return whether a process holds the lock of the file `path`, because it is writing the file."""
-    from filelock import FileLock, Timeout
-
-    lock = path.with_name(path.name + ".lock")
-    if not lock.exists():
-        return False
+    """Return whether somebody holds the file `path` as a `LockedFile`, because they write it."""
     try:
-        with FileLock(lock, timeout=0, thread_local=False):
-            return False
-    except (Timeout, OSError):
-        return True
+        with path.open("rb") as file:
+            return not _lock(file.fileno(), exclusive=False)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
 def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file while the context is open, so that no other process writes the file.
+    """Hold the lock of a file, the file ``path.lock``, while the context is open.
 
-    The lock is the file ``path.lock``; it ends with the process that holds it, however the process ends. The
-    context yields whether the lock is held: False if another process holds it, unless `wait` is True. If the
-    directory does not exist or cannot be written, an `OutputError` is raised.
-
-    The lock file is removed before the lock is released; another process that waits for it notices this and
-    tries again.
+    The context yields whether the lock is held: False if another process holds it, unless `wait` is True. If
+    the directory does not exist or cannot be written, an `OutputError` is raised.
     """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path.with_name(path.name + ".lock"), timeout=-1 if wait else 0, thread_local=False)
-    held = False
+    lock = None
     try:
-        if not path.absolute().parent.is_dir():  # the library would create it
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        with contextlib.suppress(Timeout):
-            lock.acquire()
-            held = True
+        with contextlib.suppress(InUseError):
+            lock = LockedFile(path.with_name(path.name + ".lock"), wait=wait)
     except OSError as error:
-        raise OutputError(f"cannot write {lock.lock_file}: {error.strerror or error}") from None
+        raise OutputError(f"cannot write {path.name}.lock in {path.parent}: {error.strerror}") from None
     try:
-        yield held
+        yield lock is not None
     finally:
-        if held:
-            Path(lock.lock_file).unlink(missing_ok=True)
-            lock.release()
+        if lock is not None:
+            lock.path.unlink(missing_ok=True)
+            lock.close()
 
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[list[Any]]:
     """Defer SIGINT and SIGTERM while the main thread is in a section that must not be interrupted.
 
-    Python's own locks and threads do not survive an exception from a signal handler at every moment: for
-    example, `threading.Thread.start` can leave a thread that never runs. The signals are handled at the end
-    of the section, even if an exception ends it. The context yields the list of those that have been deferred
-    so far.
+    They are handled at the end of the section, even if an exception ends it. The context yields the list of
+    those that have been deferred so far.
     """
     waiting: list[Any] = []
     handlers: dict[int, Any] = {}
@@ -83,28 +146,12 @@ def signals_deferred() -> Iterator[list[Any]]:
             handlers[number](number, frame)
 
 
-def wait_for(thread: threading.Thread, cancelled: threading.Event, *, start: bool = False) -> None:
-    """Wait until a thread has ended; a signal in the meantime sets `cancelled`, and is handled afterwards.
-
-    With `start` the thread is started first. Only the main thread receives signals; in another thread this
-    function just waits.
-    """
-    with signals_deferred() as waiting:
-        if start:
-            thread.start()
-        while thread.is_alive():
-            thread.join(0.1)
-            if waiting:
-                cancelled.set()
-
-
 def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object], *, alone: bool = False) -> None:
     """Replace or create the file `path`; an old file stays until the new one is complete and on disk.
 
-    The function `write` receives an open binary file that is created in the same directory, under a random
-    name that ends in ``.partial``, so that several processes may replace `path` at the same time. It is
-    removed if writing fails, and an `OutputError` says why. If `alone` is True, because the caller holds a
-    lock, its name is ``path.partial``, so that it replaces what a killed process may have left.
+    The function `write` receives an open binary file in the same directory, under a random name that ends in
+    ``.partial``, or under the name ``path.partial`` if the caller holds a lock and is thus `alone`. It is
+    removed if writing fails, and an `OutputError` says why.
     """
     token = "" if alone else f".{os.urandom(8).hex()}"
     partial = path.with_name(f"{path.name}{token}.partial")

@@ -2,23 +2,20 @@
 
 import contextlib
 import dataclasses
-import dis
 import hashlib
 import inspect
 import json
-import marshal
 import platform
 import subprocess
 import sys
-import sysconfig
+import textwrap
 import warnings
 from collections.abc import Mapping
-from enum import Enum
-from functools import cache, cached_property, partial, partialmethod
+from functools import cache, cached_property, partial
 from importlib import metadata, util
 from pathlib import Path
 from tokenize import TokenError
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,24 +31,12 @@ DECIDE_BITS = ("source", "numpy", "scipy", "numba", "llvmlite", "torch", "proces
 """Entries that may change the last bits of a run: an unfinished run is resumed only if they agree."""
 OURS = ("physics", "nets", "analysis", "grokphys")
 OWN_CODE = "own_code"
-OWN_FILES = "own_files"
-"""Parameters that `own_code` returns; files from before them lack both."""
+"""Parameter that `own_code` returns."""
 NOT_OWN = {*sys.stdlib_module_names, *LIBRARIES, "torch", *OURS}
 """Modules whose code is nobody's own: their versions are stored."""
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
-WRAPPERS: Mapping[type, str] = {
-    MethodType: "__func__",
-    staticmethod: "__wrapped__",
-    classmethod: "__wrapped__",
-    cached_property: "func",
-    np.vectorize: "pyfunc",
-    type(cache(repr)): "__wrapped__",
-}
-"""Where methods and cached functions hold their function."""
-PYTHON = sysconfig.get_path("stdlib")
-"""Folder of Python's own modules, some of which `sys.stdlib_module_names` lacks."""
-MOST, DEPTH = 100, 90
-"""How many entries of a tuple, and how many functions within each other, are compared."""
+PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None))
+UNKNOWN = "unknown"
+"""Digest of code whose source text cannot be had, such as that of a class typed at a prompt."""
 
 
 def fields(made_by: Any) -> Mapping[str, Any]:
@@ -82,11 +67,11 @@ def plain(value: Any) -> Any:
 
 def _named(function: Any) -> dict[str, str | None]:
     """Return what a file stores in place of a function: its name, and its source code if it can be had."""
-    name, source = getattr(function, "__qualname__", type(function).__qualname__), None
-    # typed at a prompt, not written in Python, or in a file that is not what was executed
-    with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
-        source = inspect.getsource(function)
-    return {"function": name, "source": source}
+    definition = _definition(function)
+    return {
+        "function": getattr(function, "__qualname__", type(function).__qualname__),
+        "source": (_source(definition) if inspect.isfunction(definition) else "") or None,
+    }
 
 
 def is_ours(kind: type) -> bool:
@@ -95,182 +80,109 @@ def is_ours(kind: type) -> bool:
 
 
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
-    """Return the parameters that tell whether a user's own code has changed; empty if there is none.
+    """Return the parameter that tells whether a user's own code has changed; empty if there is none.
 
-    "own_code" maps the names of functions and classes to their fingerprints: those of `parts`, of their
-    public attributes, and of a dictionary `measures` of their class. "own_files" maps the names of all
-    modules that are neither Python's nor installed to digits that identify their files.
+    "own_code" maps the names of functions and classes to their digests: those of `parts`, of their public
+    attributes, and of a dictionary `measures` of their class.
     """
-    code: dict[str, list[str]] = {}  # several functions may have one name, as lambdas do
+    digests: dict[str, str] = {}  # several functions may have one name, as lambdas do
     for part in parts:
         measures = inspect.getattr_static(part, "measures", None)
-        held = [part, *public(part).values(), *(measures.values() if type(measures) is dict else ())]
-        for value in held:
-            one = _unwrapped(value.func if type(value) is partial else value)
-            one = one if _is_code(one) else type(one)
-            if any(map(_is_own, getattr(one, "__mro__", (one,)))):
-                text = fingerprint(value if type(value) is partial else one)
-                code.setdefault(one.__qualname__, []).append(text)
-    found = {name: " ".join(texts) for name, texts in code.items()}
-    return {OWN_CODE: found, OWN_FILES: _files()} if found else {}
+        for value in (part, *public(part).values(), *(measures.values() if type(measures) is dict else ())):
+            definition = _definition(value)
+            if any(_top(kind) not in NOT_OWN for kind in getattr(definition, "__mro__", (definition,))):
+                name, digest = definition.__qualname__, code_digest(definition)
+                digests[name] = f"{digests[name]} {digest}" if name in digests else digest
+    return {OWN_CODE: digests} if digests else {}
 
 
-def public(one: Any) -> dict[str, Any]:
+def public(value: Any) -> dict[str, Any]:
     """Return the fields of an instance of a dataclass by name, or the public attributes of another object.
 
     These are the entries of its `__dict__` whose names do not begin with "_", without those that a
     `functools.cached_property` has computed.
     """
-    if _is_code(one):
+    if inspect.isclass(value) or inspect.isfunction(value):
         return {}
-    if dataclasses.is_dataclass(one):
-        names = [field.name for field in dataclasses.fields(one)]
-        return {name: getattr(one, name) for name in names if hasattr(one, name)}
-    kind, values = type(one), getattr(one, "__dict__", {})
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        return {name: getattr(value, name) for name in names if hasattr(value, name)}
     return {
-        name: value
-        for name, value in values.items()
+        name: attribute
+        for name, attribute in getattr(value, "__dict__", {}).items()
         if not name.startswith("_")
-        and not isinstance(inspect.getattr_static(kind, name, None), cached_property)
+        and not isinstance(inspect.getattr_static(type(value), name, None), cached_property)
     }
 
 
-def fingerprint(one: Any) -> str:
-    """Return text that identifies the code of a function, or of a class with its bases.
+def code_digest(*definitions: Any) -> str:
+    """Return digits that identify the source text of functions, and of the members of classes.
 
-    It is the same in each process, whatever comments the code has and wherever it stands. It includes
-    defaults of arguments, what a function keeps of the one that defines it, and members of a class: its
-    functions, numbers, texts and tuples of these, except for those to which a method assigns. It does not
-    include what global names stand for. It begins with the version of Python that compiled the code.
+    Own base classes, plain values of a class, and plain values of closure variables are included. The result
+    is "unknown" if the source text of a function cannot be had.
     """
-    optimized = f" -{'O' * sys.flags.optimize}" if sys.flags.optimize else ""
-    return f"{sys.implementation.cache_tag}{optimized}:{_text(one, set(), DEPTH)}"
+    texts = [text for definition in definitions for text in _texts(definition)]
+    return _digits("\n".join(texts).encode()) if all(texts) else UNKNOWN
 
 
-def _top(one: Any) -> str:
-    return str(one.__module__).partition(".")[0]
-
-
-def _is_own(one: Any) -> bool:
-    return _top(one) not in NOT_OWN
-
-
-def _is_code(value: Any) -> bool:
-    return type(value) is FunctionType or issubclass(type(value), type)
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return the function within a method, a cached or compiled function; and any other value as it is.
-
-    Values are told apart by their types, since to ask an object for an attribute may run its code.
-    """
-    kind = type(value)
-    if kind in WRAPPERS:
-        return _unwrapped(getattr(value, WRAPPERS[kind]))
-    compiled = _top(kind) == "numba" and not issubclass(kind, type)
-    return getattr(value, "py_func", value) if compiled else value
-
-
-def _text(value: Any, seen: set[int], depth: int) -> str:
-    """Return digits, or a short text, that are equal for equal code and values, in each process.
-
-    Lists, dictionaries and other objects have no text. `seen` holds the identities of functions and classes
-    whose text is already part of the whole, and `depth` is how much deeper the text may go.
-    """
-    value = _unwrapped(value)
-    kind = type(value)
-    if kind in PLAIN:
-        return _digits(marshal.dumps(value, 2))
-    if issubclass(kind, np.generic):
-        return f"{value.dtype} {value}"
-    if issubclass(kind, Enum):
-        return f"{value._name_} {_text(value._value_, seen, depth)}"
-    if _is_code(value):
-        if not _is_own(value) or id(value) in seen or depth < 0:
-            return str(value.__qualname__)
-        seen.add(id(value))
-        parts = _of_function(value) if kind is FunctionType else _of_class(value)
-    elif issubclass(kind, partial | partialmethod):
-        parts = [value.func, *value.args, *(x for item in value.keywords.items() for x in item)]
-    elif issubclass(kind, property):
-        parts = [value.fget, value.fset, value.fdel]
-    elif kind is tuple:
-        parts = [*value[:MOST]] if depth > 0 else []
-        depth -= DEPTH // 3  # at most three in each other, as these may be many
-    else:
-        return str(value.__name__) if kind in (BuiltinFunctionType, np.ufunc) else ""
-    return _digits("\n".join(_text(part, seen, depth - 1) for part in parts).encode())
-
-
-def _of_function(function: FunctionType) -> list[Any]:
-    """Return what tells a function from others: its code, its defaults, and what it keeps of its definer."""
-    parts = [_compiled(function.__code__, function.__doc__), *(function.__defaults__ or ())]
-    parts += [x for item in (function.__kwdefaults__ or {}).items() for x in item]
-    assigned = _assigned("STORE_DEREF", function.__code__)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # it may still be empty
-            parts += [name, cell.cell_contents] if name not in assigned else [name]
-    return parts
-
-
-def _of_class(kind: type) -> list[Any]:
-    """Return what tells a class from others: names and values of its members and of those of its bases."""
-    own = [vars(one) for one in kind.__mro__ if _is_own(one)]
-    members = [(name, names[name]) for names in own for name in sorted(names)]
-    assigned = {name for _, value in members for name in _assigned_by(value)}
-    told = [
-        (name, value)
-        for name, value in members
-        if type(value) is FunctionType or not (name.startswith("__") or name in assigned)
-    ]
-    return [x for item in told for x in item]
-
-
-def _assigned_by(member: Any) -> set[str]:
-    """Return the attributes to which a member of a class assigns, or a function that it wraps."""
-    several = (member.fget, member.fset, member.fdel) if type(member) is property else (member,)
-    functions = [one for one in map(_unwrapped, several) if type(one) is FunctionType]
-    functions += [inner for one in functions if type(inner := vars(one).get("__wrapped__")) is FunctionType]
-    return {name for one in functions for name in _assigned("STORE_ATTR", one.__code__)}
-
-
-def _assigned(instruction: str, code: CodeType) -> set[str]:
-    """Return the names to which code, or a function in it, assigns by an `instruction` of Python."""
-    inner = (_assigned(instruction, one) for one in code.co_consts if type(one) is CodeType)
-    bare = code.replace(co_consts=(None,) * len(code.co_consts))  # of which dis could not show all
-    return {step.argval for step in dis.get_instructions(bare) if step.opname == instruction}.union(*inner)
-
-
-def _compiled(code: CodeType, doc: str | None = None) -> str:
-    """Return digits of compiled code, without its place and comments and its docstring `doc`."""
-    sizes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & 12)
-    texts = [code.co_code.hex(), code.co_exceptiontable.hex(), *map(str, sizes)]
-    texts += [*code.co_varnames[: code.co_nlocals], "", *code.co_names, "", *code.co_freevars]
-    for one in code.co_consts:
-        if type(one) is CodeType:
-            texts.append(_compiled(one))
-        elif type(one) is frozenset:
-            texts.append(str(sorted(map(repr, one))))
-        elif one is not doc:
-            texts.append(repr(one) if one is ... else marshal.dumps(one, 2).hex())
-    return _digits("\n".join(texts).encode())
-
-
-def _files() -> dict[str, str]:
-    """Return digits of the files of a user's own modules that Python has loaded, by name.
-
-    A module that runs as a script has the name that it would have if it were imported.
-    """
-    found = {}
-    for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__dict__", {}).get("__file__")
-        if name.partition(".")[0] in NOT_OWN or type(file) is not str or not file.endswith(".py"):
+def _texts(definition: Any) -> list[str]:
+    """Return the texts that tell a function or a class from others; "" stands for one that is unknown."""
+    if inspect.isfunction(definition):
+        return [_source(definition), *_kept_values(definition)]
+    texts = [definition.__qualname__]
+    for kind in definition.__mro__:
+        if _top(kind) in NOT_OWN:
             continue
-        if not {"site-packages", "dist-packages"} & {*Path(file).parts} and not file.startswith(PYTHON):
-            called = Path(file).stem if name in ("__main__", "__mp_main__") else name
-            with contextlib.suppress(OSError, ValueError):  # as it may have been deleted since
-                found[called] = _digits(Path(file).read_bytes())
-    return found
+        whole = _source(kind)  # Python finds none for a class in a cell of a notebook
+        texts += [whole] * bool(whole)
+        for name, member in sorted(vars(kind).items(), key=lambda member: member[0]):
+            getters = (member.fget, member.fset) if isinstance(member, property) else (member,)
+            for function in filter(None, map(_function, getters)):
+                if whole:
+                    texts += _kept_values(function)
+                elif _source(function) or not name.startswith("__"):  # dataclasses make some without source
+                    texts += [name, *_texts(function)]
+            if not whole and isinstance(member, PLAIN) and not name.startswith("__"):
+                texts.append(f"{name} = {member!r}")
+    return texts
+
+
+def _kept_values(function: Any) -> list[str]:
+    """Return the texts of the closure variables and defaults of a function that are plain or functions."""
+    values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    inner = [text for value in values if inspect.isfunction(value) for text in _texts(value)]
+    return inner + [repr(value) for value in values if isinstance(value, PLAIN)]
+
+
+def _definition(value: Any) -> Any:
+    """Return the function within a method, a partial, cached or compiled function; else a class."""
+    function = _function(value.func if isinstance(value, partial) else value)
+    return function or (value if inspect.isclass(value) else type(value))
+
+
+def _function(value: Any) -> Any:
+    """Return the function that a value is or wraps, or None."""
+    if _top(type(value)) == "numba":
+        value = getattr(value, "py_func", value)
+    if isinstance(value, cached_property):
+        value = value.func
+    value = getattr(value, "__func__", value)
+    if not inspect.isclass(value) and callable(value):
+        value = inspect.unwrap(value)
+    return value if inspect.isfunction(value) else None
+
+
+def _source(function: Any) -> str:
+    """Return the source text of a function or class, or "" if it cannot be had."""
+    # typed at a prompt, not written in Python, or in a file that is not what was executed
+    with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
+        return textwrap.dedent(inspect.getsource(function))
+    return ""
+
+
+def _top(definition: Any) -> str:
+    return str(getattr(definition, "__module__", "")).partition(".")[0]
 
 
 def _digits(content: bytes) -> str:
@@ -286,7 +198,7 @@ def code_version() -> str:
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude=*"],
+            ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
@@ -339,12 +251,10 @@ def require_same(
     that resumes it.
     """
     there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
-    files = [one.pop(OWN_FILES, {}) for one in (there, here)]
-    code = [one.pop(OWN_CODE, {}) for one in (there, here)]
-    if OWN_CODE in parameters:
-        there, here = (_without_source(one) for one in (there, here))
-        for one, own in zip((there, here), code, strict=True):
-            one |= {f"{OWN_CODE} {name}": text for name, text in own.items()}
+    code = there.pop(OWN_CODE, {}), here.pop(OWN_CODE, {})
+    unknown = [name for name, digest in code[1].items() if UNKNOWN in digest]
+    for values, digests in zip((there, here), code, strict=True):
+        values |= {f"{OWN_CODE} {name}": digest for name, digest in digests.items()}
     different = [
         f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
         for key in sorted({*there, *here})
@@ -353,30 +263,21 @@ def require_same(
     if different:
         differences = "; ".join(different)
         raise InputError(f"{path} cannot be resumed, because it has another configuration ({differences})")
-    other = [
+    versions_differ = [
         f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
         for name in DECIDE_BITS
         if versions.get(name) != header.made_with.get(name)
     ]
-    if other:
+    if versions_differ:
         raise InputError(
             f"{path} cannot be resumed, because its further steps could differ in their last bits "
-            f"({'; '.join(other)}); "
-            "continue it with the versions that began it, or pass overwrite (--overwrite) to start again"
+            f"({'; '.join(versions_differ)}); "
+            "continue it with the versions that began it, or pass overwrite=True to start again"
         )
-    edited = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
-    if edited:
+    if unknown:
         warnings.warn(
-            f"{path} was begun with another version of {', '.join(edited)}; the code of {', '.join(code[1])} "
-            "is the same, but check that what it calls is, too",
+            f"{path} is resumed without comparing the code of {', '.join(unknown)}, whose source text is "
+            "unknown; check that it has not changed",
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-def _without_source(value: Any) -> Any:
-    """Return parameters without the source code of functions, of which `OWN_CODE` has fingerprints."""
-    if isinstance(value, dict):
-        names = value.keys() - {"source"} if value.keys() == {"function", "source"} else value
-        return {name: _without_source(value[name]) for name in names}
-    return [_without_source(one) for one in value] if isinstance(value, list) else value

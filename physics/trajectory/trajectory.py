@@ -1,14 +1,15 @@
 """The class `Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+import importlib
+from collections.abc import Container, Iterator, Mapping
+from html import escape
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import flag, mapping, number, regular_array, short_text, whole_number
 from physics.errors import InputError
-from physics.trajectory import views
 from physics.trajectory.header import (
     Clock,
     Path,
@@ -18,7 +19,10 @@ from physics.trajectory.header import (
     checked_index,
     checked_observables,
     checked_start,
+    chosen_tokens,
+    listed,
 )
+from physics.values import arrays_equal
 
 
 class Trajectory:
@@ -64,8 +68,8 @@ class Trajectory:
     (2, (2, 5, 2), (1, 3, 5, 2))
     """
 
-    _opened: ClassVar[Callable[[Path], "Trajectory"]]
-    """Function that reads files, set by `physics.trajectory.opening`: this module imports no reader."""
+    identity = ""
+    """What distinguishes a recorded run from all others, even of the same configuration."""
 
     def __init__(
         self,
@@ -98,38 +102,10 @@ class Trajectory:
             observables, self.runs, self.frames, self._clocks
         )
 
-    @classmethod
-    def open(cls, path: Path) -> "Trajectory":
-        """Open a file without reading it all: positions and observables are read when they are first used.
-
-        An unfinished ``NAME.partial`` can be opened while it is recorded; see `refresh`.
-
-        Parameters
-        ----------
-        path : path
-            A trajectory file, or the log ``NAME.partial`` of an unfinished run.
-
-        Returns
-        -------
-        Trajectory
-            Its positions and observables are arrays that are read from the file.
-
-        Raises
-        ------
-        FileNotFoundError
-            If there is no such file.
-        FileFormatError
-            If it is not a readable trajectory.
-
-        Examples
-        --------
-        >>> import pathlib, tempfile, physics
-        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.h5")
-        >>> _ = physics.simulate(steps=5, out=path)
-        >>> physics.Trajectory.open(path).frames
-        6
-        """
-        return cls._opened(path)
+    @staticmethod
+    def open(path: Path) -> "Trajectory":
+        """Open a trajectory file, as `physics.load` does."""
+        return load(path)
 
     @property
     def positions(self) -> NDArray[Any]:
@@ -182,6 +158,16 @@ class Trajectory:
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
         return np.arange(first, first + self.runs) if given is None else np.array(given, np.int64)
+
+    @property
+    def modulus(self) -> int | None:
+        """Modulus p of the addition that the parameters state, or None if they state none.
+
+        It stands in the entry "modulus" of the system, of the model, or of the parameters themselves.
+        """
+        made = self.parameters.get("system") or self.parameters.get("model") or {}
+        modulus = made.get("modulus", self.parameters.get("modulus"))
+        return modulus if isinstance(modulus, int) else None
 
     def clock(self, name: str) -> Clock:
         """Return the steps and times at which an observable was measured.
@@ -261,6 +247,43 @@ class Trajectory:
         one = checked_index(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
 
+    def select_tokens(self, tokens: Any) -> "Trajectory":
+        """Return a trajectory of some of the tokens, such as of the numbers without "=" and other signs.
+
+        Parameters
+        ----------
+        tokens : slice, sequence of int or mask
+            Tokens to keep, such as ``slice(113)`` for the first 113.
+
+        Returns
+        -------
+        Trajectory
+            A copy, whose parameters list the kept tokens under "selected_tokens". Observables with the shape
+            of the positions, such as "gradient", are reduced to these tokens too.
+
+        Raises
+        ------
+        InputError
+            If `tokens` chooses no token, a token twice, or one that does not exist.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.simulate(steps=2).select_tokens(slice(5)).positions.shape
+        (1, 3, 5, 2)
+        """
+        chosen = chosen_tokens(tokens, self.tokens)
+        values = self._arguments()
+        before = self.parameters.get("selected_tokens")
+        if not isinstance(before, list) or len(before) != self.tokens:
+            before = list(range(self.tokens))
+        values["parameters"]["selected_tokens"] = [before[token] for token in chosen]
+        values["positions"] = self.positions[:, :, chosen]
+        for name, (_, shape) in self._kinds().items():
+            if shape == (self.tokens, self.dim):
+                values["observables"][name] = self.observables[name][:, :, chosen]
+        return Trajectory(**values)
+
     def __getitem__(self, runs: Any) -> "Trajectory":
         """Return some of the runs as a trajectory, chosen by an index, a slice, a list of indices, or a mask.
 
@@ -277,19 +300,45 @@ class Trajectory:
         return map(self.run, range(self.runs))
 
     def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
-        """Copy some of the runs, with every `every`-th frame and the last one."""
-        return Trajectory(**views.part_of(self, runs, every))
+        """Copy the runs with the indices `runs` (n,), with every `every`-th frame and the last one."""
+        last = slice(self.frames - 1, self.frames) if (self.frames - 1) % every else slice(0)
+        parts = [slice(None, None, every), last]
+        span = slice(int(runs.min()), int(runs.max()) + 1)
+        parameters = dict(self.parameters, runs=len(runs))
+        parameters |= {
+            name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())
+        }
+        if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
+            parameters |= {"first_run": 0, "run_numbers": self.run_numbers[runs].tolist()}
+        elif span.start:
+            parameters["first_run"] = int(self.run_numbers[span.start])
+        return Trajectory(
+            np.concatenate([self._read(span, part)[runs - span.start] for part in parts], axis=1),
+            np.concatenate([self.steps[part] for part in parts]),
+            np.concatenate([self.times[part] for part in parts]),
+            observables={
+                name: values[runs]
+                if name in self._clocks
+                else np.concatenate([values[runs, part] for part in parts], axis=1)
+                for name, values in self.observables.items()
+            },
+            clocks=self._clocks,
+            parameters=parameters,
+            start={name: values[runs] for name, values in self.start.items()},
+            made_with=self.made_with,
+            complete=self.complete,
+        )
 
     def refresh(self) -> int:
         """Read new frames of a run that another process records.
 
-        Only a trajectory that `Trajectory.open` has opened from an unfinished file can have new frames. When
-        the run is complete, this trajectory becomes the finished one.
+        Only a trajectory that `load` has opened from an unfinished file can have new frames. When the run is
+        complete, this trajectory becomes the finished one.
 
         Returns
         -------
         int
-            Number of new frames.
+            Number of new frames; it is negative if a resumed run has gone back to its checkpoint.
 
         Raises
         ------
@@ -365,13 +414,155 @@ class Trajectory:
         >>> physics.load(path) == trajectory
         True
         """
-        from physics.trajectory.saving import save
+        from physics.trajectory.recording import save
 
         save(self, path, overwrite=overwrite)
 
-    to_xarray = views.to_xarray
-    to_dataframe = views.to_dataframe
-    plot = views.plot
+    def to_xarray(self) -> Any:
+        """Return the trajectory as a labeled dataset; this needs xarray.
+
+        Returns
+        -------
+        xarray.Dataset
+            "positions" with the axes run, step, token and axis, and each observable with the axes run and
+            step, or ``NAME_step`` if it has its own steps, and NAME_0, NAME_1, … for further axes. Runs are
+            labeled by `run_numbers`, and the frames also by their "time". An observable with one of these
+            names, such as "time", is called "observable_time".
+
+        Raises
+        ------
+        ImportError
+            If xarray is not installed.
+
+        Examples
+        --------
+        >>> import physics
+        >>> physics.simulate(steps=2, runs=3).to_xarray()["positions"].sizes
+        Frozen({'run': 3, 'step': 3, 'token': 17, 'axis': 2})
+        """
+        try:
+            import xarray
+        except ImportError:
+            raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
+        data = xarray.Dataset(
+            {"positions": (("run", "step", "token", "axis"), self.positions)},
+            coords={
+                "run": self.run_numbers,
+                "step": self.steps,
+                "time": ("step", self.times),
+                "token": np.arange(self.tokens),
+            },
+        )
+        for recorded, values in self.observables.items():
+            own = recorded in self._clocks
+            name = _label(recorded, {*data.variables, *data.dims}, self.observables)
+            axis = f"{name}_step" if own else "step"
+            data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
+            if own:
+                data = data.assign_coords({axis: self.clock(recorded)[0]})
+        return data
+
+    def to_dataframe(self, *observables: str) -> Any:
+        """Return positions or observables as a table; this needs pandas.
+
+        Parameters
+        ----------
+        *observables : str
+            Names of observables that were measured at the same steps. Without names, positions are returned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Without names, rows are (run, step, token), and columns are the time and the coordinates x0, x1,
+            …. With names, rows are (run, step), and columns are the time and the observables: ``name``, or
+            ``name_0``, ``name_1``, … if they have components. An observable "time" is called
+            "observable_time".
+
+        Raises
+        ------
+        InputError
+            If there is no such observable, or they were measured at different steps.
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> import physics
+        >>> trajectory = physics.simulate(steps=2, runs=3, observables=["circle_ratio"])
+        >>> trajectory.to_dataframe("circle_ratio").shape, list(trajectory.to_dataframe())
+        ((9, 2), ['time', 'x0', 'x1'])
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_dataframe needs pandas: pip install pandas") from None
+        steps, times = self.clock(observables[0]) if observables else (self.steps, self.times)
+        axes = {"run": self.run_numbers, "step": steps}
+        columns: dict[str, NDArray[Any]] = {}
+        for name in observables:
+            if name not in self.observables:
+                raise InputError(
+                    "observables of a table must be recorded in the trajectory "
+                    f"({listed(self.observables)}), got {name!r}"
+                )
+            if not np.array_equal(self.clock(name)[0], steps):
+                raise InputError(
+                    f"observables of one table must be measured at the same steps, got {name!r} at others"
+                )
+            values, label = self.observables[name], _label(name, ("time",), self.observables)
+            for index in np.ndindex(values.shape[2:]):
+                columns["_".join([label, *map(str, index)])] = values[:, :, *index].ravel()
+        if not observables:
+            axes["token"] = np.arange(self.tokens)
+            columns = {f"x{k}": self.positions[..., k].ravel() for k in range(self.dim)}
+        rows = pandas.MultiIndex.from_product(axes.values(), names=axes.keys())
+        of_rows = np.tile(np.repeat(times, 1 if observables else self.tokens), self.runs)
+        return pandas.DataFrame({"time": of_rows, **columns}, index=rows)
+
+    def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
+        """Draw one figure of the trajectory; see `analysis.plots.trajectory.show_trajectory`.
+
+        Parameters
+        ----------
+        what : str, default "positions"
+            "positions", "signals" (Fourier signals of the positions), or the name of an observable.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; new axes by default.
+        **options
+            ``run`` (int, default 0), ``frame`` (int, default -1, the last) and ``title`` (str, default "").
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes with the figure.
+
+        Raises
+        ------
+        InputError
+            If there is no such run, frame or observable, or the points to draw are not finite.
+
+        Examples
+        --------
+        >>> import physics
+        >>> type(physics.simulate(steps=50).plot(title="17 particles")).__name__
+        'Axes'
+        """
+        drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
+        return drawing.show_trajectory(self, what, ax, **options)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the arguments of an equal trajectory in memory; their containers are copies."""
+        return {
+            "positions": self.positions,
+            "steps": self.steps,
+            "times": self.times,
+            "observables": dict(self.observables),
+            "clocks": self._clocks,
+            "parameters": dict(self.parameters),
+            "start": dict(self.start),
+            "made_with": self.made_with,
+            "complete": self.complete,
+        }
 
     def _kinds(self) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
         """Return the type of each observable, and its shape in one frame of one run."""
@@ -381,15 +572,110 @@ class Trajectory:
         """Return the positions of some runs and frames, which may share memory with the trajectory."""
         return self.positions[runs, frames]
 
+    def _rows(self, name: str | None, frames: slice) -> NDArray[Any]:
+        """Return some frames of the positions (None) or of an observable, (n, runs, ...)."""
+        values = self.positions if name is None else self.observables[name]
+        return np.moveaxis(values[:, frames], 1, 0)
+
     def __eq__(self, other: object) -> bool:
-        """Return whether two trajectories are equal, whatever code made them; NaN equals NaN."""
-        return views.same(self, other) if isinstance(other, Trajectory) else NotImplemented
+        """Return whether types, frames, observables, parameters and initial arrays are equal; NaN equals NaN.
+
+        Versions of the code that made the trajectories do not count.
+        """
+        if not isinstance(other, Trajectory):
+            return NotImplemented
+        return (
+            self._shape == other._shape
+            and self.dtype == other.dtype
+            and self.complete == other.complete
+            and self.parameters == other.parameters
+            and self.observables.keys() == other.observables.keys()
+            and self.start.keys() == other.start.keys()
+            and np.array_equal(self.steps, other.steps)
+            and np.array_equal(self.times, other.times)
+            and all(
+                np.array_equal(ours, theirs)
+                for name in self.observables
+                for ours, theirs in zip(self.clock(name), other.clock(name), strict=True)
+            )
+            and all(_equal(self.start[name], other.start[name]) for name in self.start)
+            and all(_equal(self.observables[name], other.observables[name]) for name in self.observables)
+            and all(_equal(block, other._read(slice(None), part)) for part, block in self.blocks())
+        )
 
     def __hash__(self) -> int:
         return hash((self.runs, self.tokens, self.dim))  # frames and parameters may change
 
+    def _headline(self) -> str:
+        made = self.parameters.get("program", "unknown origin")
+        return (
+            f"<{type(self).__name__}: {self.runs} runs × {self.frames} frames × {self.tokens} tokens × "
+            f"{self.dim} dimensions, {self.dtype}, {made}{'' if self.complete else ', incomplete'}>"
+        )
+
+    def _described_observables(self) -> Iterator[tuple[str, str]]:
+        """Yield the name of each observable, and its shape, type and own steps in words."""
+        for name, (dtype, shape) in self._kinds().items():
+            steps = self.clock(name)[0]
+            other = f", steps {steps[0]} to {steps[-1]}" if name in self._clocks and len(steps) else ""
+            yield name, f"{(self.runs, len(steps), *shape)} {dtype}{other}"
+
     def __repr__(self) -> str:
-        return views.text(self)
+        lines = [f"  {name}: {kind}" for name, kind in self._described_observables()]
+        return "\n".join([self._headline(), *lines])
 
     def _repr_html_(self) -> str:
-        return views.html(self)
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(kind)}</td></tr>"
+            for name, kind in self._described_observables()
+        )
+        return f"<code>{escape(self._headline())}</code><table>{rows}</table>"
+
+
+def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    return first.dtype == second.dtype and arrays_equal(first, second)
+
+
+def _label(name: str, taken: Container[Any], observables: Container[str]) -> str:
+    """Return the name of an observable, or if it is `taken` in a table, one that no observable has."""
+    label = name
+    while label in taken or (label != name and label in observables):
+        label = f"observable_{label}"
+    return label
+
+
+def load(path: Path) -> Trajectory:
+    """Open a trajectory file; its positions and observables are read when they are first used.
+
+    The log ``NAME.partial`` of an unfinished run can be opened while it is recorded, and
+    `Trajectory.refresh` then finds its new frames.
+
+    Parameters
+    ----------
+    path : path
+        A trajectory file, or the log ``NAME.partial`` of an unfinished run.
+
+    Returns
+    -------
+    Trajectory
+        Its positions and observables are arrays that are read from the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    FileFormatError
+        If it is not a readable trajectory.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import physics
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "particles.h5")
+    >>> saved = physics.simulate(steps=5, out=path)
+    >>> physics.load(path) == saved
+    True
+    """
+    from physics.trajectory.stored import StoredTrajectory  # imported here because it loads HDF5
+
+    return StoredTrajectory(path)

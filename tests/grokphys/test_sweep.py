@@ -32,7 +32,7 @@ from grokphys.sweeps.run import run_sweep
 from nets.provenance import PER_RUN
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.locks import claim
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 xarray = pytest.importorskip("xarray")
 

@@ -1,6 +1,7 @@
 """Networks that are not ours, recorded from loops of their own."""
 
 import contextlib
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ import nets
 import nets.recorder
 import physics
 from nets.recording import due, recording_steps
-from physics import FileFormatError, InputError, OutputError, Trajectory
+from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.log import Log
 
 P = 11
@@ -97,7 +98,7 @@ def test_it_goes_on_to_the_same_bits(tmp_path):
         path = tmp_path / f"{ends_at}.h5"
         with pytest.raises(KeyboardInterrupt):
             train(path, 40, ends_at=ends_at)
-        kept = Trajectory.open(f"{path}.partial")
+        kept = physics.load(f"{path}.partial")
         assert kept.steps[-1] <= ends_at + 5
         train(path, 40, seed=99 if ends_at else 0, resume=True)  # whatever stood there is put back
         one, other = physics.load(path), physics.load(tmp_path / "whole.h5")
@@ -181,7 +182,7 @@ class Holder(torch.nn.Module):
         self.weight = weight
 
 
-@pytest.mark.parametrize("kind", ["overwritten", "overwritten and as far", "log gone", "log empty"])
+@pytest.mark.parametrize("kind", ["overwritten", "overwritten and as far", "log gone", "log cut"])
 def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     path = tmp_path / "t.h5"
     left(path, 0.5, 50)
@@ -193,12 +194,12 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     elif kind == "log gone":
         (tmp_path / "t.h5.partial").unlink()
     else:
-        (tmp_path / "t.h5.partial").write_bytes(b"")
+        os.truncate(tmp_path / "t.h5.partial", 100)
     weight = torch.nn.Parameter(torch.zeros(5, 2))
     optimizer = torch.optim.SGD([weight], lr=0.1)
     checkpoint = {"optimizer": optimizer, "network": Holder(weight)}
     recorder = nets.Recorder(weight, path, parameters={"rate": 0.1}, checkpoint=checkpoint, resume=True)
-    begins_anew = pytest.warns(RuntimeWarning) if kind == "log empty" else contextlib.nullcontext()
+    begins_anew = pytest.warns(RuntimeWarning) if kind == "log cut" else contextlib.nullcontext()
     with begins_anew, recorder:
         assert recorder.at == 0
         while recorder.at < 60:
@@ -232,7 +233,7 @@ def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
     path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
     left(path, 0.5, 8)
     log = Log(partial)
-    log.forget_after(3 if lost else 8)
+    log.forget(4 if lost else 9)
     assert (8 in log.steps) is not lost
     partial.write_bytes(partial.read_bytes()[: log.end])
     weight = torch.nn.Parameter(torch.zeros(5, 2))
@@ -280,7 +281,7 @@ with nets.Recorder(weight, sys.argv[1], record=1) as recorder:
 def test_files_are_compared_and_analysed_like_others(tmp_path):
     for seed in (0, 1):
         train(tmp_path / f"{seed}.h5", 30, seed=seed, record=3)
-    one, other = (Trajectory.open(tmp_path / f"{seed}.h5") for seed in (0, 1))
+    one, other = (physics.load(tmp_path / f"{seed}.h5") for seed in (0, 1))
     assert analysis.fourier_signals(one.final[0]).shape == (P // 2,)
     comparison = analysis.compare(one, other)
     assert np.isfinite(comparison.shapes.nearest).all()
@@ -306,9 +307,8 @@ def test_ensembles_arrays_and_other_types(tmp_path):
                 recorder.step(loss=wrong)
 
 
-def test_another_start_is_not_resumed(tmp_path, monkeypatch):
+def test_another_start_is_not_resumed(tmp_path):
     path = tmp_path / "t.h5"
-    monkeypatch.setattr("physics.trajectory.writer.BLOCK_BYTES", 1)  # the first frame has a block of its own
     left(path, 0.5, None, until=5)  # without a checkpoint the run begins at its start
     weight = torch.nn.Parameter(torch.ones(5, 2))
     recorder = nets.Recorder(
@@ -373,7 +373,7 @@ def test_bad_input(tmp_path):
             with nets.Recorder(torch.zeros(3, 2), path) as recorder:
                 recorder.step(**observables)
     kept = r"loss must keep the shape of the first step, \(\), got \(2,\)"
-    for second, sentence in (({"gap": 1.0}, "be loss, got gap"), ({"loss": [1.0, 2.0]}, kept)):
+    for second, sentence in (({"gap": 1.0}, "got 'gap'"), ({"loss": [1.0, 2.0]}, kept)):
         with pytest.raises(InputError, match=sentence):
             with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
                 recorder.step(loss=1.0)
@@ -398,3 +398,104 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "t.h5.checkpoint").write_bytes(b"x" * 100)
     with pytest.raises(FileFormatError, match="remove it, and the run is resumed from its start"):
         train(tmp_path / "t.h5", 40, resume=True)
+
+
+# -- what would never move, and loops without `with` ---------------------------------------------------------
+
+
+def weights():
+    torch.manual_seed(0)
+    return torch.nn.Parameter(torch.randn(4, 7))
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda w: w.T.contiguous(),
+        lambda w: w.double(),
+        lambda w: w.to(torch.bfloat16).float(),
+        lambda w: w.T @ torch.ones(4, 3),
+        lambda w: w.clone(),
+        lambda w: (2 * w).T,
+    ],
+)
+def test_a_copy_of_a_parameter_is_refused(tmp_path, copy):
+    with pytest.raises(InputError, match="such as lambda: model.weight.T, got a copy"):
+        nets.Recorder(copy(weights()), tmp_path / "t.h5")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda w: w, lambda w: w.T, lambda w: w[:, :5], lambda w: w.data, lambda w: w.detach().T],
+)
+@pytest.mark.parametrize("called", [False, True])
+def test_views_of_a_parameter_and_functions_move_with_it(tmp_path, view, called):
+    weight = weights()
+    with nets.Recorder((lambda: view(weight)) if called else view(weight), tmp_path / "t.h5") as recorder:
+        for _ in range(3):
+            with torch.no_grad():
+                weight += 1
+            recorder.step(loss=1.0)
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_allclose(np.diff(found.positions, axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(found.final.squeeze(), view(weight).detach().numpy().squeeze())
+
+
+@pytest.mark.parametrize("copy", [lambda w: w.detach().clone(), lambda w: torch.tensor(w.detach().numpy().T)])
+def test_what_never_moved_while_losses_did_is_told_at_the_end(tmp_path, copy):
+    weight = weights()
+    recorder = nets.Recorder(copy(weight), tmp_path / "t.h5")
+    for k in range(3):
+        recorder.step(loss=1 / (1 + k), constant=3.0)
+    with pytest.warns(RuntimeWarning, match="the recorded parameter never changed, while loss did; if"):
+        recorder.close()
+    with nets.Recorder(copy(weight), tmp_path / "u.h5") as recorder:
+        for _ in range(3):
+            recorder.step(loss=1.0)
+
+
+def test_a_module_is_refused_and_its_matrices_are_named(tmp_path):
+    with pytest.raises(
+        InputError, match=r"such as module\.embedding\.weight, got a Plain .* of shape \(11, 8\)"
+    ):
+        nets.Recorder(Plain(), tmp_path / "t.h5")
+
+
+def test_some_tokens_are_recorded(tmp_path):
+    weight = weights()
+    with nets.Recorder(weight.T, tmp_path / "t.h5", tokens=slice(5), parameters={"modulus": 5}) as recorder:
+        recorder.step()
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.final[0], weight.detach().numpy().T[:5])
+    assert (found.modulus, found.tokens) == (5, 5)
+    for wrong in (slice(8), [9], [1, 1], []):
+        with pytest.raises(InputError, match="tokens must choose some of the 7 tokens"):
+            nets.Recorder(weight.T, tmp_path / "u.h5", tokens=wrong)
+
+
+def test_an_observable_that_is_left_out_is_nan(tmp_path):
+    with nets.Recorder(weights(), tmp_path / "t.h5") as recorder:
+        for k in range(4):
+            recorder.step(loss=1.0, **({"held_out": [2.0, 3.0]} if k % 2 == 0 else {}))
+    held_out = physics.load(tmp_path / "t.h5").observables["held_out"][0]
+    np.testing.assert_array_equal(held_out[:, 0], [np.nan, 2, np.nan, 2, np.nan])
+
+
+LOOP = """
+import sys, torch, nets
+recorder = nets.Recorder(torch.nn.Embedding(7, 2).weight, sys.argv[1], record=10)
+for k in range(45): recorder.step(loss=1.0)
+if sys.argv[2] == "close": recorder.close(); recorder.close()
+if sys.argv[2] == "fail": raise ValueError("mine")
+"""
+
+
+@pytest.mark.parametrize("end", ["close", "exit", "fail"])
+def test_a_loop_without_with_ends_in_a_finished_file(tmp_path, python, end):
+    done = python(LOOP, tmp_path / "t.h5", end, check=False)
+    if end == "fail":
+        assert "ValueError: mine" in done.stderr
+        assert physics.load(tmp_path / "t.h5.partial").steps.tolist() == [0, 10, 20, 30, 40]
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    assert physics.load(tmp_path / "t.h5").steps.tolist() == [0, 10, 20, 30, 40, 45]

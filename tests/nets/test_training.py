@@ -429,7 +429,7 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
     path, partial = tmp_path / "t.h5", tmp_path / "t.h5.partial"
     interrupted(path, monkeypatch)
     kept = Log(partial)
-    kept.forget_after(0)
+    kept.forget(1)
     assert kept.steps.tolist() == [0]
     partial.write_bytes(partial.read_bytes()[: kept.end])
     goes_on_as_if_never_interrupted(path)
@@ -643,7 +643,7 @@ def test_a_parameter_takes_two_arrays_in_float64_to_draw_and_three_to_train(monk
             {"record": "5:3,2:1,1"},
             "record must list its parts EVERY:UNTIL in the order of UNTIL, got '5:3,2",
         ),
-        ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
+        ({"resume": True}, "out must name the file of the unfinished run to resume it, got None"),
         ({"initial": [1]}, "initial must be a mapping, such as a dict, got [1]"),
         ({"initial": np.ones((17, 2))}, "initial must be a mapping, such as a dict, got array([[1., 1.], ["),
         ({"thresholds": ["quality"]}, "thresholds must be a mapping, such as a dict, got ['quality']"),

@@ -152,7 +152,7 @@ def test_starts_for_each_run_or_one_for_all():
             "system must have tokens, dim, advance, start; int lacks tokens, dim, advance, start",
         ),
         ({"out": 5}, "out must be the name of a file, got 5"),
-        ({"resume": True}, "out (--out) must name the file of the unfinished run to resume it, got None"),
+        ({"resume": True}, "out must name the file of the unfinished run to resume it, got None"),
     ],
 )
 def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):

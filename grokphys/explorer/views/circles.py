@@ -300,7 +300,7 @@ class CirclesView(FrameView):
     @property
     def _recorded(self) -> bool:
         """Whether a process still records the file."""
-        return claimed((self._path or Path()).with_suffix(""))
+        return self._path is not None and claimed(self._path)
 
     def _grow(self, stored: Trajectory, found: CircleRun | Exception) -> None:
         """Show a run that has grown, at its new end if play was at the old one; raise an error of reading."""

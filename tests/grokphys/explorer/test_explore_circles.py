@@ -13,7 +13,7 @@ from grokphys.explorer.runs import circles as circle_run
 from grokphys.explorer.runs.circles import open_run
 from grokphys.files import embedded_trajectory
 from physics.trajectory.header import Layout
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 REAL = embedded_trajectory()
 pytestmark = pytest.mark.filterwarnings("ignore:Widget.name is deprecated:PendingDeprecationWarning")

@@ -55,9 +55,7 @@ def test_observables_of_any_name_are_recorded_until_the_with_block_ends(tmp_path
     stored = recorder.result().observables
     assert {name: float(values[0, -1]) for name, values in stored.items()} == given
     for more in (recorder.step, recorder.checkpoint):
-        with pytest.raises(
-            OutputError, match="cannot record to .*: the with block of its recorder has ended"
-        ):
+        with pytest.raises(OutputError, match="cannot record to .*: its recorder is closed"):
             more()
 
 

@@ -1,5 +1,6 @@
 """Classes of models that have the same name: which of them a trajectory means."""
 
+import linecache
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,12 @@ SMALL = {"tokens": 7, "dim": 4, "width": 4, "heads": 1}
 def defined(factor, module="notebook", name="Net"):
     """Return a class as a cell of a notebook defines it."""
     cell = {"dataclass": dataclass, "TokenTransformer": nets.TokenTransformer, "__name__": module}
-    exec(CELL.format(factor=factor).replace("class Net", f"class {name}"), cell)
+    text, file = (
+        CELL.format(factor=factor).replace("class Net", f"class {name}"),
+        f"<cell {len(linecache.cache)}>",
+    )
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    exec(compile(text, file, "exec"), cell)
     return cell[name]
 
 
@@ -97,7 +103,8 @@ def test_classes_that_both_fit_are_refused():
         ):
             loss_of(made)
     moved = unknown | {"class": {"name": "elsewhere.Twin", "code": "of another Python"}}
-    assert type(nets.networks(replace_parameters(trained, model=moved)).model) is kinds[2]
+    with pytest.warns(RuntimeWarning, match="^elsewhere.Twin has changed"):
+        assert type(nets.networks(replace_parameters(trained, model=moved)).model) is kinds[2]
 
 
 def test_a_class_that_has_changed_is_said_to_have():

@@ -18,9 +18,8 @@ import physics
 from grokphys.bench.timing import peak_gib
 from grokphys.cli import main as cli
 from physics import FileFormatError, Trajectory
-from physics.trajectory.header import Header, Layout
-from physics.trajectory.log import HEAD, LogWriter
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.header import Layout
+from physics.trajectory.recording import FileRecorder
 
 SECONDS = 60
 
@@ -179,7 +178,7 @@ def test_what_is_claimed_must_be_stored(stored, place, shape, chunks):
         )
         made[tuple(slice(min(n, 3)) for n in shape)] = 0
     with bounded():
-        refused(stored, "bytes, but")
+        refused(stored, "but less is stored")
 
 
 def test_a_chunk_that_nobody_stored_is_refused(stored):
@@ -189,25 +188,7 @@ def test_a_chunk_that_nobody_stored_is_refused(stored):
         made = file["observables/loss"].create_dataset("value", (12, 3), "f8", chunks=(6, 3))
         made[:6] = np.random.default_rng(0).random((6, 3))
         assert made[6:].max() == 0
-    refused(stored, "claims 288 bytes, but 144 are stored")
-
-
-def test_filters_that_pack_without_limit_are_refused(stored):
-    """Sixteen megabytes of zeros in less than a kilobyte, as no deflate alone could."""
-    with h5py.File(stored, "r+") as file:
-        del file["observables/status/value"]
-        made = file["observables/status"].create_dataset(
-            "value",
-            shape=(12, 3),
-            dtype="i8",
-            chunks=(2**12, 2**9),
-            maxshape=(None, None),
-            scaleoffset=0,
-            compression="gzip",
-        )
-        made[...] = 0
-        assert 0 < made.id.get_storage_size() < 1000
-    refused(stored, "claims 288 bytes, but")
+    refused(stored, "but less is stored")
 
 
 class Late(BaseException):
@@ -239,13 +220,13 @@ def bounded():
         ("particles/tokens/run", np.tile(np.arange(3), 7), "points are not sorted into"),
         ("particles/tokens/run", np.full(21, -1), "points are not sorted into"),
         ("particles/tokens/run", np.full(21, 2**62), "points are not sorted into"),
-        ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "the run numbers of its 21 points"),
+        ("particles/tokens/run", np.repeat([0.0, 1.0, 2.0], 7), "of its 21 points are float64"),
         ("particles/tokens/token", np.tile(np.arange(7)[::-1], 3), "not sorted into 3 runs and by token"),
         ("particles/tokens/token", np.arange(21), "not sorted into 3 runs and by token"),
-        ("particles/tokens/token", np.tile(np.arange(7.0), 3), "the token numbers of its 21 points"),
-        ("particles/tokens/token", np.tile(np.arange(7), 2), "the token numbers of its 21 points"),
+        ("particles/tokens/token", np.tile(np.arange(7.0), 3), "and float64 (21,)"),
+        ("particles/tokens/token", np.tile(np.arange(7), 2), "and int64 (14,)"),
         ("particles/tokens/position/step", np.arange(12)[::-1], "do not increase"),
-        ("particles/tokens/position/step", np.arange(11), "has steps of shape (11,)"),
+        ("particles/tokens/position/step", np.arange(11), "has steps int64 (11,)"),
         (
             "particles/tokens/position/time",
             np.full(12, np.nan),
@@ -315,45 +296,6 @@ def test_an_observable_that_was_never_measured_is_shown(tmp_path):
     assert content(tmp_path / "t.h5")["observable never"].shape == (1, 0)
     for command in ("info", "analyze"):
         assert cli.main([command, str(tmp_path / "t.h5")]) == 0
-
-
-@pytest.mark.parametrize(
-    ("kind", "payload"),
-    [
-        (
-            b"GPar",
-            b"\x93NUMPY\x01\x00\x46\x00{'descr': '<f8', 'fortran_order': False, 'shape': (8589934592,), }   ",
-        ),
-        (b"GPar", b"\x93NUMPY\x01\x00\x36\x00{'descr': '|O', 'fortran_order': False, 'shape': (1,), }   "),
-    ],
-)
-def test_arrays_of_a_log_that_are_none(tmp_path, kind, payload):
-    header = Header(Layout(1, 3, 2, "float64"), {}, {}, ("split",))
-    made = LogWriter(tmp_path / "t.h5.partial")
-    made.append(HEAD, json.dumps(header.to_json()).encode())
-    made.append(kind, payload)
-    made.close()
-    refused(tmp_path / "t.h5.partial", "t.h5.partial")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"start": ["../x"]},
-        {"start": [["x"]]},
-        {"observables": {"a/b": ["<f8", []]}},
-        {"observables": {"a": ["O", []]}},
-        {"layout": [1, 3, 0, "float64", 0]},
-        {"layout": [1, 3, 2, "int8", 0]},
-        {"schema": "other"},
-        {"parameters": {"model": 3}},
-    ],
-)
-def test_heads_of_a_log_that_are_none(tmp_path, change):
-    made = LogWriter(tmp_path / "t.h5.partial")
-    made.append(HEAD, json.dumps(Header(Layout(1, 3, 2, "float64"), {}, {}).to_json() | change).encode())
-    made.close()
-    refused(tmp_path / "t.h5.partial", "t.h5.partial")
 
 
 def test_what_is_no_regular_file(tmp_path):
@@ -471,7 +413,7 @@ def test_strings_of_variable_length_are_refused_or_not_read(stored, place):
     with h5py.File(stored, "r+") as file:
         file[place].attrs["config"] = "{}"
     if place == "parameters":
-        refused(stored, "'config' of /parameters is neither a number nor a string of fixed length")
+        refused(stored, "'config' is neither a number nor a string of fixed length")
     else:
         assert content(stored)["observable alive"].dtype == bool
 
@@ -549,5 +491,5 @@ def test_memory_stays_bounded_for_a_bomb(tmp_path):
             compression_opts=9,
         )
     before = peak_gib()
-    refused(tmp_path / "t.h5", "bytes, but")
+    refused(tmp_path / "t.h5", "but less is stored")
     assert peak_gib() - before < 0.25

@@ -1,20 +1,19 @@
 import errno
+import json
 import os
+import pickle
+import re
 import tempfile
 
 import h5py
-import hypothesis
 import numpy as np
 import pytest
 from damage import flip
-from hypothesis import given
-from hypothesis import strategies as st
 
 import physics
 from physics import FileFormatError, InputError, OutputError, ParticleSystem, Trajectory
-from physics.trajectory import h5md as storage
 from physics.trajectory.header import Layout
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 
 def example(dim=3, dtype="float32", parameters=None):
@@ -60,8 +59,11 @@ def assert_same(one, other):
 def test_a_saved_trajectory_comes_back(tmp_path, dtype):
     original = example(dtype=dtype)
     original.save(tmp_path / "t.h5")
-    assert_same(Trajectory.open(tmp_path / "t.h5"), original)
-    assert_same(physics.load(tmp_path / "t.h5"), original)
+    found = physics.load(tmp_path / "t.h5")
+    assert_same(found, original)
+    (tmp_path / "t.h5").rename(tmp_path / "moved.h5")
+    assert_same(pickle.loads(pickle.dumps(found)), original)
+    (tmp_path / "moved.h5").rename(tmp_path / "t.h5")
     assert [p.name for p in tmp_path.iterdir()] == ["t.h5"]
 
 
@@ -73,7 +75,7 @@ def test_streaming_gives_the_same_as_memory(tmp_path):
 
 
 def test_parts_are_read_without_the_whole(stored):
-    lazy, whole = Trajectory.open(stored), example()
+    lazy, whole = physics.load(stored), example()
     np.testing.assert_array_equal(lazy.initial, whole.positions[:, 0])
     np.testing.assert_array_equal(lazy.final, whole.positions[:, -1])
     np.testing.assert_array_equal(lazy.frame(7), whole.positions[:, 7])
@@ -147,25 +149,29 @@ def test_observables_that_a_file_cannot_hold_are_refused(values):
 
 
 @pytest.mark.parametrize(
-    ("parameters", "sentence"),
+    "parameters",
     [
-        ({"system": 3}, "parameters['system'] must be a dict, got 3"),
-        ({"first_run": "a"}, "parameters['first_run'] must be a whole number, got 'a'"),
-        (
-            {"run_numbers": [1, 2]},
-            "parameters['run_numbers'] must be a list of 1 whole numbers, one for each run, got [1, 2]",
-        ),
-        ({"per_run": "rate"}, "parameters['per_run'] must be a list of names of parameters, got 'rate'"),
-        (
-            {"per_run": ["rate"], "rate": [1, 2]},
-            "parameters['rate'] must be a list of 1 items, one for each run, got [1, 2]",
-        ),
+        {"system": 3},
+        {"first_run": "a"},
+        {"first_run": 10**30},
+        {"run_numbers": [1, 2]},
+        {"run_numbers": [10**30]},
+        {"run_numbers": [-1]},
+        {"per_run": "rate"},
+        {"per_run": ["runs"], "runs": [1]},
+        {"per_run": [["rate"]]},
+        {"modulus": 1},
+        {"modulus": "113"},
     ],
 )
-def test_the_parameter_that_is_wrong_is_named(parameters, sentence):
-    with pytest.raises(InputError) as said:
+def test_the_parameter_that_is_wrong_is_named(parameters, stored):
+    name = re.escape(f"parameters['{next(iter(parameters))}'] must be")
+    with pytest.raises(InputError, match=name):
         Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), parameters=parameters)
-    assert str(said.value) == sentence
+    with h5py.File(stored, "r+") as file:
+        file["parameters"].attrs["config"] = np.bytes_(json.dumps(parameters))
+    with pytest.raises(FileFormatError, match=name):
+        physics.load(stored)
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a\0b", 3])
@@ -182,12 +188,12 @@ def test_what_a_run_began_with_and_was_made_with_is_kept(tmp_path):
         made_with={"grokphys": "9.9", "numpy": "0.1"},
     )
     whole.save(tmp_path / "t.h5")
-    for found in (Trajectory.open(tmp_path / "t.h5"), physics.load(tmp_path / "t.h5")):
-        assert found.made_with == whole.made_with
-        assert set(found.start) == {"split", "layer.weight"}
-        np.testing.assert_array_equal(found.start["split"], whole.start["split"])
-        np.testing.assert_array_equal(found.run(1).start["split"], [[4, 5, 6, 7]])
-        assert found.start["layer.weight"].dtype == np.float32
+    found = physics.load(tmp_path / "t.h5")
+    assert found.made_with == whole.made_with
+    assert set(found.start) == {"split", "layer.weight"}
+    np.testing.assert_array_equal(found.start["split"], whole.start["split"])
+    np.testing.assert_array_equal(found.run(1).start["split"], [[4, 5, 6, 7]])
+    assert found.start["layer.weight"].dtype == np.float32
 
 
 def test_layout_and_filters(stored):
@@ -199,12 +205,8 @@ def test_layout_and_filters(stored):
         value = file["particles/tokens/position/value"]
         assert value.shape == (30, 20, 3)
         assert value.maxshape[0] is None
-        assert (value.compression, value.compression_opts, value.shuffle, value.fletcher32) == (
-            "gzip",
-            1,
-            True,
-            True,
-        )
+        assert (value.compression, value.fletcher32) == (None, True)
+        assert file["particles/tokens/run"].compression == "gzip"
         filtered = []
         file.visititems(
             lambda _, item: filtered.append(item.fletcher32) if isinstance(item, h5py.Dataset) else None
@@ -272,7 +274,7 @@ def test_mdanalysis_reads_three_dimensions(stored):
 
 def test_to_xarray(stored):
     pytest.importorskip("xarray")
-    data = Trajectory.open(stored).to_xarray()
+    data = physics.load(stored).to_xarray()
     assert dict(data.sizes)["run"] == 4
     np.testing.assert_array_equal(data["positions"].sel(run=2, step=10), example().positions[2, 5])
     np.testing.assert_array_equal(data["signals"].isel(run=1), example().observables["signals"][1])
@@ -343,26 +345,28 @@ def spoil_directory(path):
         ),
         (spoil_foreign_h5md, "is an H5MD file of another program, not a GrokPhys trajectory"),
         (spoil_missing, "is damaged: it holds no particles/tokens/position/value"),
-        (spoil_configuration, "is damaged: its configuration cannot be read"),
+        (spoil_configuration, "is damaged: "),
         (spoil_directory, "is a directory, not a trajectory file"),
     ],
 )
 def test_a_file_that_is_not_right_is_named_with_the_reason(stored, spoil, sentence):
     spoil(stored)
     with pytest.raises(FileFormatError) as error:
-        Trajectory.open(stored)
+        physics.load(stored)
     assert str(stored) in str(error.value)
     assert sentence in str(error.value)
 
 
 def test_a_damaged_chunk_is_found(stored):
     flip(stored)
-    with pytest.raises(FileFormatError, match="is damaged"):
-        physics.load(stored)
+    found = physics.load(stored)
+    for read in (lambda: found.positions, lambda: found.frame(0), lambda: found.run(0)):
+        with pytest.raises(FileFormatError, match="is damaged"):
+            read()
 
 
 def test_a_file_that_changed_since_it_was_opened(stored):
-    lazy = Trajectory.open(stored)
+    lazy = physics.load(stored)
     physics.simulate(steps=1, out=stored, overwrite=True)
     with pytest.raises(FileFormatError, match="has changed since it was opened"):
         _ = lazy.positions
@@ -372,7 +376,7 @@ def test_a_file_that_changed_since_it_was_opened(stored):
 
 
 def test_a_file_that_is_written_anew_in_place_is_not_read_on(stored, tmp_path):
-    opened = Trajectory.open(stored)
+    opened = physics.load(stored)
     content = stored.read_bytes()
     later = stored.stat().st_mtime_ns + 10**9
     with stored.open("r+b") as file:  # the same file, of the same size, with other content
@@ -413,7 +417,7 @@ def test_a_directory_that_does_not_exist(tmp_path):
 def test_a_directory_without_write_permission(python):
     code = """
 import os, sys
-import email.parser, h5py, filelock, physics.trajectory.writer, llvmlite.binding  # before root becomes nobody
+import email.parser, h5py, physics.trajectory.stored, llvmlite.binding  # before root becomes nobody
 physics.ParticleSystem(), physics.Trajectory
 if os.geteuid() == 0:
     os.setgid(65534); os.setuid(65534)
@@ -425,7 +429,7 @@ except physics.OutputError as error:
     with tempfile.TemporaryDirectory() as closed:
         os.chmod(closed, 0o555)  # noqa: PTH101
         done = python(code, f"{closed}/t.h5", check=False)
-        assert done.stderr.strip() == f"cannot write {closed}/t.h5: no permission to write in {closed}"
+        assert done.stderr.strip() == f"cannot write {closed}/t.h5: Permission denied"
         assert os.listdir(closed) == []
 
 
@@ -442,41 +446,6 @@ def test_unsigned_steps_must_increase_too():
     assert Trajectory(np.zeros((1, 1, 3, 2)), largest).steps.tolist() == [2**63 - 1]
     with pytest.raises(InputError, match="must be at most 2\\^63 - 1, got 9223372036854775808"):
         Trajectory(np.zeros((1, 1, 3, 2)), largest + np.uint64(1))
-
-
-# -- chunks -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", ["noise", "zeros", "constant", "odd"])
-def test_hdf5_reads_chunks_that_were_filtered_outside_of_it(tmp_path, kind, dtype):
-    rng = np.random.default_rng(0)
-    values = {
-        "noise": rng.standard_normal((130, 2, 50, 40)),
-        "zeros": np.zeros((130, 2, 50, 40)),
-        "constant": np.full((130, 2, 50, 40), -1.5),
-        "odd": np.where(rng.random((130, 2, 50, 40)) < 0.1, rng.standard_normal((130, 2, 50, 40)), 0.0),
-    }[kind].astype(dtype)
-    Trajectory(np.moveaxis(values, 1, 0), np.arange(130)).save(tmp_path / "t.h5")
-    with h5py.File(tmp_path / "t.h5") as file:
-        value = file["particles/tokens/position/value"]
-        assert value.id.get_num_chunks() > 1, "whole chunks, which are filtered outside, and a last one"
-        np.testing.assert_array_equal(value[:].reshape(values.shape), values)
-        last = value.id.get_chunk_info(value.id.get_num_chunks() - 1)
-        assert last.filter_mask == 0
-
-
-@hypothesis.example(b"\xff\xff")
-@hypothesis.example(b"\0\0")
-@given(st.binary(min_size=1, max_size=400))
-def test_the_checksum_is_the_sum_with_the_carry_added_again(data):
-    low = high = 0
-    for k in range(0, len(data), 2):
-        low += int.from_bytes(data[k : k + 2].ljust(2, b"\0"), "big")
-        low = (low & 0xFFFF) + (low >> 16)
-        high += low
-        high = (high & 0xFFFF) + (high >> 16)
-    assert storage.fletcher32(data) == high << 16 | low
 
 
 # -- Trajectory itself --------------------------------------------------------------------------------------
@@ -520,7 +489,7 @@ def test_frames_and_runs_out_of_range():
 
 def test_errno_is_kept_for_scripts(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
-        Trajectory.open(tmp_path / "x.h5")
+        physics.load(tmp_path / "x.h5")
     assert error.value.errno == errno.ENOENT
 
 

@@ -1,13 +1,14 @@
 """Runs that are followed while they are recorded, and whose process or file goes away."""
 
+import contextlib
 import shutil
 
 import pytest
 
 import physics
 from physics.trajectory.header import Layout
-from physics.trajectory.locks import claim, claimed
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.locks import LockedFile, claimed
+from physics.trajectory.recording import FileRecorder
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
@@ -38,13 +39,12 @@ def test_a_run_whose_process_has_ended_is_said_to_be_stopped(tmp_path):
         shutil.copy(tmp_path / "run.h5.partial", left)
     session = followed_in(left)
     assert session.bridge.playing == 1
-    with claim(tmp_path / "left.h5"):
+    with contextlib.closing(LockedFile(left)):
         session.reaction(session.view._follow)()
         assert (said(session)["recording"], session.bridge.playing) == ("continues", 1)
     session.reaction(session.view._follow)()
     assert (said(session)["recording"], session.bridge.playing) == ("stopped", 0)
-    (tmp_path / "left.h5.lock").touch()  # which a killed process leaves
-    assert not claimed(tmp_path / "left.h5")
+    assert not claimed(left)
 
 
 def test_a_followed_file_that_disappears_is_said_once(tmp_path):

@@ -21,7 +21,7 @@ from grokphys.explorer.session import Session
 from grokphys.explorer.views.circles import CirclesView
 from grokphys.files import embedded_trajectory
 from physics.trajectory.header import Layout
-from physics.trajectory.writer import FileRecorder
+from physics.trajectory.recording import FileRecorder
 
 REAL = str(embedded_trajectory())
 
