@@ -198,7 +198,7 @@ def test_a_table_of_observables_has_a_row_for_each_frame(made):
          "'reached'), got 'size'"),
         (
             ["loss", "spectrum"],
-            "observables of one table must be measured at the same steps, got 'spectrum' at other steps",
+            "observables of one table must be measured at the same steps, got 'spectrum' at others",
         ),
     ],
 )  # fmt: skip
