@@ -42,8 +42,8 @@ def sweep(
         shard: Part of the sweep to run, written i/n for part i of n (i from 1 to n), such as one job of a job
             array.
         retries: Number of times, at least 0, that a file is tried again after a failure.
-        verify: Read every complete file from beginning to end. Without this option only files are read that
-            the index does not list as complete, or that have changed since.
+        verify: Read every complete file from beginning to end. Without this option only its last frame is
+            read.
         dry_run: Only report what there is to run.
     """
     from grokphys.sweeps.config import read_declaration

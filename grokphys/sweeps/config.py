@@ -23,7 +23,7 @@ import json
 import math
 import tomllib
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -39,27 +39,17 @@ from physics.errors import FileFormatError, InputError
 Values = dict[str, Any]
 SystemName = Literal["particles", "effective-theory"]
 SYSTEMS = {"particles": "ParticleSystem", "effective-theory": "EffectiveTheory"}
-"""Systems by their names in `physics`, which imports each of them when it is first used."""
+"""Systems by their names in `physics`."""
+KINDS = ("simulate", "train")
 SECTIONS = ("kind", "pack", "fixed", "grid", "list")
 EXECUTION = ("out", "overwrite", "resume")
 """Options of the command lines that concern the storage of a run, not its content."""
 MOST_RUNS = 10**8  # of all cells together, and largest number of cells
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a kind of run.
-
-    Attributes
-    ----------
-    annotation : type
-        Type hint of the parameter, as its command has it.
-    default : object
-        Value that it takes by default.
-    """
-
-    annotation: Any
-    default: Any
+LEAST = {"seed": 0, "first_run": 0, "learning_rate": 0, "weight_decay": 0, "steps": 1, "record_every": 1}
+LEAST |= {"embedding_learning_rate": 0, "embedding_weight_decay": 0, "track": 1, "batch_size": 1}
+"""Smallest values of numbers that a system or a model does not check when its cell is built."""
+ABOVE_ZERO = ("layer_scale", "embedding_scale")
+"""Numbers that must be greater than 0, for the same reason."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +107,8 @@ class Declaration:
         Raises
         ------
         InputError
-            If a value is not of its parameter's type, two cells are the same, or there are too many.
+            If a parameter is unknown, a value is not of its type, two cells are the same, or there are too
+            many.
         """
         tables = self.tables or [{}]
         count = len(tables) * math.prod(map(len, self.grid.values()))
@@ -148,17 +139,7 @@ class Declaration:
 
 
 def read_declaration(path: Path) -> Declaration:
-    """Read the configuration of a sweep from a TOML or JSON file.
-
-    Parameters
-    ----------
-    path : Path
-        Name of the file; it is read as JSON if the name ends in ``.json``, and otherwise as TOML.
-
-    Returns
-    -------
-    Declaration
-        The declared sweep.
+    """Read the configuration of a sweep from a file: JSON if its name ends in ``.json``, otherwise TOML.
 
     Raises
     ------
@@ -172,7 +153,7 @@ def read_declaration(path: Path) -> Declaration:
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    as_json = partial(json.loads, object_pairs_hook=once)
+    as_json = partial(json.loads, object_pairs_hook=_once)
     kind, read = ("JSON", as_json) if path.suffix == ".json" else ("TOML", tomllib.loads)
     try:
         content = read(path.read_text(encoding="utf-8"))
@@ -187,130 +168,123 @@ def read_declaration(path: Path) -> Declaration:
 
 
 def declaration(content: Mapping[str, Any]) -> Declaration:
-    """Return the declaration that the content of a configuration makes.
+    """Return the declaration that the content of a configuration makes, as the module shows it.
 
-    Parameters
-    ----------
-    content : mapping of str to object
-        Sections by name, as the docstring of this module shows them.
-
-    Returns
-    -------
-    Declaration
-        The declared sweep.
-
-    Raises
-    ------
-    InputError
-        If a section or a parameter is unknown, empty, of the wrong form, or declared in two sections.
+    An `InputError` refuses a section that is unknown, empty or of the wrong form, and a parameter that is
+    declared in two sections.
     """
     for name in content:
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
-    kind = choice("kind", content.get("kind"), tuple(KINDS))
+    kind = choice("kind", content.get("kind"), KINDS)
     fixed = _table("fixed", content.get("fixed", {}))
     grid = {name: _values(name, values) for name, values in _table("grid", content.get("grid", {})).items()}
     tables = content.get("list", [])
     if not isinstance(tables, list):
         raise InputError(f"list must hold tables, each under [[list]], got {type(tables).__name__}")
     tables = [_table("list", table) for table in tables]
-    if ("grid" in content and not grid) or ("list" in content and not all([tables, *tables])):
-        empty = "grid" if "grid" in content and not grid else "list"
-        raise InputError(f"{empty} must name at least one parameter with its values, got none")
-    for name in (*fixed, *grid, *itertools.chain(*tables)):
-        _check_name(kind, name)
-    for name in grid:
-        if name in fixed or any(name in table for table in tables):
-            raise InputError(
-                f"{name} must be in only one of fixed, grid and list, got it in grid and elsewhere"
-            )
-    for name in itertools.chain(*tables):
-        if name in fixed:
-            raise InputError(f"{name} must be in only one of fixed, grid and list, got it in fixed and list")
+    for section, empty in (("grid", not grid), ("list", not all([tables, *tables]))):
+        if section in content and empty:
+            raise InputError(f"{section} must name at least one parameter with its values, got none")
+    listed = set(itertools.chain(*tables))
+    for name in [name for name in (*fixed, *grid) if (name in fixed) + (name in grid) + (name in listed) > 1]:
+        raise InputError(f"{name} must be in only one of fixed, grid and list, got it in two of them")
     pack = content.get("pack")
     return Declaration(kind, fixed, grid, tables, None if pack is None else whole_number("pack", pack, 1))
 
 
 def resolved(kind: str, given: Mapping[str, Any]) -> Values:
-    """Return every parameter of a cell in its own type, with defaults filled in.
+    """Return every parameter of a cell in its own type by its name, with defaults filled in.
 
-    Parameters
-    ----------
-    kind : {"simulate", "train"}
-        What each run is.
-    given : mapping of str to object
-        Parameters that the configuration gives.
-
-    Returns
-    -------
-    dict of str to object
-        Values by the name of the parameter.
-
-    Raises
-    ------
-    InputError
-        If a parameter is unknown, or a value is not of its type.
+    An `InputError` refuses a parameter that is unknown, and a value that is not of its type.
     """
     if "model" in given:
         given = {**given, "model": models.model_name(given["model"])}
-    table = KINDS[kind](given)
+    table = _simulate_parameters(given) if kind == "simulate" else _train_parameters(given)
     for name in given:
         if name not in table:
             raise InputError(_unknown(name, f"a parameter of {given.get('system', kind)}", table))
     return {
-        name: coerced(name, given[name], parameter.annotation) if name in given else parameter.default
-        for name, parameter in table.items()
+        name: coerced(name, given[name], annotation) if name in given else default
+        for name, (annotation, default) in table.items()
     }
 
 
-def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
+def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the type and the default of each parameter of `grokphys simulate` and of the system."""
     system = choice("system", given.get("system", "particles"), get_args(SystemName))
     whole = _parameters(simulate) | _parameters(getattr(physics, SYSTEMS[system]))
-    return whole | {"system": Parameter(SystemName, system)}
+    return whole | {"system": (SystemName, system)}
 
 
-def _train_parameters(given: Mapping[str, Any]) -> dict[str, Parameter]:
-    """Return the parameters of `grokphys train`, with one rate for each cell, and the CPU by default."""
+def _train_parameters(given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return those of `grokphys train`, with one rate for each cell, and the CPU by default."""
     table = dict(_parameters(train))
     for name in models.PER_MEMBER:
-        default = table[name].default
-        table[name] = Parameter(float, default[0]) if default else Parameter(float | None, None)
-    frozen = given.get("freeze_embedding", False)
-    own = models.defaults(given.get("model", table["model"].default), frozen=frozen)
-    table |= {name: Parameter(type(value), value) for name, value in own.items()}
-    return table | {"device": Parameter(str, "cpu")}
-
-
-KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Parameter]]] = {
-    "simulate": _simulate_parameters,
-    "train": _train_parameters,
-}
+        default = table[name][1]
+        table[name] = (float, default[0]) if default else (float | None, None)
+    own = models.defaults(given.get("model", table["model"][1]), frozen=given.get("freeze_embedding", False))
+    table |= {name: (type(value), value) for name, value in own.items()}
+    return table | {"device": (str, "cpu")}
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
-    """Return the parameters of a command, or the fields of a system, by name."""
+def _parameters(function: Any) -> dict[str, tuple[Any, Any]]:
+    """Return type and default of the parameters of a command, or of the fields of a system, by name."""
     hints = get_type_hints(function.__init__ if inspect.isclass(function) else function)
-    return {
-        name: Parameter(hints.get(name, Any), one.default)
-        for name, one in inspect.signature(function).parameters.items()
-        if name not in EXECUTION
-    }
+    parameters = inspect.signature(function).parameters.items()
+    return {name: (hints.get(name, Any), one.default) for name, one in parameters if name not in EXECUTION}
 
 
-def _check_name(kind: str, name: str) -> None:
-    """Refuse a parameter that no system or model of this kind has, before any cell is made."""
-    if name in KINDS[kind]({}):  # the other variants need not be imported
-        return
-    variants = [{"system": system} for system in SYSTEMS] if kind == "simulate" else [{}]
-    known = list(dict.fromkeys(itertools.chain(*(KINDS[kind](variant) for variant in variants))))
-    if name not in known:
-        raise InputError(_unknown(name, f"a parameter of {kind}", known))
+def coerced(name: str, value: Any, annotation: Any) -> Any:
+    """Return a value of a configuration as the type that its parameter has on the command line.
+
+    A list or a single value becomes a tuple where the type is a tuple, and a whole number becomes a float or
+    text where that is the type. An `InputError` refuses a value of another type.
+    """
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        if value is None and types.NoneType in inner:
+            return None
+        return coerced(name, value, next(kind for kind in inner if kind is not types.NoneType))
+    if origin is Literal:
+        return choice(name, value, inner)
+    if origin is tuple:
+        items = value if isinstance(value, list | tuple) else [value]
+        return tuple(coerced(name, item, inner[0]) for item in items)
+    if annotation in (str, int) and (
+        isinstance(value, bool) or not isinstance(value, int if annotation is int else str | int)
+    ):
+        raise InputError(
+            f"{name} must be {'text' if annotation is str else 'a whole number'}, got {short_text(value)}"
+        )
+    if annotation is float:
+        above = 0.0 if name in ABOVE_ZERO else -math.inf
+        return number(name, value, LEAST.get(name, -math.inf), above=above)
+    if annotation is int:
+        return whole_number(name, value, LEAST.get(name, -LARGEST))
+    return flag(name, value) if annotation is bool else str(value) if annotation is str else value
+
+
+def canonical(value: Any) -> str:
+    """Return JSON text that is the same for equal content, whatever the order of its keys, on one line.
+
+    A TypeError or ValueError refuses what JSON does not have, such as dates, NaN and infinity.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the entries of a JSON object; a ValueError refuses a name that occurs twice, as TOML does."""
+    entries = dict(pairs)
+    for name in entries if len(entries) < len(pairs) else ():
+        if sum(name == other for other, _ in pairs) > 1:
+            raise ValueError(f"{short_text(name)} is declared twice in one table")
+    return entries
 
 
 def _unknown(name: str, what: str, known: Iterable[str]) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(name, known, 1, 0.5)
+    near = difflib.get_close_matches(name, known := list(known), 1, 0.5)
     return f"{name} is not {what}; " + (
         f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
     )
@@ -332,69 +306,8 @@ def _values(name: str, values: Any) -> list[Any]:
     """Return the values of a parameter in the grid, or refuse an empty list or repeated values."""
     if not isinstance(values, list) or not values:
         raise InputError(f"{name} of the grid must list at least one value, got {values!r}")
-    texts = [canonical(value) for value in values]
-    for k, text in enumerate(texts):
-        if text in texts[:k]:
+    texts = list(map(canonical, values))
+    for text in texts:
+        if texts.count(text) > 1:
             raise InputError(f"{name} of the grid must list each value once, got {text} more than once")
     return values
-
-
-RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
-LEAST = dict.fromkeys(("seed", "first_run", *RATES), 0) | dict.fromkeys(
-    ("steps", "record_every", "track", "batch_size"), 1
-)
-"""Smallest values of numbers that a system or a model does not check when its cell is built."""
-ABOVE_ZERO = ("layer_scale", "embedding_scale")
-"""Numbers that must be greater than 0, for the same reason."""
-
-
-def coerced(name: str, value: Any, annotation: Any) -> Any:
-    """Return a value of a configuration as the type that its parameter has on the command line.
-
-    A list or a single value becomes a tuple where the type is a tuple, and a whole number becomes a float or
-    text where that is the type. An `InputError` refuses a value of another type.
-    """
-    origin, inner = get_origin(annotation), get_args(annotation)
-    if origin in (Union, types.UnionType):
-        if value is None and types.NoneType in inner:
-            return None
-        return coerced(name, value, next(one for one in inner if one is not types.NoneType))
-    if origin is Literal:
-        return choice(name, value, inner)
-    if origin is tuple:
-        items = value if isinstance(value, list | tuple) else [value]
-        return tuple(coerced(name, item, inner[0]) for item in items)
-    if annotation is str:
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InputError(f"{name} must be text, got {short_text(value)}")
-        return str(value)
-    checks: dict[Any, Callable[[str, Any], Any]] = {bool: flag, int: _whole, float: _number}
-    return checks[annotation](name, value) if annotation in checks else value
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{name} must be a whole number, got {short_text(value)}")
-    return whole_number(name, value, LEAST.get(name, -LARGEST))
-
-
-def canonical(value: Any) -> str:
-    """Return JSON text that is the same for equal content, whatever the order of its keys, on one line.
-
-    A TypeError or ValueError refuses what JSON does not have, such as dates, NaN and infinity.
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _number(name: str, value: Any) -> float:
-    return number(name, value, LEAST.get(name, -math.inf), above=0.0 if name in ABOVE_ZERO else -math.inf)
-
-
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the entries of a JSON object; a ValueError refuses a name that occurs twice, as TOML does."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"{short_text(name)} is declared twice in one table")
-        found[name] = value
-    return found

@@ -65,28 +65,10 @@ class Pack:
         return _system(self.common)
 
     def run(self, out: Path | None, *, progress: bool = False) -> Trajectory:
-        """Compute the runs, or resume them from an unfinished file.
+        """Compute the runs, or resume them from an unfinished file `out`; None keeps them in memory.
 
-        Parameters
-        ----------
-        out : Path or None
-            File to write; None keeps the trajectory in memory.
-        progress : bool, default False
-            Whether to show a progress bar on stderr.
-
-        Returns
-        -------
-        Trajectory
-            The complete runs.
-
-        Raises
-        ------
-        InputError
-            If a parameter is not allowed.
-        OutputError
-            If the file cannot be written.
-        SimulationError
-            If a simulation cannot continue.
+        An `InputError` refuses a parameter, an `OutputError` says that the file cannot be written, and a
+        `SimulationError` that a simulation cannot continue.
         """
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
@@ -99,18 +81,7 @@ class Pack:
         return Pack(self.kind, common, columns, self.numbers[:1], self.rows[:1])
 
     def made(self, parameters: Values) -> bool:
-        """Return whether a file with some parameters can belong to this pack.
-
-        Parameters
-        ----------
-        parameters : dict of str to object
-            Parameters that the file states.
-
-        Returns
-        -------
-        bool
-            True if all numbers agree that both the file and the pack state.
-        """
+        """Return whether a file that states `parameters` can be of this pack: the numbers of both agree."""
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})
         wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
         wanted |= self.columns | {"runs": len(self.numbers)}
@@ -119,40 +90,16 @@ class Pack:
 
 
 def program(kind: str) -> str:
-    """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind.
-
-    Parameters
-    ----------
-    kind : {"simulate", "train"}
-        What each run is.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits, as `fingerprint` gives them.
-    """
+    """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
     systems = [getattr(physics, system).__module__ for system in SYSTEMS.values()]
     makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
     return fingerprint(*makers, structures.__name__)
 
 
 def packs(sweep: Declaration) -> list[Pack]:
-    """Divide a sweep into packs, which depend only on the declaration and on the program.
+    """Divide a sweep into packs, which hold each run once and depend only on the declaration and the program.
 
-    Parameters
-    ----------
-    sweep : Declaration
-        The sweep.
-
-    Returns
-    -------
-    list of Pack
-        Packs that hold all runs of the sweep, each run once.
-
-    Raises
-    ------
-    InputError
-        If a declared value is not allowed. The message names the cell if a system or a model has refused it.
+    An `InputError` refuses a declared value, and names the cell if a system or a model has refused it.
     """
     groups: dict[str, list[tuple[Cell, int]]] = {}
     row = 0
@@ -163,35 +110,17 @@ def packs(sweep: Declaration) -> list[Pack]:
 
 
 def chosen_packs(sweep: Declaration, shard: str | None = None) -> list[Pack]:
-    """Return all packs of a sweep, or those of one shard ``i/n``, in the order of the declaration."""
-    return packs(sweep) if shard is None else shard_of(packs(sweep), shard)
+    """Return all packs of a sweep, or those of one shard, written ``i/n`` with i from 1 to n.
 
-
-def shard_of(packs: Sequence[Pack], shard: str) -> list[Pack]:
-    """Return the packs of one shard; each pack is in one shard only.
-
-    Parameters
-    ----------
-    packs : sequence of Pack
-        All packs of a sweep.
-    shard : str
-        Number i of the shard and number n of shards, written ``i/n`` with i from 1 to n.
-
-    Returns
-    -------
-    list of Pack
-        Packs of the shard; none if there are fewer packs than shards.
-
-    Raises
-    ------
-    InputError
-        If the shard is of another form.
+    Each pack is in one shard only. An `InputError` refuses a shard of another form.
     """
+    if shard is None:
+        return packs(sweep)
     part, _, whole = shard.partition("/")
     short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
     if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
         raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {short_text(shard)}")
-    return list(packs[int(part) - 1 :: int(whole)])
+    return packs(sweep)[int(part) - 1 :: int(whole)]
 
 
 def _common(kind: str, cell: Cell) -> Values:
@@ -231,41 +160,34 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
 
 
 def _columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
-    """Return the rates and scales of runs, given the cell of each; an embedding that is frozen has none."""
+    """Return the rates and scales of runs, given the cell of each.
+
+    Embeddings have the rates of the layers by default; one that is frozen has none.
+    """
     frozen = cells[0].parameters["freeze_embedding"]
-    return {
-        name: [_own(cell, name) for cell in cells]
-        for name in PER_MEMBER
-        if not frozen or any(cell.parameters[name] is not None for cell in cells)
-    }
-
-
-def _own(cell: Cell, name: str) -> Any:
-    """Return the rate or scale `name` of a cell; embeddings have the rates of the layers by default."""
-    value = cell.parameters.get(name)
-    return cell.parameters.get(name.removeprefix("embedding_")) if value is None else value
+    columns = {}
+    for name in PER_MEMBER:
+        values = [cell.parameters.get(name) for cell in cells]
+        if not frozen or any(value is not None for value in values):
+            layers = [cell.parameters.get(name.removeprefix("embedding_")) for cell in cells]
+            columns[name] = [b if a is None else a for a, b in zip(values, layers, strict=True)]
+    return columns
 
 
 def _affordable(kind: str, common: Values) -> int:
     """Return how many runs with some common parameters a pack holds, by their memory and operations."""
-    size, operations = _simulate_cost(common) if kind == "simulate" else _train_cost(common)
+    if kind == "simulate":
+        system = _system(common)
+        size = 64.0 * system.tokens * system.dim
+        pairs = getattr(system, "pair_count", system.tokens)
+        operations = float(common["steps"]) * pairs**2 * system.dim
+    else:
+        _thresholds(common)
+        model = _model(common)
+        parameters = model.initial(np.random.default_rng(0), np.random.default_rng(0))
+        size = 40.0 * sum(value.size for value in parameters.values())
+        operations = 0.15 * size * (common["batch_size"] or len(model.task.labels)) * common["steps"]
     return max(1, int(min(PACK_RUNS, PACK_BYTES / size, PACK_OPERATIONS / operations)))
-
-
-def _simulate_cost(common: Values) -> tuple[float, float]:
-    """Return the bytes and the operations that one simulated run takes."""
-    system = _system(common)
-    pairs = getattr(system, "pair_count", system.tokens)
-    return 64.0 * system.tokens * system.dim, float(common["steps"]) * pairs**2 * system.dim
-
-
-def _train_cost(common: Values) -> tuple[float, float]:
-    _thresholds(common)
-    model = _model(common)
-    one = model.initial(np.random.default_rng(0), np.random.default_rng(0))
-    numbers = sum(value.size for value in one.values())
-    examples = common["batch_size"] or len(model.task.labels)
-    return 40.0 * numbers, 6.0 * numbers * examples * common["steps"]
 
 
 def _system(common: Values) -> Any:

@@ -29,13 +29,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from grokphys.output import make_directory, refuse_unwritable
 from grokphys.sweeps.config import Declaration
-from grokphys.sweeps.index import Known, index_path, keep_declaration, read_known, write_index
-from grokphys.sweeps.pack import Pack, chosen_packs
-from grokphys.sweeps.work import Outcome, settle, version_here, warm
+from grokphys.sweeps.index import (
+    DamagedIndexError,
+    index_path,
+    keep_declaration,
+    read_attributes,
+    write_index,
+)
+from grokphys.sweeps.pack import Pack, chosen_packs, program
+from grokphys.sweeps.work import Outcome, complete, settle, version_here, warm
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -44,7 +51,6 @@ LOOK_AGAIN = 1.0
 ANSWER_SECONDS = 10.0
 """Seconds that a scheduler has to answer, and then its first worker to appear."""
 GONE = "scheduler no longer answers; run the same sweep again to continue it"
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
 """Parameters that, like rates, do not affect which kernels run."""
 
@@ -60,7 +66,7 @@ class Report:
     packs, runs : int
         Numbers of packs, each of which fills one file, and of runs.
     counts : dict of str to int
-        Number of packs by their status: "known" from the index, or the status of `Outcome`.
+        Number of packs by the status of their `Outcome`.
     failures : dict of str to str
         Reasons why files could not be made, by the name of the file.
     """
@@ -138,34 +144,47 @@ def run_sweep(
     client = None if scheduler is None else connected(scheduler)
     with client or contextlib.nullcontext():
         make_directory(directory)
-        known, notes = read_known(directory, declared)
-        for note in [*notes, *keep_declaration(directory, declared)]:
+        index = index_path(directory, shard)
+        try:
+            if read_attributes(index)["program"] != program(declared.kind):
+                tell(f"{index} is of other code or other libraries; its files stay, and runs are made again")
+        except FileNotFoundError:
+            pass
+        except DamagedIndexError as error:
+            tell(f"{error}; it is made again from the files")
+        for note in keep_declaration(directory, declared):
             tell(note)
-        known = Known() if verify else known
-        left = [pack for pack in chosen if pack.name not in known.finals]
-        counts, failures = Counter({"known": len(chosen) - len(left)}), {}
+        left, finals, failures = [], {}, {}
+        counts: Counter[str] = Counter()
         runs = sum(len(pack.numbers) for pack in chosen)
-        done = runs - sum(len(pack.numbers) for pack in left)
-        hidden = None if progress else True
-        with tqdm(total=runs, initial=done, unit="run", desc="sweep", disable=hidden) as bar:
-            start = _starter(directory, min(workers, len(left)), client)
+        with tqdm(total=runs, unit="run", desc="sweep", disable=None if progress else True) as bar:
+            for pack in chosen:
+                outcome = None if verify else complete(pack, directory / pack.name)
+                if outcome is None:
+                    left.append(pack)
+                    continue
+                counts["found"] += 1
+                finals[pack.name] = outcome.finals
+                bar.update(len(pack.numbers))
             try:
-                for pack, outcome in settled(left, start, retries, tell):
-                    if outcome.stamp is not None and not (directory / pack.name).is_file():
-                        error = f"{directory / pack.name} is not there, although it was reported complete"
-                        outcome = Outcome("failed", error=error)
-                    counts[outcome.status] += 1
-                    if outcome.stamp is None:
-                        failures[pack.name] = outcome.error
-                    else:
-                        known.add(pack.name, outcome.finals, outcome.stamp)
-                    bar.update(len(pack.numbers))
+                with settling(directory, min(workers, len(left)), client) as settle_each:
+                    for pack, outcome in settled(left, settle_each, retries, tell):
+                        if outcome.status != "failed" and not (directory / pack.name).is_file():
+                            missing = (
+                                f"{directory / pack.name} is not there, although it was reported complete"
+                            )
+                            outcome = Outcome("failed", error=missing)
+                        counts[outcome.status] += 1
+                        if outcome.status == "failed":
+                            failures[pack.name] = outcome.error
+                        else:
+                            finals[pack.name] = outcome.finals
+                        bar.update(len(pack.numbers))
             except KeyboardInterrupt as stop:  # not in the way in which a single run continues
                 stop.__notes__ = ["run the same sweep again to continue it"]
                 raise
-    index = index_path(directory, shard)
-    write_index(index, declared, chosen, known)
-    return Report(index, len(chosen), runs, {k: n for k, n in counts.items() if n}, failures)
+    write_index(index, declared, chosen, finals)
+    return Report(index, len(chosen), runs, dict(counts), failures)
 
 
 Settle = Callable[[Sequence[Pack]], Iterator[tuple[Pack, Outcome]]]
@@ -173,72 +192,57 @@ Settle = Callable[[Sequence[Pack]], Iterator[tuple[Pack, Outcome]]]
 
 
 def settled(
-    packs: Sequence[Pack],
-    start: Callable[[], contextlib.AbstractContextManager[Settle]],
-    retries: int,
-    tell: Callable[[str], None],
+    packs: Sequence[Pack], settle_each: Settle, retries: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[Pack, Outcome]]:
     """Run packs round by round until each is complete or has failed too often, and yield their last outcomes.
 
-    `start` begins a context that computes packs until it ends, a pack that may succeed is tried again up to
-    `retries` times, and `tell` receives each remark for the user.
+    A pack that may succeed is tried again up to `retries` times, and `tell` receives remarks for the user.
     """
     failures: Counter[str] = Counter()
     left, told = list(packs), False
     while left:
         again, busy = [], []
-        with start() as settle_each:
-            for pack, outcome in settle_each(left):
-                for note in outcome.notes:
-                    tell(note)
-                failures[pack.name] += outcome.status == "failed"
-                if outcome.status == "busy":
-                    if not told:
-                        tell(f"{pack.name} is being written by another process; waiting for it")
-                        told = True
-                    busy.append(pack)
-                elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
-                    tell(f"{pack.name}: {outcome.error}; it is tried again")
-                    again.append(pack)
-                else:
-                    yield pack, outcome
-        if not again:
-            time.sleep(LOOK_AGAIN * bool(busy))
+        for pack, outcome in settle_each(left):
+            for note in outcome.notes:
+                tell(note)
+            failures[pack.name] += outcome.status == "failed"
+            if outcome.status == "busy":
+                busy.append(pack)
+                if not told:
+                    tell(f"{pack.name} is being written by another process; waiting for it")
+                told = True
+            elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
+                tell(f"{pack.name}: {outcome.error}; it is tried again")
+                again.append(pack)
+            else:
+                yield pack, outcome
+        if busy and not again:
+            time.sleep(LOOK_AGAIN)
         left = again + busy
 
 
-def _starter(
-    directory: Path, workers: int, client: Any
-) -> Callable[[], contextlib.AbstractContextManager[Settle]]:
-    """Return how to start an executor: none in this process, processes, or a Dask client."""
-
-    @contextlib.contextmanager
-    def here() -> Iterator[Settle]:
-        yield lambda packs: ((pack, settle(pack, directory)) for pack in packs)
-
-    @contextlib.contextmanager
-    def local() -> Iterator[Settle]:
-        threads = max(1, cores() // workers)
-        with _environment(threads), processes(workers) as executor:
-            yield lambda packs: _submitted(executor, packs, directory, threads)
-
-    @contextlib.contextmanager
-    def cluster() -> Iterator[Settle]:
-        threads, version = _checked(client, directory), version_here()
+@contextlib.contextmanager
+def settling(directory: Path, workers: int, client: Any) -> Iterator[Settle]:
+    """Start to compute packs: in this process, in processes, or by a Dask client."""
+    if client is not None:
         executor = client.get_executor(pure=False)
-        check = partial(_alive, client)
-        yield lambda packs: _submitted(executor, packs, directory, threads, version, check)
-
-    return cluster if client is not None else local if workers > 1 else here
+        threads, version = _checked(client, directory), version_here()
+        yield partial(_submitted, executor, directory, threads, version, partial(_alive, client))
+    elif workers > 1:
+        threads = max(1, cores() // workers)
+        with processes(workers, threads) as executor:
+            yield partial(_submitted, executor, directory, threads, None, lambda: None)
+    else:
+        yield lambda packs: ((pack, settle(pack, directory)) for pack in packs)
 
 
 def _submitted(
     executor: Executor,
-    packs: Iterable[Pack],
     directory: Path,
     threads: int,
-    version: str | None = None,
-    check: Callable[[], object] = lambda: None,
+    version: str | None,
+    check: Callable[[], object],
+    packs: Sequence[Pack],
 ) -> Iterator[tuple[Pack, Outcome]]:
     """Compute packs by an executor; one process compiles their kernels first. `check` may raise meanwhile."""
     with contextlib.suppress(Exception):  # the packs will report what is wrong
@@ -251,14 +255,19 @@ def _submitted(
             if future.cancelled():
                 raise InputError(GONE)
             error = future.exception()
-            yield pack, Outcome("failed", error=_reason(error)) if error else future.result()
+            if error is None:
+                yield pack, future.result()
+            else:
+                died = isinstance(error, BrokenExecutor)
+                reason = "the worker process died" if died else f"{type(error).__name__}: {error}"
+                yield pack, Outcome("failed", error=reason)
         if not finished:
             check()
 
 
 @contextlib.contextmanager
-def processes(workers: int) -> Iterator[Executor]:
-    """Start an executor of so many processes, of which one that dies takes only its own call along.
+def processes(workers: int, threads: int) -> Iterator[Executor]:
+    """Start an executor of processes with so many threads; one that dies takes only its own call along.
 
     Each thread of the executor has a process. They are spawned, because a forked one would hang in the
     threads of Numba and PyTorch, and killed if the block ends by an exception.
@@ -268,7 +277,7 @@ def processes(workers: int) -> Iterator[Executor]:
 
     def call(function: Callable[..., Any], *arguments: Any) -> Any:
         if not hasattr(own, "pool"):
-            own.pool = ProcessPoolExecutor(1, context, initializer=_begin)
+            own.pool = ProcessPoolExecutor(1, context, _begin, (threads,))
             pools.append(own.pool)
         try:
             return own.pool.submit(function, *arguments).result()
@@ -294,33 +303,16 @@ def processes(workers: int) -> Iterator[Executor]:
             pool.shutdown()
 
 
-def _reason(error: BaseException) -> str:
-    died = isinstance(error, BrokenExecutor)
-    return "the worker process died" if died else f"{type(error).__name__}: {error}"
-
-
-@contextlib.contextmanager
-def _environment(threads: int) -> Iterator[None]:
-    """Let new processes use so many threads in every library."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, str(threads)))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
-
-
-def _begin() -> None:
-    """Let a worker process ignore Ctrl-C, which the driver receives too, and end when the driver does."""
+def _begin(threads: int) -> None:
+    """Let a worker process use so many threads, ignore Ctrl-C, which the driver gets too, and end with it."""
+    threadpool_limits(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tqdm.set_lock(threading.RLock())  # its own semaphore would outlive a killed process
     driver = multiprocessing.parent_process()
-    assert driver is not None
 
     def end() -> None:
-        driver.join()
+        if driver is not None:
+            driver.join()
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()

@@ -32,8 +32,6 @@ from physics.trajectory.locks import claim
 from physics.trajectory.provenance import code_version
 
 Finals = dict[str, NDArray[np.float64]]
-Stamp = tuple[int, int]
-"""Size and time of change (ns) of a file."""
 MOST_THREADS = numba.get_num_threads()
 LARGE = ("gradient", "layers")
 """Beginnings of the names of observables that are large arrays and are not read."""
@@ -50,8 +48,6 @@ class Outcome:
         another process works on it, and "failed" after an error.
     finals : dict of str to ndarray of float64, shape (runs,)
         Values of each run that `finals` returns.
-    stamp : Stamp or None
-        Size and time of change of the complete file; None if it is not complete.
     notes : list of str
         Remarks for the user.
     error : str
@@ -62,7 +58,6 @@ class Outcome:
 
     status: Literal["found", "computed", "resumed", "busy", "failed"]
     finals: Finals = field(default_factory=dict)
-    stamp: Stamp | None = None
     notes: list[str] = field(default_factory=list)
     error: str = ""
     again: bool = True
@@ -113,12 +108,12 @@ def version_here() -> str:
     return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
 
 
-def read_complete(pack: Pack, path: Path) -> Outcome:
-    """Return the outcome of a pack whose file exists, which is "failed" if the file is not whole."""
+def complete(pack: Pack, path: Path) -> Outcome | None:
+    """Return the outcome of a pack from its file alone, or None if that does not exist or is not whole."""
     try:
-        return _outcome("found", pack, _read_through(path, pack), [])
-    except (FileFormatError, OSError) as error:
-        return Outcome("failed", error=sentence(error))
+        return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
+    except (FileFormatError, OSError):
+        return None
 
 
 def warm(packs: list[Pack]) -> None:
@@ -132,30 +127,10 @@ def warm(packs: list[Pack]) -> None:
             pack.tiny().run(None)
 
 
-def stamp_of(path: Path) -> Stamp | None:
-    """Return the size and the time of change of a file, by which a later change is noticed.
-
-    Parameters
-    ----------
-    path : Path
-        Name of the file.
-
-    Returns
-    -------
-    tuple of int or None
-        Its size in bytes and the time of its last change in nanoseconds, or None if it does not exist.
-    """
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
-
-
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
-            return _outcome("found", pack, _read_through(path, pack), notes)
+            return Outcome("found", finals(_read_through(path, pack), pack), notes)
         except NewerFormatError:
             raise
         except FileFormatError as error:
@@ -165,7 +140,7 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if resumed:
         try:
             pack.run(path)
-            return _outcome("resumed", pack, _read_through(path, pack), notes)
+            return Outcome("resumed", finals(_read_through(path, pack), pack), notes)
         except (OutputError, SimulationError, MemoryError):
             raise
         except Exception as error:  # any error of a damaged file; other errors will occur again
@@ -173,21 +148,11 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
             for left in (path, partial, path.with_name(path.name + ".checkpoint")):
                 if left.exists():
                     put_aside(left)
-    return _outcome("computed", pack, pack.run(path), notes)
+    return Outcome("computed", finals(pack.run(path), pack), notes)
 
 
-def _outcome(status: Any, pack: Pack, trajectory: Trajectory, notes: list[str]) -> Outcome:
-    return Outcome(status, finals(trajectory, pack), stamp_of(trajectory.path), notes)  # type: ignore[attr-defined]
-
-
-def _read_through(path: Path, pack: Pack) -> Trajectory:
-    """Open a file that should be complete, and read all of it to verify its checksums.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is damaged, not complete, or of another pack.
-    """
+def _opened(path: Path, pack: Pack) -> Trajectory:
+    """Open a file that should be complete; a FileFormatError says if it is not, or is of another pack."""
     trajectory = Trajectory.open(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
@@ -197,6 +162,12 @@ def _read_through(path: Path, pack: Pack) -> Trajectory:
             f"{path} must hold the {len(pack.numbers)} runs of its pack, "
             f"got {trajectory.runs} runs or other parameters"
         )
+    return trajectory
+
+
+def _read_through(path: Path, pack: Pack) -> Trajectory:
+    """Open a file, and read all of it to verify its checksums; a FileFormatError says if it is damaged."""
+    trajectory = _opened(path, pack)
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
             file.visititems(_read_chunks)

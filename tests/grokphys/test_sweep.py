@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import threadpoolctl
 from damage import flip
 
 import nets
@@ -27,7 +29,7 @@ from grokphys.sweeps import run as sweep_run
 from grokphys.sweeps import work as sweep_work
 from grokphys.sweeps.config import declaration, read_declaration
 from grokphys.sweeps.index import open_sweep
-from grokphys.sweeps.pack import packs, shard_of
+from grokphys.sweeps.pack import chosen_packs, packs
 from grokphys.sweeps.run import run_sweep
 from nets.provenance import PER_RUN
 from physics import FileFormatError, InputError, OutputError
@@ -318,7 +320,7 @@ def test_default_packs_are_bounded_by_runs_and_by_time():
 
 def test_shards_are_disjoint_and_together_whole(sound, tmp_path):
     whole = packs(declaration(TRAIN | {"pack": 1}))
-    parts = [shard_of(whole, f"{part}/5") for part in range(1, 6)]
+    parts = [chosen_packs(declaration(TRAIN | {"pack": 1}), f"{part}/5") for part in range(1, 6)]
     assert sorted(pack.name for part in parts for pack in part) == sorted(pack.name for pack in whole)
     assert {len(part) for part in parts} == {2, 3}
     for part in ("2/2", "1/2"):
@@ -326,7 +328,7 @@ def test_shards_are_disjoint_and_together_whole(sound, tmp_path):
         assert report.counts == {"computed": 2}
         assert len(open_sweep(report.index)["run"]) == report.runs
     report, told = run(SIMULATE, tmp_path / "parts")
-    assert (report.counts, told) == ({"known": 4}, []), "the indices of the shards know all"
+    assert (report.counts, told) == ({"found": 4}, []), "the indices of the shards know all"
     same(tmp_path / "parts", sound)
 
 
@@ -362,7 +364,7 @@ def test_members_by_number():
 def test_what_is_complete_is_not_run_again(tmp_path):
     run(SIMULATE, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("simulate-*")}
-    assert run(SIMULATE, tmp_path)[0].counts == {"known": 4}
+    assert run(SIMULATE, tmp_path)[0].counts == {"found": 4}
     assert run(SIMULATE, tmp_path, verify=True)[0].counts == {"found": 4}
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("simulate-*")} == before
     assert len(before) == 4
@@ -382,23 +384,23 @@ def swap(path):
     physics.simulate(physics.ParticleSystem(7), runs=3, steps=30, seed=99, out=path)
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, flip, swap])
-def test_a_damaged_file_is_put_aside_and_made_again(damage, sound, copy):
+@pytest.mark.parametrize(
+    ("damage", "verify"), [(truncate, False), (empty, False), (swap, False), (flip, True)]
+)
+def test_a_damaged_file_is_put_aside_and_made_again(damage, verify, sound, copy):
     victim = sorted(copy.glob("simulate-*"))[2]
     damage(victim)
-    report, told = run(SIMULATE, copy)
-    assert report.counts == {"known": 3, "computed": 1}
-    assert "index.h5 disagrees with 1 of its 4 files" in told[0]
-    assert f"it is now {victim.name}.damaged and is made again" in told[1]
+    report, told = run(SIMULATE, copy, verify=verify)
+    assert report.counts == {"found": 3, "computed": 1}
+    assert f"it is now {victim.name}.damaged and is made again" in told[0]
     assert victim.with_name(victim.name + ".damaged").exists()
     same(copy, sound)
 
 
 def test_a_file_that_is_gone_is_made_again(sound, copy):
     next(copy.glob("simulate-*")).unlink()
-    report, told = run(SIMULATE, copy)
-    assert report.counts == {"known": 3, "computed": 1}
-    assert "disagrees with 1 of its 4 files" in told[0]
+    report, _ = run(SIMULATE, copy)
+    assert report.counts == {"found": 3, "computed": 1}
     same(sound, copy)
 
 
@@ -467,8 +469,8 @@ def test_an_index_of_a_newer_version_is_not_replaced(copy):
 def test_a_cut_declaration_is_written_again(sound, copy):
     (copy / "sweep.json").write_text('{"kind":"simu')
     report, told = run(SIMULATE, copy)
-    assert report.counts == {"known": 4}
-    assert "sweep.json is damaged; it is now sweep.json.damaged and is written again" in told[0]
+    assert report.counts == {"found": 4}
+    assert "sweep.json is damaged; it is now sweep.json.damaged" in told[0]
     assert read_declaration(copy / "sweep.json") == declaration(SIMULATE)
     same(sound, copy)
 
@@ -523,9 +525,8 @@ def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
     before = {name: (copy / name).read_bytes() for name in ("sweep.json", "index.h5")}
     more = SIMULATE | {"grid": {"alignment": [0.0, 1.0, 2.0]}}
     report, told = run(more, copy)
-    assert report.counts == {"known": 4, "computed": 2}
-    assert "is of another configuration; it is made again for this one" in told[0]
-    assert told[1:] == [f"{copy / 'sweep.json'} is of another configuration; it is now sweep.json.earlier"]
+    assert report.counts == {"found": 4, "computed": 2}
+    assert told == [f"{copy / 'sweep.json'} is of another configuration; it is now sweep.json.earlier"]
     assert {name: (copy / f"{name}.earlier").read_bytes() for name in before} == before
     assert read_declaration(copy / "sweep.json") == declaration(more)
     run(more, tmp_path / "fresh")
@@ -537,12 +538,12 @@ def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
     old = sorted(path.name for path in copy.glob("simulate-*.h5"))
     report, told = run(SIMULATE, copy)
     assert report.counts == {"computed": 4}
-    assert [note for note in told if "are of other code or other libraries" in note] == told
+    assert [note for note in told if "is of other code or other libraries" in note] == told
     assert len(told) == 1
     index = open_sweep(copy)
     assert not set(index["file"].values) & set(old)
     assert set(old) < {path.name for path in copy.glob("simulate-*.h5")}, "they stay"
-    assert run(SIMULATE, copy) == (replace(report, counts={"known": 4}), [])
+    assert run(SIMULATE, copy) == (replace(report, counts={"found": 4}), [])
 
 
 def test_a_shard_without_files_has_an_empty_index(tmp_path):
@@ -798,15 +799,31 @@ def test_a_full_disk(config, tmp_path, python):
     same(tmp_path / "full", tmp_path / "roomy")
 
 
-def test_processes_share_the_cores_and_leave_the_environment_alone(sound, tmp_path, monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    monkeypatch.setattr(sweep_run, "cores", lambda: 8)
-    with sweep_run._environment(4), sweep_run.processes(2) as executor:
-        assert executor.submit(os.getenv, "OMP_NUM_THREADS").result() == "4"
+def blas_threads():
+    return max(library["num_threads"] for library in threadpoolctl.threadpool_info())
+
+
+def test_a_process_that_dies_takes_only_its_own_call_along():
+    with sweep_run.processes(2, 1) as executor:
+        assert executor.submit(blas_threads).result() == 1
         with pytest.raises(BrokenExecutor):
             executor.submit(os._exit, 3).result()
-        assert executor.submit(os.getenv, "NUMBA_NUM_THREADS").result() == "4", "another takes its place"
-    assert os.environ["OMP_NUM_THREADS"] == "7"
+        assert executor.submit(blas_threads).result() == 1, "another takes its place"
+    assert not multiprocessing.active_children()
+
+
+def test_an_interrupted_pool_leaves_no_process(long, config, tmp_path):
+    driver = sweep_process(config(LONG), tmp_path / "out", "--workers", "2")
+    wait_for(lambda: any((tmp_path / "out").glob("simulate-*.partial")))
+    workers = local_workers(driver.pid)
+    driver.send_signal(signal.SIGINT)
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 130, told
+    assert "run the same sweep again to continue it" in told
+    assert workers
+    assert not any("spawn_main" in command_of(worker) for worker in workers)
+    run(LONG, tmp_path / "out")
+    same(tmp_path / "out", long)
 
 
 # -- Dask ---------------------------------------------------------------------------------------------------
