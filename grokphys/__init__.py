@@ -13,20 +13,6 @@ Examples
 >>> sweep["validation_accuracy"].mean("run")  # doctest: +SKIP
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from physics.lazy import lazy
-
-if TYPE_CHECKING:
-    from grokphys.phases import phase_diagram_of_networks
-    from grokphys.sweeps.index import open_sweep
-
-__all__ = ["open_sweep", "phase_diagram_of_networks"]
-
-HOMES = {
-    "open_sweep": "grokphys.sweeps.index",
-    "phase_diagram_of_networks": "grokphys.phases",
-}
-"""Module of each public name, which is imported when the name is first used: PyTorch takes seconds."""
-
-__getattr__, __dir__ = lazy(__name__, HOMES)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -214,8 +214,8 @@ def in_options(text: str, words: Sequence[str]) -> str:
 def _signals() -> Iterator[None]:
     """Let SIGINT and SIGTERM raise in this thread, unless other code handles them already.
 
-    A signal that arrives while an extension module is imported can end in an error of the import, whose place
-    the interrupt then takes.
+    A signal that arrives while a module is imported or a kernel compiled can end in another error, whose
+    place the interrupt then takes.
     """
     arrived: list[KeyboardInterrupt] = []
 
@@ -231,10 +231,12 @@ def _signals() -> Iterator[None]:
         signal.signal(number, stop)
     try:
         yield
-    except ImportError as error:
-        if arrived:
-            raise arrived[-1] from error
-        raise
+    except Exception as error:
+        if not arrived:
+            raise
+        for note in getattr(error, "__notes__", []):
+            arrived[-1].add_note(note)
+        raise arrived[-1] from error
     finally:
         for number in mine:
             signal.signal(number, usual[number])
