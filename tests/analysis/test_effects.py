@@ -1,12 +1,27 @@
+"""Intervals, effect sizes, tests and calibration, by their definitions and their coverage."""
+
+import itertools
+import math
+
 import naive
 import numpy as np
 import pytest
 from scipy import stats
 
 import analysis
+from analysis.circles.prediction import _names, fitness, survival_rates
+from analysis.stats import effects, intervals
 from analysis.stats.calibration import calibrate
-from analysis.stats.effects import bootstrap, permutation_p_value
-from analysis.stats.intervals import difference
+from analysis.stats.effects import bootstrap, compare_proportions, permutation_p_value
+from analysis.stats.intervals import (
+    clustered_proportion,
+    difference,
+    holm,
+    is_shown,
+    plain,
+    readable,
+)
+from analysis.stats.transitions import fit_transition
 from physics import InputError
 
 
@@ -47,9 +62,9 @@ def test_intervals_of_effects_have_their_coverage():
     deltas = [analysis.stats.cliffs_delta(x, y) for x, y in samples]
     means = [bootstrap((x, y), lambda a, b: a.mean(-1) - b.mean(-1), resamples=400) for x, y in samples]
     g = [analysis.stats.hedges_g(x, y) for x, y in samples[:50]]
-    for intervals, truth in ((deltas, delta), (means, shift), (g, shift)):
-        assert covered(intervals, truth) > 0.88
-        assert 0.85 < width(intervals) / scatter(intervals) < 1.25, "as wide as the estimates scatter"
+    for measured, truth in ((deltas, delta), (means, shift), (g, shift)):
+        assert covered(measured, truth) > 0.88
+        assert 0.85 < width(measured) / scatter(measured) < 1.25, "as wide as the estimates scatter"
     # Of means that is known: Student's.
     assert width(means) == pytest.approx(2 * stats.t.ppf(0.975, 13) * (1 / 18 + 1 / 14) ** 0.5, rel=0.1)
 
@@ -106,22 +121,6 @@ def test_what_has_no_interval_says_so():
     assert np.isnan(analysis.stats.cohens_h(analysis.proportion(0, 0), analysis.proportion(1, 2)).estimate)
 
 
-def test_calibration_covers_the_truth():
-    rng = np.random.default_rng(3)
-    found = []
-    for _ in range(60):
-        predicted = rng.uniform(0, 1, 20)
-        found.append(calibrate(predicted, 0.1 + 0.5 * predicted + rng.normal(0, 0.1, 20)))
-    slopes = [one.slope for one in found]
-    assert covered(slopes, 0.5) > 0.88
-    assert 0.8 < width(slopes) / scatter(slopes) < 1.35
-    perfect = calibrate([0.1, 0.5, 0.9, 0.2, np.nan], [0.1, 0.5, 0.9, 0.2, 1.0])
-    assert (perfect.bias.estimate, perfect.error.estimate, perfect.bias.count) == (0, 0, 4)
-    assert perfect.slope.estimate == pytest.approx(1)
-    with pytest.raises(InputError, match=r"predicted and measured must have one shape \(n,\)"):
-        calibrate([1, 2], [1])
-
-
 def test_calibration_is_the_definition():
     rng = np.random.default_rng(4)
     x = rng.uniform(0, 1, 5)
@@ -151,15 +150,6 @@ def test_an_interval_is_expanded_for_the_smaller_of_two_samples():
         assert half == pytest.approx(expected, rel=0.12)
 
 
-def test_a_seed_draws_the_intervals_and_the_permutations_of_values_anew():
-    x, y = np.random.default_rng(4).standard_normal((2, 12))
-    first, again, other = (analysis.stats.compare_values("x", x, y, seed=seed) for seed in (0, 0, 1))
-    for one, differs in ((again, False), (other, True)):
-        assert (one.difference.low != first.difference.low) is differs
-        assert (one.effects["Hedges' g"].low != first.effects["Hedges' g"].low) is differs
-        assert (one.p_value != first.p_value) is differs
-
-
 @pytest.mark.parametrize("alone", [0, 1])
 def test_one_value_against_many_is_as_extreme_as_it_is_far_from_all(alone):
     one, many = np.array([3.0]), np.array([0.0, 1.0, 2.0, 4.0, 5.5, 3.0])
@@ -171,7 +161,230 @@ def test_one_value_against_many_is_as_extreme_as_it_is_far_from_all(alone):
         assert permutation_p_value(*samples) == pytest.approx(np.mean(far >= far[0] - 1e-12))
 
 
-def test_values_that_are_not_finite_are_no_values():
-    found = analysis.stats.compare_values("x", [1.0, 2.0, np.inf, np.nan], [3.0, -np.inf, 4.0, 5.0])
-    assert [sample.tolist() for sample in found.samples] == [[1, 2], [3, 4, 5]]
-    assert found.difference.estimate == -2.5
+def numbers(one):
+    return [one.estimate, one.low, one.high]
+
+
+# -- effects ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), [([1, 2, 2, 5], [2, 3, 0]), ([3], [1, 3, 4]), ([1, 2], [1.5])])
+def test_cliffs_delta_counts_the_pairs_in_which_one_is_larger(first, second):
+    pairs = list(itertools.product(first, second))
+    expected = np.mean([np.sign(x - y) for x, y in pairs])
+    found = effects.cliffs_delta(first, second)
+    assert found.estimate == pytest.approx(expected)
+    assert effects.cliffs_delta(second, first).estimate == pytest.approx(-expected)
+    assert found.count == len(first) + len(second)
+    assert math.isfinite(found.low) == (min(len(first), len(second)) > 1)
+    if math.isfinite(found.low):  # Newcombe's score interval: its ends solve (θ - A)² = z² Var(θ)
+        m, n, z = len(first), len(second), stats.norm.ppf(0.975)
+        area = (expected + 1) / 2
+        for end in (found.low, found.high):
+            theta = (end + 1) / 2
+            half = (m + n) / 2 - 1
+            variance = theta * (1 - theta) * (1 + half * ((1 - theta) / (2 - theta) + theta / (1 + theta)))
+            assert (theta - area) ** 2 == pytest.approx(z**2 * variance / (m * n))
+
+
+def test_hedges_g_divides_by_the_pooled_spread_and_corrects_for_small_samples():
+    x, y = np.array([1.0, 2.0, 4.0, 7.0]), np.array([0.0, 1.0, 5.0])
+    pooled = math.sqrt((3 * x.var(ddof=1) + 2 * y.var(ddof=1)) / 5)
+    found = effects.hedges_g(x, y)
+    assert found.estimate == pytest.approx((1 - 3 / (4 * 5 - 1)) * (x.mean() - y.mean()) / pooled)
+    assert found.low < found.estimate < found.high
+    for a, b in ((x, [1.0]), ([2.0, 2.0], [1.0, 1.0]), ([], [1.0, 2.0])):
+        assert not np.isfinite(numbers(effects.hedges_g(a, b))).any()
+    assert effects.hedges_g([2.0, 2.0], [1.0, 2.0]).estimate > 0, "one sample varies"
+
+
+def test_a_bootstrap_interval_is_expanded_as_students():
+    rows = np.random.default_rng(1).normal(size=(5, 2))
+    found = effects.bootstrap((rows,), lambda a: a[..., 0].mean(axis=1), resamples=9000)
+    scale = rows[:, 0].std() / math.sqrt(5)  # of the bootstrap, whose tails are taken further out
+    tail = stats.norm.cdf(math.sqrt(5 / 4) * stats.t.ppf(0.025, 4))
+    assert found.estimate == pytest.approx(rows[:, 0].mean())
+    assert found.high - found.low == pytest.approx(2 * scale * -stats.norm.ppf(tail), rel=0.15)
+    assert effects._levels(5) == pytest.approx([tail, 1 - tail])
+    single = effects.bootstrap(([[1.0]], [[2.0], [3.0]]), lambda a, b: (a.mean(1) - b.mean(1)).ravel())
+    assert (single.estimate, single.count) == (-1.5, 3)
+    assert math.isnan(single.low)
+
+
+# -- circles ------------------------------------------------------------------------------------------------
+
+
+def test_bins_of_survival_hold_equally_many_circles_and_their_own_rates():
+    x = np.arange(12.0).reshape(3, 4)
+    alive = np.random.default_rng(2).random((3, 4)) < 0.5
+    rows = survival_rates(x, alive, bins=3)
+    edges = np.quantile(x, [0, 1 / 3, 2 / 3, 1])
+    assert [(row.low, row.high) for row in rows] == list(itertools.pairwise(edges))
+    for row, part in zip(rows, np.split(np.arange(12), 3), strict=True):
+        assert row.value == x.ravel()[part].mean()
+        assert row.rate == intervals.proportion(int(alive.ravel()[part].sum()), 4)
+    grouped = survival_rates(x, alive, bins=3, groups=["b", "a", "b"])
+    for row, part in zip(grouped, np.split(np.arange(12), 3), strict=True):
+        names = np.repeat(["b", "a", "b"], 4)[part]
+        kinds = np.unique(names)
+        hits = [alive.ravel()[part][names == kind].sum() for kind in kinds]
+        assert row.rate == intervals.clustered_proportion(hits, [(names == kind).sum() for kind in kinds])
+    (same,) = survival_rates(np.ones((2, 2)), np.eye(2, dtype=bool), bins=4)
+    assert (same.low, same.high, same.rate.estimate) == (1.0, 1.0, 0.5)
+    assert _names(["a", "b"], (2, 3)).tolist() == ["a"] * 3 + ["b"] * 3
+    with pytest.raises(InputError, match="groups must hold one name for each run or circle, got 4 for 6"):
+        _names(list("abcd"), (2, 3))
+
+
+def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
+    rng = np.random.default_rng(6)
+    signals, gradients = rng.normal(size=(2, 12, 5))
+    alive = signals + 0.3 * rng.normal(size=(12, 5)) > 0.4
+    found = fitness(signals, gradients, alive, resamples=20)
+    assert found.groups == 12
+    assert found.majority == pytest.approx(max(alive.mean(), 1 - alive.mean()))
+    names = np.repeat(np.arange(12), 5)
+    assert found.signal_correlation == intervals.correlation(signals.ravel(), alive.ravel(), names)
+    assert found.gradient_correlation == intervals.correlation(gradients.ravel(), alive.ravel(), names)
+    assert found.odds[0, 0] > 1 > abs(found.odds[1, 0])
+    assert (found.odds[:, 1] < found.odds[:, 0]).all()
+    assert found.svm.area > 0.9
+    assert found.svm.in_sample.estimate >= found.svm.left_out.estimate
+    for wrong, said in (
+        ({"groups": np.zeros(12)}, "at least 2 groups"),
+        ({"survived": np.ones((12, 5), bool)}, "survivors and dead circles, got 60 survivors of 60 circles"),
+        (
+            {"survived": names.reshape(12, 5) == 3},
+            "are left out, got survivors in 1 and dead",
+        ),
+        ({"resamples": 0}, "resamples must be at least 1"),
+    ):
+        with pytest.raises(InputError, match=said):
+            fitness(**({"signals": signals, "gradients": gradients, "survived": alive} | wrong))
+
+
+# -- a comparison as a table --------------------------------------------------------------------------------
+
+
+# -- phases -------------------------------------------------------------------------------------------------
+
+
+NAN, INF = math.nan, math.inf
+RNG = np.random.default_rng(12)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers_3, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
+
+
+def numbers_3(one):
+    return [one.estimate, one.low, one.high]
+
+
+def curve(r, center, width, shape):
+    return (1 + (2**shape - 1) * (center / r) ** (1 / width)) ** (-1 / shape)
+
+
+# -- intervals --------------------------------------------------------------------------------------------
+
+
+def test_a_level_widens_an_interval_as_its_quantile_does():
+    values = RNG.normal(size=9)
+    for level in (0.5, 0.95, 0.99):
+        found = intervals.mean(values, level)
+        low, high = stats.t.interval(level, 8, values.mean(), stats.sem(values))
+        assert numbers_3(found) == pytest.approx([values.mean(), low, high])
+        wilson = stats.binomtest(3, 9).proportion_ci(level, method="wilson")
+        assert numbers_3(intervals.proportion(3, 9, level))[1:] == pytest.approx([wilson.low, wilson.high])
+    hits, trials = [1, 4, 4], [5, 5, 10]
+    scatter = 3 / 2 * sum((h - 0.45 * n) ** 2 for h, n in zip(hits, trials, strict=True)) / 400
+    weight = 0.45 * 0.55 / scatter * (stats.norm.ppf(0.75) / stats.t.ppf(0.75, 2)) ** 2
+    expected = intervals.proportion(0.45 * weight, weight, 0.5)
+    assert numbers_3(clustered_proportion(hits, trials, 0.5))[1:] == pytest.approx(numbers_3(expected)[1:])
+
+
+def test_groups_that_agree_count_as_one_trial_each():
+    """Where nothing scatters, each group says as much as a single trial, whatever its size."""
+    for hits, rate in (([5, 10, 20], 0.5), ([0, 0, 0], 0.0)):
+        weight = 3 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 2)) ** 2
+        found, expected = (
+            clustered_proportion(hits, [10, 20, 40]),
+            intervals.proportion(rate * weight, weight),
+        )
+        assert numbers_3(found) == pytest.approx([rate, expected.low, expected.high])
+        assert found.count == 70
+    one = clustered_proportion([3], [5])
+    assert (one.estimate, one.count) == (0.6, 5)
+    assert clustered_proportion([], []).count == 0
+
+
+def test_p_values_are_adjusted_in_their_order_and_what_is_unknown_is_no_test():
+    given = np.array([0.04, NAN, 0.01, 0.03, 0.03, NAN])
+    found = holm(given)
+    np.testing.assert_allclose(found, [0.09, NAN, 0.04, 0.09, 0.09, NAN])
+    assert np.isnan(holm([NAN, NAN])).all()
+    assert holm([0.2]).tolist() == [0.2]
+    assert holm([0.0, 1.0]).tolist() == [0.0, 1.0]
+    for adjusted, p, shown in (
+        (0.049, 0.9, True), (0.05, 0.001, False), (0.2, 0.001, False), (NAN, 0.049, True), (NAN, 0.05, False),
+        (NAN, NAN, False), (1.0, 0.0, False),
+    ):  # fmt: skip
+        assert is_shown(adjusted, p) is shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "short"),
+    [
+        (1e6, "1.00 × 10⁶", "1 × 10⁶"), (999_999.0, "1000000", "1000000"),
+        (-2.5e6, "-2.50 × 10⁶", "-2.5 × 10⁶"),
+        (1e-4, "0.000100", "0.0001"), (9.9e-5, "9.90 × 10⁻⁵", "9.9 × 10⁻⁵"), (100.0, "100", "100"),
+        (10.0, "10.0", "10"), (0.5, "0.500", "0.5"), (1234.0, "1230", "1230"), (12.34, "12.3", "12.3"),
+        (INF, "∞", "∞"), (-INF, "-∞", "-∞"), (NAN, "-", "-"), (0.0, "0", "0"),
+        (1e-12, "1.00 × 10⁻¹²", "1 × 10⁻¹²"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_people_do(value, text, short):
+    assert readable(value) == text
+    assert plain(value) == short
+
+
+# -- effects ----------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_of_proportions_is_newcombes_with_fishers_test():
+    first, second = np.array([1, 1, 1, 0, 1], bool), np.array([0, 1, 0, 0, 0, 0, 0, 1], bool)
+    found = compare_proportions("x", first, second)
+    ours, theirs = intervals.proportion(4, 5), intervals.proportion(2, 8)
+    assert (found.first, found.second) == (ours, theirs)
+    assert found.difference == intervals.difference(ours, theirs)
+    assert found.p_value == pytest.approx(stats.fisher_exact([[4, 1], [2, 6]]).pvalue)
+    assert (found.name, found.test) == ("x", "Fisher's exact test")
+    assert [sample.tolist() for sample in found.samples] == [first.tolist(), second.tolist()]
+    for a, b in (([], [True]), ([True], [])):
+        empty = compare_proportions("x", a, b)
+        assert math.isnan(empty.p_value)
+        assert math.isnan(empty.effects["Cohen's h"].estimate)
+        assert empty.effects["Cohen's h"].count == 1
+    for wrong in ([math.nan, math.nan, 0], ["False", "no"], [1, 0]):
+        with pytest.raises(InputError, match=r"^second must be an array of booleans, got list \["):
+            compare_proportions("x", first, wrong)
+    with pytest.raises(InputError, match=r"^first must have 1 axis, got the shape \(\)"):
+        compare_proportions("x", True, second)
+
+
+# -- calibration and transitions --------------------------------------------------------------------------
+
+
+def test_a_transition_has_a_misfit_from_four_values_inside_on():
+    r = np.linspace(0.2, 0.8, 7)
+    for inside in (3, 4):
+        hits = np.round(200 * curve(r, 0.5, 0.1, 1.0))
+        hits[: (7 - inside) // 2], hits[(7 + inside) // 2 :] = 0, 200
+        hits[(7 - inside) // 2 :][:inside] = np.clip(hits[(7 - inside) // 2 :][:inside], 1, 199)
+        found = fit_transition(r, hits, np.full(7, 200))
+        assert math.isfinite(found.misfit) == (inside == 4)
+        assert found.critical.count == 1400
+        assert found.critical.low < found.critical.estimate < found.critical.high

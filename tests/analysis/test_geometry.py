@@ -1,3 +1,7 @@
+"""The geometry of circles, and the ablation of neurons."""
+
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,6 +9,9 @@ from hypothesis import strategies as st
 
 import analysis
 from analysis.circles.fourier import signals_and_final, trajectory_signals
+from analysis.circles.prediction import decision_error
+from analysis.circles.survival import survives
+from analysis.stats.intervals import mean, proportion
 from physics import InputError, Trajectory
 
 
@@ -112,20 +119,6 @@ def test_effective_dimension():
     np.testing.assert_allclose(batch[[0, 2]], [4, 1])
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: analysis.frequency_plane(embedding(), 6), "frequency must be at most 5, got 6"),
-        (lambda: analysis.frequency_plane(np.ones((2, 5, 3)), 1), "E must be one embedding"),
-        (lambda: analysis.circles.circle_delta(4, 7), "frequency must be at most 3, got 4"),
-        (lambda: analysis.circles.principal_components(np.full((5, 2), np.nan)), "E must be finite"),
-    ],
-)
-def test_geometry_refuses_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
-
-
 # -- trajectories in memory and in files --------------------------------------------------------------------
 
 
@@ -150,3 +143,89 @@ def test_a_frame_that_is_not_finite_is_named():
     E[1, 2, 0, 0] = np.nan
     with pytest.raises(InputError, match="in 1 frames, the first of them step 20 of run 1"):
         trajectory_signals(Trajectory(E, [0, 10, 20, 30]))
+
+
+RNG = np.random.default_rng(13)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
+
+
+def ring_2(p, frequency):
+    angle = 2 * np.pi * frequency * np.arange(p) / p
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+# -- trajectories -----------------------------------------------------------------------------------------
+
+
+# -- signals and geometry ---------------------------------------------------------------------------------
+
+
+def test_a_threshold_must_be_exceeded_and_replaces_the_factor():
+    assert survives([10.0, 10.1, np.nan], threshold=10).tolist() == [False, True, False]
+    assert survives([10.0, 10.1], threshold=10, factor=-1).tolist() == [False, True], "a factor is not used"
+    assert not survives([[9.0, np.nan, 0.0]]).any()
+    assert survives([[9.0, 0.0, 0.0], [1.0, 0.0, 9.0]]).tolist() == [
+        [True, False, False],
+        [False, False, True],
+    ]
+    found = analysis.surviving_frequencies(ring_2(9, 4))
+    assert (found.tolist(), found.dtype) == ([4], np.int64)
+    with pytest.raises(InputError, match="threshold must be a finite number greater than 0, got inf"):
+        survives([1.0], threshold=math.inf)
+
+
+def test_a_plane_is_that_of_the_points_about_their_mean_the_longer_axis_first():
+    E = np.concatenate([ring_2(9, 2) * [1.0, 4.0], np.full((9, 1), 7.0)], axis=1)
+    plane = analysis.frequency_plane(E, 2)
+    np.testing.assert_allclose(plane.points.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.abs(plane.axes), [[0, 1, 0], [1, 0, 0]], atol=1e-12)
+    line = analysis.frequency_plane(ring_2(9, 2)[:, :1], 2)
+    assert (line.points.shape, line.axes.shape) == ((9, 2), (2, 1))
+    assert line.axes[1].tolist() == [0]
+
+
+# -- classes ----------------------------------------------------------------------------------------------
+
+
+# -- predictions ------------------------------------------------------------------------------------------
+
+
+def test_what_stopping_saves_is_a_share_of_the_whole_run():
+    steps = np.array([100, 300, 500])
+    decided, never = [[9.0, 1.0, 1.0]] * 3, np.ones((3, 3))
+    found = decision_error(steps, [never, decided])
+    assert found.steps == mean([500, 300])
+    assert found.saved == pytest.approx(1 - 800 / 1000)
+    assert (found.undecided, found.wrong, found.circles) == (
+        proportion(1, 2),
+        proportion(0, 1),
+        proportion(0, 3),
+    )
+    none = decision_error(steps, [never])
+    assert (none.saved, none.wrong.count, none.circles.count) == (0, 0, 0)
+
+
+# -- neurons ----------------------------------------------------------------------------------------------
+
+
+def test_neurons_are_removed_network_by_network():
+    states, out = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(2, 4, 3))
+    bias, labels = RNG.normal(size=(2, 1, 3)), np.array([0, 1, 2, 2, 1, 0], np.uint8)
+    groups = RNG.random((2, 5, 4)) < 0.5
+    found = analysis.neuron_ablation(states, out, labels, bias=bias, groups=groups)
+    for run in range(2):
+        for k, group in enumerate(groups[run]):
+            logits = (states[run] * ~group) @ out[run] + bias[run]
+            log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+            assert found[run, k] == pytest.approx(-log_p[np.arange(6), labels].mean())
+    alone = analysis.neuron_ablation(states, out, labels)
+    every = analysis.neuron_ablation(states, out, labels, groups=np.eye(4, dtype=bool))
+    np.testing.assert_allclose(alone, every)
+    with pytest.raises(InputError, match="bias must be finite, got 1 NaN or infinite among 1 values"):
+        analysis.neuron_ablation(states, out, labels, bias=np.inf)

@@ -10,7 +10,6 @@ import physics
 from analysis.laws import lasso_kernels as kernels
 from analysis.laws.lasso import Moments, path, solve
 from grokphys.files import embedded_trajectory
-from physics import InputError
 
 # -- the batch Lasso ----------------------------------------------------------------------------------------
 
@@ -114,27 +113,3 @@ def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
     numba.set_num_threads(1)
     one = analysis.laws.batch_lasso(list(problems())).coef
     np.testing.assert_array_equal(one, many)
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda f: f([(np.ones((3, 2)), np.ones(3))]), r"problem 0 must hold X \(n, K\) and Y \(n, T\), got"),
-        (
-            lambda f: f([(np.ones((3, 2)), np.ones((3, 1))), (np.ones((3, 4)), np.ones((3, 1)))]),
-            "problems must agree in features and targets",
-        ),
-        (
-            lambda f: f([(np.eye(3), np.eye(3))], alpha=0),
-            "alpha must be a finite number greater than 0, got 0",
-        ),
-        (
-            lambda f: f([(np.eye(3), np.eye(3))], l1_ratio=2),
-            "l1_ratio must be a finite number greater than 0 and at most 1, got 2",
-        ),
-        (lambda f: f([(np.full((3, 2), np.nan), np.eye(3))]), "X of problem 0 must be finite"),
-    ],
-)
-def test_the_batch_lasso_refuses_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call(analysis.laws.batch_lasso)

@@ -5,8 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis import diversification, neuron_spectrum
-from physics import InputError
-from physics.neurons.spectrum import NeuronSpectrum
 
 
 def layer(seed, tokens=11, hidden=6, *leading):
@@ -90,11 +88,6 @@ def test_the_scale_of_the_weights_is_of_no_account(dtype, sizes):
     assert expected.dead.tolist() == [False, False, True, True, False, False]
 
 
-def test_a_limit_far_below_the_strongest_neuron_is_kept():
-    W_in = waves(7, [1, 2, 3], 0.3, np.array([1.0, 1e-25, 1e-31])).astype(np.float32)
-    assert neuron_spectrum(W_in, dead_below=1e-28).frequency.tolist() == [1, 2, 0]
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 12))
 def test_relabelling_tokens_permutes_frequencies(seed, factor):
@@ -174,25 +167,6 @@ def test_kinds_of_neurons():
         assert phases[m] == found.phase[m, found.magnitude[m].argmax()]
 
 
-def test_a_share_and_a_weakness_that_are_met_exactly():
-    theta = np.array([[2, 2j], [2, 0], [0, 1]])
-    for share, kinds in ((0.5, ["single"] * 3), (1.0, ["double", "single", "single"])):
-        assert NeuronSpectrum(5, theta, share=share).kind.tolist() == kinds
-    norm = np.sqrt(8)
-    for limit, dead in ((1 / norm, [False, False, True]), (0.999 / norm, [False] * 3), (0.0, [False] * 3)):
-        assert NeuronSpectrum(5, theta, dead_below=limit).dead.tolist() == dead
-    assert NeuronSpectrum(5, 0 * theta, dead_below=0.0).dead.all()
-    assert neuron_spectrum(np.eye(3), share=1.0).kind.tolist() == ["single"] * 3
-
-
-def test_misalignment_ends_at_pi():
-    p = 7
-    found = neuron_spectrum(waves(p, [1, 2, 3], 0.0), -waves(p, [1, 2, 3], 0.0).T)
-    np.testing.assert_allclose(np.abs(found.misalignment), np.pi, rtol=1e-12)
-    exact = neuron_spectrum(np.eye(3)[:, :1], -np.eye(3)[:1])  # phases 0 and π without rounding
-    assert exact.misalignment.tolist() == [np.pi]
-
-
 def test_tokens_that_are_read_apart():
     p = 11
     first, second = waves(p, [2, 2], [0.4, 0.1]), waves(p, [2, 2], [0.8, 0.3], 2.0)
@@ -201,15 +175,6 @@ def test_tokens_that_are_read_apart():
     np.testing.assert_allclose(found.magnitude[:, 1], np.sqrt(2.5), rtol=1e-12)
     same = neuron_spectrum(first, first.T, second=first)
     np.testing.assert_allclose(same.misalignment, neuron_spectrum(first, first.T).misalignment, rtol=1e-12)
-
-
-def test_float32_weights_stay_float32():
-    W_in, W_out = layer(3, 23, 512)
-    wide, narrow = (neuron_spectrum(W_in.astype(t), W_out.astype(t)) for t in ("f8", "f4"))
-    assert narrow.theta.dtype == np.complex64
-    np.testing.assert_allclose(narrow.magnitude, wide.magnitude, atol=1e-6)
-    np.testing.assert_allclose(narrow.purity, wide.purity, rtol=1e-5)
-    assert np.array_equal(narrow.frequency, wide.frequency)
 
 
 def test_diversification_is_the_definition():
@@ -241,47 +206,6 @@ def test_phases_that_are_spread_evenly():
     assert at_rest.counts.sum() == 0
     assert np.isnan(at_rest.diversity).all()
     assert at_rest.diversity.shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda: neuron_spectrum(np.ones(5)),
-            r"W_in must have the shape \(..., tokens, hidden\), got \(5,\)",
-        ),
-        (
-            lambda: neuron_spectrum(np.ones((2, 5))),
-            r"W_in must hold at least 3 tokens, got the shape \(2, 5\)",
-        ),
-        (lambda: neuron_spectrum(np.ones((5, 0))), "W_in must have the shape"),
-        (lambda: neuron_spectrum(np.full((5, 2), np.nan)), "W_in must be finite, got 10 NaN"),
-        (lambda: neuron_spectrum(np.full((5, 2), np.inf, "f4")), "W_in must be finite, got 10 NaN"),
-        (
-            lambda: neuron_spectrum(np.ones((5, 2)), np.ones((5, 2))),
-            r"W_out must have the shape \(2, 5\) for this W_in, got \(5, 2\)",
-        ),
-        (
-            lambda: neuron_spectrum(np.ones((5, 2)), second=np.ones((5, 3))),
-            r"second must have the shape of W_in, \(5, 2\), got \(5, 3\)",
-        ),
-        (
-            lambda: neuron_spectrum(np.ones((5, 2)), share=1.5),
-            "share must be a finite number greater than 0 and at most 1, got 1.5",
-        ),
-        (lambda: neuron_spectrum(np.ones((5, 2)), dead_below=-1), "dead_below must be a finite number"),
-        (lambda: neuron_spectrum(np.ones((5, 2))).misalignment, "W_out must be given to neuron_spectrum"),
-        (lambda: neuron_spectrum(np.ones((5, 2))).output_phase, "W_out must be given to neuron_spectrum"),
-        (
-            lambda: diversification(np.ones((5, 2))),
-            "spectrum must be what neuron_spectrum returns, got ndarray",
-        ),
-        (lambda: diversification(neuron_spectrum(np.eye(3)), orders=[0]), "orders must be at least 1, got 0"),
-    ],
-)
-def test_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
 
 
 def test_several_layers_are_as_one_after_the_other():

@@ -1,3 +1,7 @@
+"""None"""
+
+import math
+
 import naive
 import numpy as np
 import pytest
@@ -10,7 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import analysis
 import physics
-from analysis.laws.regressors import FitWarning
+from analysis.laws.ode import fit_trajectories
+from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.scores import Law
 from grokphys.files import embedded_trajectory
 from physics import InputError
 
@@ -137,104 +143,7 @@ def test_the_papers_recipe_on_the_real_trajectory_flatters():
     assert 1 - np.var(left) / np.var(rates - rates.mean(axis=0)) == pytest.approx(0.995, abs=0.0005)
 
 
-def test_an_unstable_rollout_is_reported_as_overflow():
-    x = np.cumsum(np.random.default_rng(0).standard_normal((30, 2)), axis=0)
-    fit = analysis.fit_trajectories(x, penalty=None)
-    fit.A[:] = 1e200 * np.eye(2)
-    assert fit.score(x).rollout == -np.inf
-    assert fit.score(x).reached < 0.1
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda f: f(np.zeros(5)), "signals must have the shape (frames, K) or (runs, frames, K), got (5,)"),
-        (lambda f: f(np.zeros((1, 3))), "trajectory 0 must have at least 2 frames, got 1"),
-        (
-            lambda f: f(np.full((5, 2), np.nan)),
-            "signals must be finite, got 10 NaN or infinite among 10 values",
-        ),
-        (
-            lambda f: f(np.zeros((3, 2)), [0, 2, 2]),
-            "times of trajectory 0 must increase, got 2 followed by 2",
-        ),
-        (
-            lambda f: f(np.zeros((3, 2)), [0, 2, 1]),
-            "times of trajectory 0 must increase, got 2 followed by 1",
-        ),
-        (
-            lambda f: f(np.zeros((3, 2)), [0, 1]),
-            "times of trajectory 0 must have 3 entries, got the shape (2,)",
-        ),
-        (
-            lambda f: f(np.zeros((3, 2)), [0, 1, 3]),
-            "times must be equally spaced for an increment map, got spacings from 1 to 2",
-        ),
-        (
-            lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2], [0, 2, 4]]),
-            "times must have one spacing in all trajectories for an increment map, got [1.0, 2.0]",
-        ),
-        (
-            lambda f: f([np.zeros((3, 2)), np.zeros((3, 4))]),
-            "signals must agree in the number of components, got [2, 4]",
-        ),
-        (
-            lambda f: f([np.zeros((3, 2)), np.zeros((3, 2))], [[0, 1, 2]]),
-            "times must be given once or for each of 2 trajectories, got 1",
-        ),
-        (lambda f: f(np.zeros((3, 2)), kind="x"), "kind must be one of 'increment', 'generator', got 'x'"),
-        (
-            lambda f: f(np.ones((4, 2)), penalty="x"),
-            "penalty must be 'lasso', 'elastic-net' or None, got 'x'",
-        ),
-        (
-            lambda f: f(np.eye(3), penalty=None),
-            "signals must hold at least as many changes as unknowns for least squares",
-        ),
-        (
-            lambda f: f(np.eye(9)[:, :2], alpha="x"),
-            "alpha must be a number of at least 0, 'aic', 'bic' or",
-        ),
-        (lambda f: f(np.eye(9)[:, :2], alpha=-1), "alpha must be a finite number of at least 0, got -1"),
-        (lambda f: f(np.zeros((0, 3))), "signals must have the shape (frames, K) or (runs, frames, K)"),
-    ],
-)
-def test_fits_refuse_bad_input(call, sentence):
-    with pytest.raises(InputError) as error:
-        call(analysis.fit_trajectories)
-    assert str(error.value).startswith(sentence)
-
-
-def test_solutions_refuse_shapes_that_do_not_fit():
-    with pytest.raises(InputError, match="A and b must have the shapes"):
-        analysis.affine_solution(np.eye(2), np.zeros(3), np.zeros(2), [0.0])
-    with pytest.raises(InputError, match="times of an increment map must be whole numbers"):
-        analysis.fit_trajectories(np.arange(9.0)[:, None] ** 2, penalty=None).predict([0.0], [0.5])
-
-
 # -- what must be said --------------------------------------------------------------------------------------
-
-
-def test_what_the_data_cannot_tell_is_said():
-    x = np.cumsum(np.random.default_rng(0).standard_normal((8, 12)), axis=0)
-    with pytest.warns(FitWarning, match="7 changes for 13 unknowns of each target: only the penalty"):
-        analysis.fit_trajectories(x, alpha=0.1)
-    x = np.cumsum(np.random.default_rng(0).standard_normal((80, 3)), axis=0)
-    x[:, 1] = 5
-    with pytest.warns(FitWarning, match=r"components 2 \(counted from 1\) do not vary"):
-        fit = analysis.fit_trajectories(x, penalty=None)
-    np.testing.assert_allclose(fit.A[:, 1], 0, atol=1e-12)
-    np.testing.assert_allclose(fit.A[1], 0, atol=1e-12)
-
-
-def test_an_alpha_that_kills_all_coefficients_is_said_with_one_that_does_not():
-    x = np.cumsum(np.random.default_rng(0).standard_normal((80, 3)), axis=0)
-    with pytest.warns(FitWarning, match="alpha = 1000 leaves no coefficient") as caught:
-        fit = analysis.fit_trajectories(x, alpha=1000.0)
-    assert not fit.A.any()
-    np.testing.assert_allclose(fit.b, np.diff(x, axis=0).mean(axis=0))
-    edge = float(str(caught[0].message).split()[-1])
-    assert analysis.fit_trajectories(x, alpha=0.95 * edge).A.any()
 
 
 # -- penalties and their weights ----------------------------------------------------------------------------
@@ -394,3 +303,97 @@ def test_who_helps_whom():
     ]
     assert (rows[0]["on_first"], rows[0]["on_second"]) == (-0.5, 4.0)
     assert analysis.laws.interactions([[0, -1.0], [0, 0]], "ab")[0]["relation"] == "competition"
+
+
+A, B, START = np.array([[-0.4, 0.9], [-0.8, -0.1]]), np.array([0.3, -0.2]), np.array([1.0, 2.0])
+RNG = np.random.default_rng(14)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
+
+
+def walk(*shape):
+    return RNG.standard_normal(shape).cumsum(axis=-2)
+
+
+class Growth(Law):
+    """The law dx = x of every component."""
+
+    def __init__(self, kind, rate=1.0):
+        self.kind, self.rate = kind, rate
+
+    def changes(self, states):
+        return self.rate * states
+
+
+# -- clocks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [np.arange(12) / 3, np.arange(12) / 7, 0.4 + 0.3 * np.arange(12)])
+def test_a_map_of_any_step_goes_by_its_multiples(times):
+    """A third has no finite decimals, and 0.7 - 0.4 is less than 0.3 in floating-point numbers."""
+    path = analysis.affine_solution(A, B, START, times - times[0])
+    fit = fit_trajectories(path, times, penalty=None)
+    for frames in (1, 2, 7, 11):
+        matrix, shift = fit.to_increment(times[frames] - times[0])
+        np.testing.assert_allclose(START + matrix @ START + shift, path[frames], rtol=1e-6)
+    step = times[1] - times[0]
+    for wrong in (0.5 * step, 1.001 * step, 0.999 * step, 1e-12):
+        with pytest.raises(InputError, match="step must be a whole multiple of the map's step"):
+            fit.to_increment(wrong)
+    for wrong, got in ((0, "0"), (-step, f"{-step:g}"), (math.nan, "nan"), (math.inf, "inf")):
+        with pytest.raises(InputError, match=f"step must be a finite number greater than 0, got {got}"):
+            fit.to_increment(wrong)
+
+
+# -- rollouts and scores ----------------------------------------------------------------------------------
+
+
+def test_a_score_is_over_all_frames_but_the_first_of_each_trajectory():
+    runs = [walk(6, 2) + 5, walk(4, 2) - 3]
+    law = Growth("increment", 0.1)
+    found = law.score(runs)
+    truth = np.concatenate([x[1:] for x in runs])
+    rolled = np.concatenate([x[0] * 1.1 ** np.arange(1, len(x))[:, None] for x in runs])
+    assert found.relative_error == pytest.approx(np.linalg.norm(rolled - truth) / np.linalg.norm(truth))
+    spread = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
+    assert found.rollout == pytest.approx((1 - ((rolled - truth) ** 2).sum(axis=0) / spread).mean())
+    changes = np.concatenate([np.diff(x, axis=0) for x in runs])
+    told = np.concatenate([0.1 * x[:-1] for x in runs])
+    spread = ((changes - changes.mean(axis=0)) ** 2).sum(axis=0)
+    assert found.derivative == pytest.approx((1 - ((told - changes) ** 2).sum(axis=0) / spread).mean())
+    assert found.reached == 1
+    assert Growth("increment", 0.0).score(np.zeros((4, 2))).relative_error == 0
+
+
+# -- fits -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-7, 1e-16, 1e-100, 1e12])
+def test_least_squares_does_not_depend_on_units(size):
+    x, units = walk(40, 3), np.array([1.0, size, 1.0])
+    fit, scaled = fit_trajectories(x, penalty=None), fit_trajectories(x * units, penalty=None)
+    np.testing.assert_allclose(scaled.A * units / units[:, None], fit.A, rtol=1e-9)
+    np.testing.assert_allclose(scaled.b / units, fit.b, rtol=1e-9)
+    assert scaled.r2_in_sample == pytest.approx(fit.r2_in_sample, rel=1e-12)
+
+
+# -- resamples --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_neither_convergence_nor_the_choice_of_a_penalty_depends_on_the_unit(unit):
+    tied = RNG.normal(size=(40, 1)) + 0.01 * RNG.normal(size=(40, 3))
+    target = unit * (tied @ [[1.0], [-2.0], [3.0]] + RNG.normal(size=(40, 1)))
+    one, many = (
+        analysis.laws.batch_lasso([(tied, target)], alpha=1e-4 * unit, max_iter=n) for n in (1, 10_000)
+    )
+    assert (one.converged.all(), many.converged.all()) == (False, True)
+    X = np.random.default_rng(1).normal(size=(30, 3))
+    exact = X @ [1.0, 0.0, -2.0]
+    usual, scaled = (LinearODERegressor(alpha="bic").fit(X, c * exact) for c in (1.0, unit))
+    assert scaled.alpha_ == pytest.approx(unit * usual.alpha_)

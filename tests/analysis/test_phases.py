@@ -13,8 +13,6 @@ from analysis import Axis, Refinement, classify_phases, phase_diagram, proportio
 from analysis.phases import PHASES, Majority
 from analysis.phases.cells import Cell, Run
 from analysis.phases.diagram import PhaseDiagram, _edge
-from analysis.plots.phases import COLORS, show_phases
-from physics.errors import InputError
 
 NAN = math.nan
 
@@ -46,22 +44,6 @@ def test_the_delay_is_what_tells_grokking():
     assert list(classify_phases([10, 10], [14, 15], delay=5)) == ["comprehension", "grokking"]
 
 
-@pytest.mark.parametrize(
-    ("train", "validation", "delay", "sentence"),
-    [
-        ([1.0], [1.0, 2.0], 10, r"shape of train_steps, \(1,\), got \(2,\)"),
-        ([-1.0], [1.0], 10, "train_steps must be at least 0, or NaN for never, got -1"),
-        ([1.0], [math.inf], 10, "validation_steps must be at least 0, or NaN for never, got inf"),
-        (["never"], [1.0], 10, "train_steps must be an array of real numbers"),
-        ([1.0], [1.0], 0, "delay must be a finite number greater than 0, got 0"),
-        ([1.0], [1.0], NAN, "delay must be a finite number greater than 0, got nan"),
-    ],
-)
-def test_steps_that_are_none_are_refused(train, validation, delay, sentence):
-    with pytest.raises(InputError, match=sentence):
-        classify_phases(train, validation, delay=delay)
-
-
 # -- several runs ------------------------------------------------------------------------------------------
 
 
@@ -73,19 +55,6 @@ def test_a_majority_counts_and_its_certainty_is_the_posterior_of_more_than_half(
     assert sum(majority.counts.values()) == majority.runs == len(phases)
     assert majority.share == proportion(most, len(phases))
     assert majority.certainty == pytest.approx(stats.beta(most + 0.5, len(phases) - most + 0.5).sf(0.5))
-
-
-def test_certainty_grows_with_agreement_and_a_draw_is_one_half():
-    one, two, split = (Majority(["grokking"] * n) for n in (1, 2, 20))
-    assert 0.5 < one.certainty < two.certainty < split.certainty < 1
-    draw = Majority(["grokking", "comprehension"])
-    assert (draw.phase, draw.certainty) == ("comprehension", pytest.approx(0.5))
-
-
-@pytest.mark.parametrize(("phases", "sentence"), [([], "at least one run"), (["joy"], "one of 'compre")])
-def test_a_majority_of_nothing_is_refused(phases, sentence):
-    with pytest.raises(InputError, match=sentence):
-        Majority(phases)
 
 
 # -- axes --------------------------------------------------------------------------------------------------
@@ -119,22 +88,6 @@ def test_whole_numbers_are_each_in_one_cell_and_never_between(low, length, scale
     assert all(isinstance(point, int) and low <= point <= low + length for point in points)
     covered = [k for k in range(low, low + length + 1) for a, b in spans if a <= axis.part(k) < b]
     assert len(covered) == length + 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("a", 2, 1), "a must go from a lower to a higher value, got 2 to 1"),
-        (("a", 0, 1, 4, "log"), "a must begin above 0 on a logarithmic axis, got 0"),
-        (("a", 0, NAN), "high of a must be a finite number, got nan"),
-        (("a", 0, 1, 0), "cells of a must be at least 1, got 0"),
-        (("a", 0, 1, 2, "cubic"), "scale must be one of 'linear', 'log', got 'cubic'"),
-        (("a", 1, 3, 9, "linear", True), "cells of a must each hold a whole number"),
-    ],
-)
-def test_axes_that_are_none_are_refused(arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        Axis(*arguments)
 
 
 # -- refinement --------------------------------------------------------------------------------------------
@@ -276,13 +229,6 @@ def test_shares_of_cells_of_several_sizes_count_as_kish_says():
     assert right["confusion"].estimate == pytest.approx(2 / 5)
 
 
-def test_a_row_counts_the_runs_that_validate_and_never_fit():
-    rows = PhaseDiagram(X, Y, 1000, 0.5, three_cells()).rows()
-    assert [row["validation_only"] for row in rows] == [0, 1, 0]
-    assert [row["runs"] for row in rows] == [2, 5, 2]
-    assert [row["confusion"] for row in rows] == [0, 2, 0]
-
-
 def test_on_a_border_coarse_cells_are_cut_first_and_then_the_least_certain():
     diagram = PhaseDiagram(X, Y, 1000, 0.5, three_cells())
     places = {id(cell): k for k, cell in enumerate(diagram.cells)}
@@ -302,13 +248,6 @@ def test_unclear_cells_get_more_runs_until_they_are_decided_or_have_the_most():
             assert len({run.phase for run in cell.runs}) == 1
 
 
-def test_a_diagram_of_one_phase_is_not_refined():
-    diagram = phase_diagram(X, Y, lambda points, first: [(first, 1, 2)] * len(points), Refinement(2, 4, 3))
-    assert len(diagram.cells) == diagram.runs / 2 == 36
-    assert not len(diagram.borders())
-    assert diagram.leading() == "comprehension"
-
-
 @pytest.mark.parametrize("most_runs", [72, 73, 90, 150])
 def test_a_budget_is_kept_and_said(most_runs):
     diagram = phase_diagram(X, Y, Oracle(), Refinement(2, 4, 3, most_runs))
@@ -320,79 +259,4 @@ def test_a_budget_is_kept_and_said(most_runs):
     assert not noisy.complete
 
 
-def test_whole_numbers_are_halved_as_far_as_they_go():
-    sizes = Axis("batch_size", 1, 4, 2, whole=True)
-
-    def evaluate(points, first):
-        return [(first + k, 1, 2 if size <= 2 else NAN) for k, (_, size) in enumerate(points)]
-
-    diagram = phase_diagram(X, sizes, evaluate, Refinement(2, 2, 4))
-    assert {cell.point[1] for cell in diagram.cells} == {1, 2, 3, 4}
-    for cell in diagram.cells:
-        low, high = map(sizes.value, cell.y)
-        assert low <= cell.point[1] < high
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"seeds": 4, "most_seeds": 3}, "most_seeds must be at least 4, got 3"),
-        ({"levels": -1}, "levels must be at least 0, got -1"),
-        ({"certain": 1.0}, "certain must be a finite number greater than 0 and less than 1, got 1"),
-        ({"most_runs": 107}, "most_runs must be at least 108, got 107"),
-    ],
-)
-def test_refinements_that_are_none_are_refused(change, sentence):
-    with pytest.raises(InputError, match=sentence):
-        phase_diagram(X, Y, Oracle(), Refinement(**change))
-
-
-def test_diagrams_that_are_none_are_refused():
-    with pytest.raises(InputError, match="two different hyperparameters, got 'rate' for both"):
-        phase_diagram(X, X, Oracle())
-    with pytest.raises(InputError, match=r"3 numbers for each of 108 runs, got the shape \(2, 2\)"):
-        phase_diagram(X, Y, lambda points, first: [[1, 2], [3, 4]])
-    with pytest.raises(InputError, match="delay must be a finite number greater than 0"):
-        phase_diagram(X, Y, Oracle(), delay=0)
-    diagram = phase_diagram(X, Y, Oracle(), Refinement(1, 1, 0))
-    for x, decay, got in (
-        (1.0, 5.0, "1 for rate and 5 for decay"),
-        (0.0, 5.0, "0 for rate"),
-        (1.0, -1, "-1"),
-    ):
-        with pytest.raises(InputError, match=f"x and y must lie within the diagram, got .*{got}"):
-            diagram.at(x, decay)
-
-
 # -- the figure --------------------------------------------------------------------------------------------
-
-
-def test_the_figure_shows_the_computed_cells_and_no_others():
-    diagram = phase_diagram(X, Y, Oracle(0.2), Refinement(2, 4, 1))
-    unclear = [cell for cell in diagram.cells if not diagram.decided(cell)]
-    assert unclear
-    ax = show_phases(diagram, title="phases")
-    filled = [patch for patch in ax.patches if patch.get_fill()]
-    assert len(filled) == len(diagram.cells)
-    assert sum(patch.get_hatch() is not None for patch in filled) == len(unclear)
-    for cell, patch in zip(diagram.cells, filled, strict=True):
-        left, low = patch.get_xy()
-        corners = (left, left + patch.get_width(), low, low + patch.get_height())
-        assert corners == pytest.approx((*map(X.value, cell.x), *map(Y.value, cell.y)))
-    assert (ax.get_xscale(), ax.get_yscale(), ax.get_title(loc="left")) == ("log", "linear", "phases")
-    assert ax.get_xlim() == pytest.approx((1e-4, 1e-2))
-    assert tuple(COLORS) == PHASES
-    assert {text.get_text() for text in ax.texts} <= set(PHASES)
-    ax.figure.canvas.draw()
-
-
-@given(st.integers(1, 40).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_wilsons_interval_is_scipys_and_allows_effective_numbers(pair):
-    successes, count = pair
-    expected = stats.binomtest(successes, count).proportion_ci(0.95, method="wilson")
-    found = proportion(successes, count)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.low <= found.estimate <= found.high
-    wider = proportion(successes * 0.9, count * 0.9)
-    assert wider.high - wider.low > found.high - found.low

@@ -4,7 +4,6 @@ from scipy import optimize, stats
 
 from analysis.stats.intervals import proportion
 from analysis.stats.transitions import fit_critical_values, fit_transition, median_crossing
-from physics import InputError
 
 
 def curve(r, center, width, shape):
@@ -88,28 +87,6 @@ def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
     assert many.misfit > 50
     wide, narrow = (fit.critical.high - fit.critical.low for fit in (few, many))
     assert 0.5 < narrow / wide < 2  # the misfit does not shrink with more of the same
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda: fit_transition([0.1, 0.2], [0, 5], [5, 5]),
-            "successes must lie between 0 and trials at some value",
-        ),
-        (
-            lambda: fit_transition([0.1], [0, 5], [5, 5]),
-            r"must have one shape \(n,\), got \(1,\), \(2,\) and",
-        ),
-        (
-            lambda: fit_critical_values([0.1, 0.1, 0.1], 0.1),
-            "values must be a list of at least 3 numbers that are not all equal, got",
-        ),
-    ],
-)
-def test_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
 
 
 def test_half_of_the_samples_have_passed_between_the_values():

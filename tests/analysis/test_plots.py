@@ -1,40 +1,39 @@
-"""What the figures of the library show, read back from the axes."""
+"""Figures, each drawn once: the data that are drawn, and in which colors."""
 
-import dataclasses
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex, to_rgba
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from pictures import lines, title
 from scipy.spatial import procrustes
 
+from analysis import logit_spectrum, neuron_spectrum
+from analysis.circles.fourier import fourier_signals
 from analysis.circles.signals import Signals
-from analysis.comparison.motion import Motion
+from analysis.circles.survival import surviving_frequencies
+from analysis.comparison.timing import Onsets
 from analysis.phases.axes import Axis
-from analysis.plots import palette
+from analysis.plots import neurons, palette
 from analysis.plots.comparison import (
     show_calibration,
-    show_motion,
     show_nearest,
-    show_quantities,
-    show_typical_pair,
+    show_onsets,
     typical_pair,
 )
-from analysis.plots.distributions import show_distributions, show_effects, show_estimates
+from analysis.plots.distributions import show_distributions
 from analysis.plots.embeddings import show_embedding
-from analysis.plots.maps import plane
+from analysis.plots.neurons import show_logit_waves, show_neurons
 from analysis.plots.phases import show_phases
-from analysis.plots.signals import show_lines, show_rollouts, show_signals
-from analysis.stats.intervals import Interval
+from analysis.plots.signals import show_rollouts, show_signals
+from analysis.plots.trajectory import show_trajectory
 from physics import Trajectory
 
-NONE = Interval(np.nan, np.nan, np.nan, 0)
 
-
-def axes_():
-    return Figure().subplots()
+def axes_(width=5.0):
+    return Figure(figsize=(width, 4.0)).subplots()
 
 
 def cloud(ax, n=0):
@@ -63,12 +62,6 @@ def test_an_embedding_is_drawn_with_its_numbers_over_its_outline():
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     assert (low <= E[:, :2].min(axis=0) - room + 1e-12).all()
     assert (high >= E[:, :2].max(axis=0) + room - 1e-12).all()
-
-
-def test_points_on_a_line_and_their_outline_are_drawn_on_a_line():
-    ax = show_embedding([[1.0], [2.0], [4.0]], axes_(), outline=[[1.5], [2.5], [3.0]])
-    assert cloud(ax, 1).tolist() == [[1, 0], [2, 0], [4, 0]]
-    assert cloud(ax, 0).tolist() == [[1.5, 0], [2.5, 0], [3, 0]]
 
 
 def test_signals_are_drawn_in_the_order_of_the_marked_over_the_dead():
@@ -121,26 +114,6 @@ def test_rollouts_take_frames_of_a_map_and_elapsed_steps_of_a_flow():
         assert (values[0, 1] + np.array(times)).tolist() in dashed
 
 
-def test_lines_of_components_are_graded():
-    states = np.random.default_rng(3).normal(size=(4, 3))
-    ax = show_lines([0, 1, 3, 7], states, axes_(), title="t", xlabel="x", ylabel="y")
-    for line, values, color in zip(ax.lines, states.T, palette.graded_colors(3), strict=True):
-        assert line.get_xdata().tolist() == [0, 1, 3, 7]
-        assert line.get_ydata().tolist() == values.tolist()
-        assert to_rgba(line.get_color()) == pytest.approx(tuple(color))
-    assert (title(ax), ax.get_xlabel(), ax.get_ylabel()) == ("t", "x", "y")
-
-
-def test_a_grid_reaches_beyond_its_points_by_a_margin_on_each_side():
-    grid, bounds = plane([[1.0, 1.0], [3.0, 1.5]], resolution=3, margin=0.25)
-    assert bounds == (0.5, 3.5, -0.25, 2.75)
-    assert grid.tolist() == [[x, y] for y in (-0.25, 1.25, 2.75) for x in (0.5, 2.0, 3.5)]
-    _, bounds = plane([[1.0, 1.0]])
-    assert bounds == pytest.approx((0.42, 1.58, 0.42, 1.58)), "a single point has a square of its own"
-    grid, _ = plane([[0.0, 0.0], [1.0, 1.0]])
-    assert len(grid) == 300**2
-
-
 # -- estimates --------------------------------------------------------------------------------------------
 
 
@@ -152,54 +125,6 @@ def test_distributions_are_cumulative_over_finite_values():
     assert lines(ax)["B (none)"] == ([], [])
 
 
-def bars_along(ax):
-    found = []
-    for one in ax.containers:
-        (x,), (y,) = one.lines[0].get_data()
-        ends = one.lines[2][0].get_segments()[0][:, 0].tolist()
-        found.append((x, y, *ends))
-    return found
-
-
-def test_estimates_stand_below_those_of_the_paper_from_the_first_row_down():
-    rows = [
-        ("one", 3.0, Interval(2.0, 1.0, 2.5, 9)),
-        ("two", Interval(5.0, 4.0, 7.0, 9), Interval(6.0, 5.0, 7.5, 9)),
-        ("none", np.nan, NONE),
-    ]
-    ax = show_estimates(rows, axes_(), xlabel="x", title="t")
-    found = bars_along(ax)
-    np.testing.assert_allclose(
-        found, [(5, 1.13, 4, 7), (6, 0.87, 5, 7.5), (3, 2.13, 3, 3), (2, 1.87, 1, 2.5)]
-    )
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["none", "two", "one"]
-    assert (title(ax), ax.get_xlabel()) == ("t", "x")
-    assert ax.get_legend_handles_labels()[1] == ["paper", "here"]
-    assert show_estimates([("none", np.nan, NONE)], axes_()).get_legend() is None
-
-
-def test_effects_are_drawn_row_by_row_with_a_marker_for_each_kind():
-    one = SimpleNamespace(
-        name="x",
-        effects={"Cliff's delta": Interval(0.5, 0.2, 0.8, 9), "Hedges' g": Interval(9.0, 8.0, 10.0, 9)},
-    )
-    two = SimpleNamespace(name="y", effects={"Cohen's h": Interval(-2.0, -2.5, -1.5, 9)})
-    ax = show_effects({"x": one, "y": two}, axes_(), names=("A", "B"), title="t")
-    np.testing.assert_allclose(bars_along(ax), [(-2, 0, -2.5, -1.5), (0.5, 1, 0.2, 0.8)])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["y", "x"]
-    assert ax.get_xlabel() == "effect size (A minus B)"
-    low, high = ax.get_xlim()
-    assert low < -2.5
-    assert high == 1.05
-    assert {line.get_label() for line in ax.lines if line.get_label()[0] != "_"} == {
-        "Cliff's delta",
-        "Cohen's h",
-    }
-    only = show_effects({"x": one}, axes_())
-    assert only.get_xlim() == (-1.05, 1.05)
-    assert {line.get_label() for line in only.lines if line.get_label()[0] != "_"} == {"Cliff's delta"}
-
-
 def test_a_calibration_is_predicted_across_and_measured_upward():
     found = SimpleNamespace(predicted=np.array([0.1, 0.5]), measured=np.array([0.3, 0.9]))
     ax = show_calibration(found, axes_(), title="t")
@@ -207,61 +132,7 @@ def test_a_calibration_is_predicted_across_and_measured_upward():
     assert (ax.get_xlabel(), ax.get_ylabel(), title(ax)) == ("predicted accuracy", "measured accuracy", "t")
 
 
-def quantity(name, effect="Cliff's delta"):
-    rng = np.random.default_rng(len(name))
-    return SimpleNamespace(
-        name=name,
-        effects={effect: Interval(0.5, 0.2, 0.8, 9)},
-        samples=(rng.normal(size=3), rng.normal(size=4)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("count", "shape", "drawn"), [(0, (1, 1), 0), (1, (1, 2), 1), (2, (2, 2), 2), (7, (3, 2), 5)]
-)
-def test_quantities_have_an_axis_each_up_to_five_beside_the_effects(count, shape, drawn):
-    several = [quantity("share", "Cohen's h"), *(quantity("x" * (n + 1)) for n in range(count))]
-    comparison = SimpleNamespace(names=("A", "B"), distributions={one.name: one for one in several})
-    axes = show_quantities(comparison)
-    assert axes.shape == shape
-    assert len(bars_along(axes.flat[0])) == count + 1
-    assert axes.flat[0].get_xlabel() == "effect size (A minus B)"
-    for ax, one in zip(axes.flat[1:], several[1 : 1 + drawn], strict=False):
-        assert ax.get_xlabel() == one.name
-        assert lines(ax)["A (n = 3)"][0][1:] == sorted(one.samples[0])
-        assert lines(ax)["B (n = 4)"][0][1:] == sorted(one.samples[1])
-    assert [ax.axison for ax in axes.flat] == [True] * (1 + drawn) + [False] * (axes.size - 1 - drawn)
-
-
 # -- comparisons ------------------------------------------------------------------------------------------
-
-
-def motion(error, times, matched, pairs, relabelling):
-    return Motion(
-        pairs,
-        False,
-        relabelling,
-        "ends",
-        Interval(2.0, 1.5, 2.5, 3),
-        times,
-        matched,
-        error,
-        error + 1,
-        NONE,
-        NONE,
-    )
-
-
-def test_the_motion_of_shapes_has_a_disparity_and_that_of_states_an_unexplained_part():
-    one = motion(
-        np.ones((2, 3)), np.arange(3.0), np.ones((2, 3)), np.zeros((2, 2), int), np.zeros((2, 4), int)
-    )
-    for shapes, words in ((object(), "disparity"), (None, "1 - R² across components")):
-        comparison = SimpleNamespace(motion=one, shapes=shapes, names=("A", "B"))
-        left, right = show_motion(comparison)[0]
-        assert left.get_ylabel() == words
-        assert (title(left), title(right)) == ("Error over time", "Times that correspond")
-        assert list(lines(left)) == ["two runs of A", "a run of A and one of B"]
 
 
 @pytest.mark.parametrize(
@@ -271,57 +142,6 @@ def test_the_typical_pair_has_the_median_error_and_the_lower_one_of_two(means, c
     error = np.repeat(np.array(means)[:, None], 3, axis=1)
     error[0, 0] = np.nan
     assert typical_pair(SimpleNamespace(error=error)) == chosen
-
-
-def turned(E, angle, scale=1.0):
-    c, s = np.cos(angle), np.sin(angle)
-    return scale * E @ np.array([[c, s], [-s, c]])
-
-
-def test_the_typical_pair_of_planar_shapes_is_shown_over_time_turned_to_fit():
-    """The first ensemble is the second turned, relabeled, and twice as slow."""
-    rng = np.random.default_rng(4)
-    start, end = rng.normal(size=(2, 6, 2))
-    steps = np.arange(9)
-    second = np.stack([start + (end - start) * t / 8 for t in steps])
-    order = rng.permutation(6)
-    slow = np.stack([turned(start + (end - start) * t / 16, 0.7, 3.0) for t in range(17)])
-    first = np.empty_like(slow)
-    first[:, order] = slow
-    one = motion(
-        np.full((1, 9), 0.25), steps.astype(float), 2.0 * steps[None], np.array([[1, 0]]), order[None]
-    )
-    comparison = SimpleNamespace(motion=one, shapes=object(), names=("A", "B"))
-    runs = Trajectory(np.stack([np.zeros_like(first), first]), np.arange(17))
-    axes = show_typical_pair(comparison, [runs], [Trajectory(second[None], steps)])
-    assert axes.shape == (2, 4)
-    for column, k in zip(axes.T, (0, 3, 5, 8), strict=True):
-        for ax in column:
-            np.testing.assert_allclose(cloud(ax), second[k], atol=1e-9)
-        assert title(column[0]) == f"time {2 * k}"
-        assert title(column[1]) == f"time {k},\ndistance 0.25"
-    assert [ax.get_ylabel() for ax in axes[:, 0]] == ["A", "B"]
-    other = Trajectory(np.zeros((1, 9, 6, 3)) + rng.normal(size=(6, 3)), steps)
-    assert show_typical_pair(comparison, [runs], [other]) is None, "axes in two and in three dimensions"
-    nothing = dataclasses.replace(one, error=np.full((1, 9), np.nan))
-    comparison.motion = nothing
-    assert show_typical_pair(comparison, [runs], [Trajectory(second[None], steps)]) is None
-
-
-def test_the_typical_pair_of_embeddings_on_a_line_is_scaled_to_the_second():
-    steps = np.arange(4)
-    second = np.arange(5.0)[:, None] * (1 + steps[:, None, None]) + 7
-    first = -3 * second[:, ::-1] + 100
-    same = np.arange(5)[None]
-    one = motion(np.ones((1, 4)), steps.astype(float), steps[None].astype(float), np.zeros((1, 2), int), same)
-    comparison = SimpleNamespace(motion=one, shapes=object(), names=("A", "B"))
-    left, right = show_typical_pair(
-        comparison, [Trajectory(first[None], steps)], [Trajectory(second[None], steps)]
-    )[0]
-    for ax in (left, right):
-        for line, value in zip(ax.lines, (np.arange(5) - 2) / 2**0.5, strict=True):
-            np.testing.assert_allclose(line.get_ydata(), value, atol=1e-9)
-    assert (left.get_ylabel(), right.get_ylabel()) == ("embedding, scaled", "")
 
 
 def test_nearest_shapes_are_shown_from_the_best_match_to_the_worst():
@@ -398,3 +218,142 @@ def test_phases_are_drawn_cell_by_cell_and_named_where_there_is_room():
     np.testing.assert_allclose([*ax.get_xlim(), *ax.get_ylim()], [0, 1, 1e-3, 10])
     assert ax.get_legend() is not None
     assert show_phases(diagram, axes_(), legend=False).get_legend() is None
+
+
+RNG = np.random.default_rng(11)
+FIRST_STATE = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Let every test draw the same numbers, whichever ran before it."""
+    RNG.bit_generator.state = FIRST_STATE
+
+
+def in_plane(E, reference):
+    return E @ np.linalg.svd(reference - reference.mean(axis=0))[2][:2].T
+
+
+# -- a trajectory -----------------------------------------------------------------------------------------
+
+
+def recorded():
+    positions = RNG.normal(size=(3, 4, 7, 5))
+    observables = {
+        "train_loss": np.arange(6.0).reshape(3, 2),
+        "parts": np.arange(3 * 4 * 2.0).reshape(3, 4, 2),
+    }
+    clocks = {"train_loss": ([0, 7], [0.0, 3.5])}
+    return Trajectory(positions, [0, 2, 4, 6], [0.0, 0.5, 1.0, 2.0], observables=observables, clocks=clocks)
+
+
+@pytest.mark.parametrize(("run", "frame"), [(0, -1), (2, 0), (-2, 1)])
+def test_positions_are_those_of_the_run_and_the_frame_in_their_own_plane(run, frame):
+    moves = recorded()
+    E = moves.positions[run, frame]
+    ax = show_trajectory(moves, "positions", axes_(), run=run, frame=frame, title="t")
+    np.testing.assert_allclose(cloud(ax), in_plane(E - E.mean(axis=0), E), atol=1e-12)
+    assert title(ax) == "t"
+    flat = Trajectory(moves.positions[..., :2], moves.steps)
+    assert cloud(show_trajectory(flat, ax=axes_())).tolist() == flat.positions[0, -1].tolist()
+
+
+@pytest.mark.parametrize("run", [0, 2, -2])
+def test_signals_are_those_of_the_run_at_its_steps_and_its_last_survivors_are_marked(run):
+    moves = recorded()
+    moves.positions[:, -1] *= 0.01  # all frames but the last have other survivors
+    moves.positions[:, -1, :, :2] += np.stack(
+        [np.cos(2 * np.pi * 2 * np.arange(7) / 7), np.sin(2 * np.pi * 2 * np.arange(7) / 7)], axis=1
+    )
+    ax = show_trajectory(moves, "signals", axes_(), run=run, title="t")
+    marked = surviving_frequencies(moves.positions[run, -1]).tolist()
+    assert marked == [2]
+    x, y = lines(ax)["frequency 2"]
+    assert x == [0, 2, 4, 6], "steps, as the axis says, and not times"
+    assert y == pytest.approx(fourier_signals(moves.positions[run])[:, 1])
+    assert (ax.get_xlabel(), title(ax)) == ("step", "t")
+
+
+# -- two ensembles ----------------------------------------------------------------------------------------
+
+
+def test_fractions_that_have_arrived_have_a_band_up_to_the_end_of_the_last_run():
+    first = Onsets(np.array([1.0, 2, 4, 9]), np.array([True, True, True, False]))
+    never = Onsets(np.array([6.0, 6.0]), np.array([False, False]))
+    ax = show_onsets(SimpleNamespace(first=first, second=never, name="x"), ("A", "B"), axes_())
+    assert [line.get_xdata()[-1] for line in ax.lines] == [9, 6]
+    assert ax.lines[1].get_ydata().tolist() == [0, 0]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()) == ("time", "fraction of runs", (-0.02, 1.02))
+    assert ax.get_xlim() == (0, 9)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["A: 3 of 4", "B: 0 of 2"]
+    _, _, low, high = first.curve()
+    corners = {tuple(corner) for corner in np.round(ax.collections[0].get_paths()[0].vertices, 9).tolist()}
+    for time, least, most in ((2.0, low[2], high[2]), (9.0, low[-1], high[-1])):
+        assert {(time, round(1 - least, 9)), (time, round(1 - most, 9))} <= corners
+    assert [to_hex(area.get_facecolor()[0]) for area in ax.collections] == [palette.FIRST, palette.SECOND]
+
+
+# -- neurons and maps -------------------------------------------------------------------------------------
+
+
+# -- signals and the style --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ax():
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+@pytest.fixture
+def spectrum():
+    p = 11
+    phases = np.array([0.3, 1.9, -2.0, 0.5])
+    angle = 2 * np.pi * np.outer(np.arange(p), [4, 2, 4, 1]) / p
+    W_in = np.cos(angle + phases) * [1, 1, 1, 1e-6]
+    return neuron_spectrum(W_in, np.cos(angle + 2 * phases + [0, 0.2, 0, 0]).T)
+
+
+def test_rows_are_neurons_by_frequency_and_dead_ones_last(ax, spectrum):
+    for output in (False, True):
+        assert show_neurons(spectrum, ax, output=output) is ax
+    drawn = np.asarray(ax.images[0].get_array())
+    wanted = np.zeros((4, 5))
+    wanted[0, 1] = wanted[1, 3] = wanted[2, 3] = 1
+    np.testing.assert_allclose(drawn, wanted, atol=1e-12)
+    dead, all_ = neuron_spectrum(np.zeros((7, 2))), neuron_spectrum(np.eye(7)[:, :2])
+    for one in (spectrum, dead, all_):
+        show_neurons(one, ax)
+        assert ax.images[-1].get_clim() == (0, 1), "a color means the same in all figures"
+    show_neurons(spectrum, ax)
+    assert list(ax.images[-1].get_extent()) == [0.5, 5.5, 4, 0], "columns stand over their frequencies"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency", "neurons, by frequency")
+
+
+def test_aligned_phases_lie_on_the_diagonal(ax, spectrum):
+    assert neurons.show_phases(spectrum, ax) is ax
+    points = np.asarray(ax.collections[0].get_offsets())
+    assert points.shape == (3, 2)
+    np.testing.assert_allclose(points[:, 0] - points[:, 1], [0, -0.2, 0], atol=1e-12)
+    assert (np.abs(points) <= np.pi).all()
+    colors = ax.collections[0].get_facecolors()
+    assert np.array_equal(colors[0], colors[2])
+    assert not np.array_equal(colors[0], colors[1])
+    (line,) = ax.lines
+    np.testing.assert_array_equal(line.get_xydata(), [[-np.pi, -np.pi], [np.pi, np.pi]])
+    for ticks, words in ((ax.get_xticks(), ax.get_xticklabels()), (ax.get_yticks(), ax.get_yticklabels())):
+        np.testing.assert_array_equal(ticks, [-np.pi, 0, np.pi])
+        assert [word.get_text() for word in words] == ["-π", "0", "π"]
+
+
+def test_bars_are_the_coefficients(ax):
+    a, b, c = np.ogrid[:7, :7, :7]
+    waves = logit_spectrum(2 * np.cos(2 * np.pi * 3 * (a + b - c) / 7))
+    assert show_logit_waves(waves, ax) is ax
+    heights = [bar.get_height() for bar in ax.patches]
+    np.testing.assert_allclose(heights, [0, 0, 2], atol=1e-12)
+    assert ax.get_title(loc="left") == "100% of the logits explained"
+    centers = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    np.testing.assert_allclose(centers, [1, 2, 3])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency k", "coefficient of cos(2πk(a + b - c)/p)")

@@ -50,18 +50,6 @@ def test_the_step_of_decision_is_that_of_the_rule():
     assert np.isnan(never)
 
 
-def test_another_rule_decides_at_another_step():
-    """Signals fall by a tenth in ten steps: a run is decided as soon as the margin of its rule allows."""
-    steps = np.arange(0, 2001, 10)
-    signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
-    signals[:, :2] = 10
-    circles = analysis.circles.Circles(steps, signals[None], signals[None, -1] > 5)
-    rules = [analysis.circles.StoppingRule(margin=margin) for margin in (0.0, 0.5, 0.9)]
-    found = [circles.decided(rule)[0] for rule in rules]
-    assert found == [rule.first(steps, signals) for rule in rules]
-    assert found[0] < found[2]
-
-
 def test_survivors_obey_the_limit_that_is_given():
     """Signals at the end are as 1 to 3 of one frequency: all, one or none of them exceed a limit."""
     trajectory, signals = rotating(frames=3)
@@ -115,33 +103,6 @@ def test_targets_that_do_not_converge_are_named_and_not_warned_of():
     assert found.law.missed
 
 
-@pytest.mark.parametrize("law", ["linear", "mean-field", "lotka-volterra"])
-def test_tables_hold_the_coefficients(law):
-    trajectory, _ = rotating()
-    recipe = analysis.Recipe(law, alpha=1e-4)
-    fitted = analysis.fit_batch(trajectory, recipe).law
-    rows = fitted.table()
-    x = np.array([1.5, 2.0, 0.5])
-    if law == "linear":
-        changes = [row["b"] + sum(row[f"a_{j}"] * x[j - 1] for j in (1, 2, 3)) for row in rows]
-    elif law == "lotka-volterra":
-        values = dict(zip(("x0", "x1", "x2"), x, strict=True))
-        changes = [
-            sum(c * _term(name, values) for name, c in row.items() if name != "frequency") for row in rows
-        ]
-    else:
-        assert len(rows) == 9
-        assert rows[2] == {"term": "x", "coefficient": fitted.regressor.coef_[2]}
-        return
-    np.testing.assert_allclose(changes, fitted.changes(x[None])[0], atol=1e-9)
-
-
-def _term(name, values):
-    if name == "1":
-        return 1.0
-    return np.prod([values[part.removesuffix("^2")] ** (2 if "^" in part else 1) for part in name.split()])
-
-
 def test_intervals_of_a_batch_are_those_of_its_trajectories():
     trajectory, signals = rotating(frames=9)
     recipe = analysis.Recipe(alpha=1e-3)
@@ -151,22 +112,6 @@ def test_intervals_of_a_batch_are_those_of_its_trajectories():
     np.testing.assert_allclose(found.A_low, expected.A_low, atol=1e-9)
     with pytest.raises(InputError, match="resamples must be 0 unless the law is linear and alpha a number"):
         analysis.Recipe("mean-field").resample(trajectory, 20)
-
-
-def test_survivors_agree_by_jaccard():
-    a, b = np.array([True, True, False, False]), np.array([True, False, True, False])
-    assert analysis.circles.agreement(a, b) == pytest.approx(1 / 3)
-    assert analysis.circles.agreement(a, a) == 1
-    assert np.isnan(analysis.circles.agreement(~a & a, a & ~a))
-    rng = np.random.default_rng(0)
-    many = rng.random((5, 1, 4)) < 0.2, rng.random((4, 4)) < 0.2
-    found = analysis.circles.agreement(*many)
-    assert found.shape == (5, 4)
-    for m, n in np.ndindex(5, 4):
-        np.testing.assert_equal(found[m, n], analysis.circles.agreement(many[0][m, 0], many[1][n]))
-    for second in (a[:-1], True, np.zeros((3, 4), bool)):
-        with pytest.raises(InputError, match="^second must list the same frequencies as first"):
-            analysis.circles.agreement(many[1], second)
 
 
 @pytest.mark.parametrize("p", [7, 8])
@@ -181,43 +126,3 @@ def test_shares_add_up_to_the_variance(p):
         expected = np.sum((basis @ held) ** 2) / np.sum((E[0] - E[0].mean(axis=0)) ** 2)
         assert shares[0, k - 1] == pytest.approx(expected)
     assert not analysis.circles.frequency_shares(np.ones((p, 2))).any()
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: analysis.fit_batch([]), "batch must hold at least one run, got none"),
-        (lambda: analysis.fit_batch([1]), "batch must hold trajectories or signals, got int"),
-        (lambda: analysis.fit_batch([rotating()[0], rotating(p=9)[0]]), r"frequencies, got \[3, 4\]"),
-        (
-            lambda: analysis.circles_of(rotating()[0], 3, 3),
-            "first and last must enclose at least 2 frames, got 1 from step 3 to 3",
-        ),
-        (lambda: analysis.Recipe("cubic"), "law must be"),
-        (lambda: analysis.Recipe(alpha="best"), "alpha must be"),
-        (
-            lambda: analysis.Recipe(l1_ratio=0),
-            "l1_ratio must be a finite number greater than 0 and at most 1, got 0",
-        ),
-        (lambda: analysis.Recipe("lotka-volterra", l1_ratio=0), "l1_ratio must be a finite number greater t"),
-        (
-            lambda: analysis.Recipe(l1_ratio=2.0),
-            "l1_ratio must be a finite number greater than 0 and at most 1, got 2",
-        ),
-        (
-            lambda: analysis.Recipe("mean-field", l1_ratio=2.0),
-            "l1_ratio must be a finite number from 0 to 1, got 2",
-        ),
-    ],
-)
-def test_batches_refuse_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
-
-
-def test_a_law_without_a_penalty_ignores_the_ratio():
-    trajectory, _ = rotating()
-    found = [
-        analysis.fit_batch(trajectory, analysis.Recipe("mean-field", l1_ratio=ratio)) for ratio in (0, 0.5)
-    ]
-    assert found[0].in_sample == found[1].in_sample

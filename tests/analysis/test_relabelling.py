@@ -1,3 +1,5 @@
+"""None"""
+
 import naive
 import numpy as np
 import pytest
@@ -6,9 +8,10 @@ from hypothesis import strategies as st
 
 import analysis
 import physics
+from analysis.comparison.motion import Paths
 from analysis.comparison.relabelling import aligned, best_relabelling, disparity, standard_pair
 from analysis.comparison.symmetry import Symmetry, affine_maps
-from physics import InputError
+from physics import Operation
 
 
 def shapes(count, tokens, dim, seed=0):
@@ -130,28 +133,6 @@ def test_shapes_of_different_dimension_are_comparable():
     assert analysis.comparison.procrustes_disparity([flat], [raised])[0][0, 0] < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: analysis.comparison.procrustes_disparity(shapes(1, 5, 2), shapes(1, 6, 2)),
-         "first and second must have the same number of tokens, got 5 and 6"),
-        (lambda: analysis.comparison.procrustes_disparity(np.ones((1, 5, 2)), shapes(1, 5, 2)),
-         "first must not hold a shape whose tokens all coincide"),
-        (lambda: analysis.comparison.procrustes_disparity(*2 * [shapes(1, 5, 2)], affine_maps(6)),
-         "symmetry must be one of 5 tokens, got one of 6"),
-        (lambda: analysis.comparison.symmetry_of(physics.Operation(6, 4)),
-         "the modulus of theory must be 6, its number of tokens, or at least 11"),
-        (lambda: analysis.comparison.symmetry_of("Z_5"), "theory must be an Operation, "),
-        (lambda: analysis.comparison.automorphisms(physics.direct_product(*[physics.cyclic(2)] * 5)),
-         "group must leave at most 1048576 images of its generators to try, got 28629151"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_relabelled_is_refused(call, sentence):
-    with pytest.raises(InputError) as error:
-        call()
-    assert str(error.value).startswith(sentence)
-
-
 def test_of_relabellings_that_fit_alike_the_first_is_taken():
     """A circle is its own mirror image: the unit 1 is kept, and the unit -1 not looked for."""
     angle = 2 * np.pi * np.arange(7) / 7
@@ -164,3 +145,49 @@ def test_of_relabellings_that_fit_alike_the_first_is_taken():
     listed = Symmetry("list", np.array([[1, 2, 3, 4, 5, 6, 0], np.arange(7), (-np.arange(7)) % 7]))
     a, b = standard_pair(circle[None], circle[None])
     assert best_relabelling(a, b, listed)[1] in (0, 1)
+
+
+# -- distances --------------------------------------------------------------------------------------------
+
+
+def test_paths_are_interpolated_between_their_frames_and_end_with_them():
+    times = np.array([0.0, 1.0, 4.0])
+    positions = np.array([0.0, 2.0, 8.0], np.float32)[None, :, None, None] * np.ones((2, 1, 3, 2), np.float32)
+    paths = Paths(positions, times)
+    assert paths.duration == 4
+    found = paths.at(np.array([0.0, 0.5, 1.0, 2.5, 4.0, 4.0 * (1 + 1e-13), 4.1, -0.1, np.nan]))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found[0, :6, 0, 0], [0, 1, 2, 5, 8, 8])
+    assert np.isnan(found[:, 6:]).all()
+    apart = paths.at(np.array([[0.5, 1.0], [2.5, 4.0]]))
+    np.testing.assert_allclose(apart[:, :, 1, 1], [[1, 2], [5, 8]])
+
+
+# -- symmetries -------------------------------------------------------------------------------------------
+
+
+def test_a_training_set_keeps_what_maps_it_onto_itself():
+    modular = Operation(5, 5)
+    full = [(i, j) for i in range(5) for j in range(i, 5)]
+    assert analysis.comparison.symmetry_of(modular, full).affine, "the whole table keeps all"
+    kept = analysis.comparison.symmetry_of(modular, [(0, 1), (2, 2)])
+    assert kept.name == "i → u i + c (mod 5) within the training set"
+    pairs = {frozenset((0, 1)), frozenset((2,))}
+    expected = [
+        g for g in affine_maps(5).permutations.tolist()
+        if {frozenset(g[i] for i in pair) for pair in pairs} == pairs
+    ]  # fmt: skip
+    assert kept.permutations.tolist() == expected
+    assert not kept.affine
+    theory = physics.EffectiveTheory(5, 2, modulus=5)
+    assert len(analysis.comparison.symmetry_of(theory)) == 20
+    group = physics.symmetric(3)
+    assert analysis.comparison.symmetry_of(group).name == f"automorphisms of {group.name} and its center"
+    assert analysis.comparison.symmetry_of(physics.cyclic(5)).affine
+    assert analysis.comparison.symmetry_of(Operation(5)).name == "reversal"
+    one = analysis.comparison.symmetry_of(group, [(0, 1)])
+    table = group.table
+    for g in one.permutations.tolist():
+        assert (g[0], g[1]) == (0, 1), "of a group that does not commute, the order of a pair counts"
+    assert (one.permutations[0] == np.arange(6)).all()
+    assert table.shape == (6, 6)

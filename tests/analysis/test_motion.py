@@ -8,9 +8,9 @@ from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.comparison.motion import Motion, _least
+from analysis.comparison.motion import Motion
 from analysis.comparison.progress import monotone, same_progress
-from analysis.stats.intervals import Interval, difference, mean
+from analysis.stats.intervals import Interval, difference
 from physics import Trajectory
 
 
@@ -95,46 +95,6 @@ def ends_nearest(runs, end, without=None):
     return [k for k in np.argsort(apart) if k != without]
 
 
-def test_what_chosen_partners_are_held_against_is_chosen_as_they_are():
-    first, second = walks(0, 5), walks(1, 4)
-    motion = analysis.compare(first, second, states=True, align="none").motion
-    x, y = first.positions, second.positions
-    chosen = [ends_nearest(x, run[-1]) for run in y]
-    errors = np.array([[missed(x[k], run) for k in order[:2]] for order, run in zip(chosen, y, strict=True)])
-    assert motion.pairs.tolist() == [[order[0], k] for k, order in enumerate(chosen)]
-    np.testing.assert_allclose(motion.error, errors[:, 0])
-    assert motion.mean_error.estimate == pytest.approx((0.8 * errors[:, 0] + 0.2 * errors[:, 1]).mean())
-    own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
-    np.testing.assert_allclose(motion.chance, own)
-    assert motion.chance_error.estimate == pytest.approx(own.mean())
-    alone = analysis.compare(walks(0, 1), second, states=True, align="none").motion
-    assert np.isnan(alone.chance).all()
-
-
-def test_strange_partners_are_those_of_another_run():
-    first, second = walks(0, 5), walks(1, 5)
-    motion = analysis.compare(first, second, states=True, paired=True, align="none").motion
-    expected = [missed(first.positions[k - 1], second.positions[k]) for k in range(5)]
-    np.testing.assert_allclose(motion.chance, expected)
-    assert motion.chance_error.estimate == pytest.approx(np.array(expected)[:, 1:].mean())
-
-
-def test_a_stranger_comes_with_its_own_clock():
-    """Clocks that differ from pair to pair: a stranger stands beside a run at the times of its own pair."""
-    steps = np.arange(6)
-    ages = np.array([5 * (steps / 5) ** (1 + 0.3 * k) for k in range(4)])
-    x, y = walks(0, 4).positions, walks(1, 4).positions
-    first = Trajectory(x, steps, observables={"age": ages})
-    second = Trajectory(y, steps, observables={"age": np.tile(steps.astype(float), (4, 1))})
-    motion = analysis.compare(first, second, states=True, paired=True, align="age").motion
-    for k in range(4):
-        times = np.interp(steps, ages[k - 1], steps)
-        before = np.minimum(times.astype(int), 4)
-        part = (times - before)[:, None, None]
-        stranger = (1 - part) * x[k - 1, before] + part * x[k - 1, before + 1]
-        np.testing.assert_allclose(motion.chance[k], missed(stranger, y[k]))
-
-
 def test_the_mean_error_is_over_frames_that_have_a_counterpart():
     first, second = walks(0, 3), walks(1, 3)
     short = Trajectory(first.positions[:, :4], first.steps[:4])
@@ -176,60 +136,6 @@ def test_what_ends_together_is_compared_at_equal_parts_of_its_time():
     x = first.positions
     own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
     np.testing.assert_allclose(motion.chance, own)
-
-
-def test_strangers_are_scaled_by_the_factor_that_fits_strangers_best():
-    first, second = walks(0, 5), walks(1, 5)
-    options = {"states": True, "paired": True, "align": "scaling"}
-    motion = analysis.compare(first, second, **options).motion
-    strangers = Trajectory(np.roll(first.positions, 1, axis=0), first.steps)
-    alone = analysis.compare(strangers, second, **options).motion
-    assert alone.scale.estimate != pytest.approx(motion.scale.estimate, rel=0.01)
-    np.testing.assert_allclose(motion.chance, alone.error)
-
-
-def test_a_factor_between_clocks_is_a_geometric_mean():
-    steps = np.arange(6)
-    speeds = np.array([1.0, 1.5, 4.0])
-    first = Trajectory(walks(0, 3).positions, steps, observables={"age": steps * speeds[:, None] * 1.0})
-    second = Trajectory(walks(1, 3).positions, steps, observables={"age": np.tile(steps * 1.0, (3, 1))})
-    motion = analysis.compare(first, second, states=True, paired=True, align="age").motion
-    expected = mean(-np.log(speeds)).map(np.exp)
-    found = motion.scale
-    assert (found.estimate, found.low, found.high) == pytest.approx(
-        (expected.estimate, expected.low, expected.high)
-    )
-
-
-@pytest.mark.parametrize("which", [0, 1])
-def test_the_factor_of_two_ensembles_varies_with_the_runs_of_both(which):
-    steps = np.arange(6)
-    same, apart = np.ones(6), np.linspace(1.0, 1.5, 6)
-    speeds = [(same, apart), (apart, same)][which]
-    both = [
-        Trajectory(walks(k, 6).positions, steps, observables={"age": steps * one[:, None]})
-        for k, one in enumerate(speeds)
-    ]
-    scale = analysis.compare(*both, states=True, paired=False, align="age").motion.scale
-    assert scale.estimate == pytest.approx(speeds[1].mean() / speeds[0].mean())
-    assert scale.high - scale.low > 0.1
-
-
-def test_the_last_frames_are_compared_whatever_the_rounding_of_the_factor():
-    """7 × 0.7 × (7 / (7 × 0.7)) is more than 7 in floating-point numbers."""
-    first, second = (Trajectory(noise(2, 8, 5, 2, seed=k), range(8)) for k in (0, 1))
-    second = Trajectory(second.positions, second.steps, second.steps * 0.7)
-    motion = analysis.compare(first, second, states=True, align="ends").motion
-    assert motion.matched[0, -1] > 7
-    assert np.isfinite(motion.error).all()
-
-
-def test_the_least_of_a_parabola_lies_between_the_places():
-    places = np.linspace(0.0, 1.0, 11)
-    least = np.array([0.33, 0.5, 0.71])
-    curves = 2 * (places - least[:, None]) ** 2 + 1
-    np.testing.assert_allclose(_least(curves, places), least)
-    np.testing.assert_allclose(_least(np.stack([places, -places]), places), [0.1, 0.9], atol=0.11)
 
 
 @pytest.mark.parametrize(
