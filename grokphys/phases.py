@@ -17,7 +17,7 @@ from analysis.phases.classification import DELAY
 from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
 from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, put_aside
-from grokphys.papers.fingerprint import fingerprint
+from grokphys.papers.pieces import code_digest
 from nets.provenance import RATES
 from physics.checks import mapping, number, whole_number
 from physics.errors import FileFormatError, InputError, NewerFormatError
@@ -179,7 +179,7 @@ class Training:
         }
         if self.store is None:
             return _steps(nets.train(model, progress=self.progress, **arguments))
-        made = [fingerprint("nets"), type(model).__name__, fields(model), plain(arguments)]
+        made = [code_digest("physics", "nets"), type(model).__name__, fields(model), plain(arguments)]
         what = json.dumps(made, sort_keys=True)
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
         if path.exists():

@@ -1,4 +1,4 @@
-"""Estimates with confidence intervals from the tables of a recipe, and models of chance.
+"""Estimates with confidence intervals from columns of the tables of a recipe, and parts of these tables.
 
 Most estimates take columns of equal length n and a confidence level such as 0.95, and return an `Interval`.
 The argument `groups`, an array (n,), names the independent unit of each row, such as the network of a circle:
@@ -6,7 +6,7 @@ rows of one group count together. By default each row is a separate unit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
     hits = np.asarray(successes, np.float64)
     if groups is None:
         return intervals.proportion(float(hits.sum()), len(hits), level)
-    own = _numbered(groups)
+    own = numbered(groups)
     found = intervals.clustered_proportion(np.bincount(own, hits), np.bincount(own), level)
     return replace(found, count=len(np.unique(own)))
 
@@ -71,7 +71,7 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     """
     array = np.asarray(values, np.float64)
     if groups is not None and len(array):
-        own = _numbered(groups)
+        own = numbered(groups)
         array = np.bincount(own, array) / np.bincount(own)
     return intervals.mean(array, level)
 
@@ -166,7 +166,7 @@ def jackknife(
         than three groups, or if the statistic of all rows, or of those without one group, is not finite.
     """
     arrays = [np.asarray(column) for column in columns]
-    own = np.arange(len(arrays[0])) if groups is None else _numbered(groups)
+    own = np.arange(len(arrays[0])) if groups is None else numbered(groups)
     count = int(own.max()) + 1 if len(own) else 0
     with np.errstate(all="ignore"):
         found = float(statistic(*arrays)) if count else np.nan
@@ -213,96 +213,97 @@ def paired_gap(
     return jackknife(gap, (first, second, *columns), level, groups=groups)
 
 
-@dataclass(frozen=True)
-class Chance:
-    """A model of chance for rules: a function of tables and a generator that returns data without the effect.
+def median(values: Any, level: float) -> Interval:
+    """Return the median of independent values (n,), which may be infinite, with a distribution-free interval.
 
-    Attributes
-    ----------
-    words : str
-        What it does to the tables, for the page of rules.
-    make : callable
-        The function.
+    The bounds are order statistics. They are NaN if there are too few values for an interval of this level,
+    and the median is NaN if there are none.
     """
+    ordered = np.sort(np.asarray(values, np.float64))
+    count = len(ordered)
+    if not count:
+        return Interval(np.nan, np.nan, np.nan, 0)
+    rank = int(stats.binom.ppf((1 - level) / 2, count, 0.5))
+    if rank < 1:
+        return Interval(float(np.median(ordered)), np.nan, np.nan, count)
+    return Interval(float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[count - rank]), count)
 
-    words: str
-    make: Callable[[Any, np.random.Generator], Any]
 
-    def __call__(self, tables: Any, generator: np.random.Generator) -> Any:
-        """Return tables in which the statement is not true."""
-        return self.make(tables, generator)
+def above_median(values: Any, others: Any, level: float) -> Interval:
+    """Return the share of independent values (n,) that exceed the median of others (m,), n + m counted.
+
+    The level is divided between both errors, and the interval reaches from the lower limit of the share above
+    the largest median that is possible to the upper limit of that above the smallest.
+    """
+    half = (1 + level) / 2
+    usual = median(others, half)
+    if not usual.count:
+        return Interval(np.nan, np.nan, np.nan, len(values))
+    most, least = np.nan_to_num(usual.high, nan=np.inf), np.nan_to_num(usual.low, nan=-np.inf)
+    found = [share(np.asarray(values) > one, half) for one in (usual.estimate, most, least)]
+    return Interval(found[0].estimate, found[1].low, found[2].high, len(values) + usual.count)
 
 
-def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, Any] | None = None) -> Chance:
-    """Return a model of chance for rules that permutes one column.
+def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
+    """Return the place at which a share of trials first reaches one half, by linear interpolation.
 
     Parameters
     ----------
-    table, column : str
-        Names of the table and of its column.
-    within : str, default ""
-        Name of a column; values are permuted only among rows in which it is equal. By default they are
-        permuted among all rows.
-    among : mapping, optional
-        Values of columns by which rows are chosen, as in `where`. Other rows keep theirs.
+    x : array_like, shape (n,)
+        Places, in any order.
+    successes, trials : array_like of int, shape (n,)
+        Numbers of successes and of trials at each place.
+    level : float
+        Confidence level, such as 0.95.
+
+    Returns
+    -------
+    Interval
+        The bounds are the places at which Wilson's upper and lower limits of the share reach one half. A
+        value is NaN if its curve never reaches one half, or does so at the first place already.
     """
-    chosen = dict(among or {})
-
-    def chance(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
-        values = np.array(rows[column])
-        own = _numbered(rows[within]) if within else np.zeros(len(values), int)
-        mixed = _chosen(rows, chosen)
-        for k in range(int(own.max()) + 1 if len(own) else 0):
-            here = np.flatnonzero(mixed & (own == k))
-            values[here] = values[generator.permutation(here)]
-        return {**tables, table: {**rows, column: values}}
-
-    rows = "rows" if within or chosen else "all rows"
-    of = [f"the same `{within}`"] * bool(within) + [f"`{name}` = {value:g}" for name, value in chosen.items()]
-    words = f"`{column}` shuffled among {rows} of `{table}`" + (" with " + " and ".join(of) if of else "")
-    return Chance(words, chance)
+    at = [
+        share(np.arange(n) < k, level)
+        for k, n in zip(np.asarray(successes, int), np.asarray(trials, int), strict=True)
+    ]
+    found, low, high = (
+        _passes(x, [getattr(one, side) for one in at]) for side in ("estimate", "high", "low")
+    )
+    return Interval(found, low, high, int(np.sum(trials)))
 
 
-def exchanged(table: str, first: str, second: str) -> Chance:
-    """Return a model of chance for rules that exchanges two columns.
+def contrast(hits: Any, inside: Any, level: float) -> Interval:
+    """Return the share of `hits` inside a part of a table minus their share outside, from -1 to 1.
 
-    The columns `first` and `second` of a table are exchanged in each row with the probability 1/2.
+    Both arguments are truth values (n,). The interval treats the two shares as independent.
     """
-
-    def chance(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
-        a, b = rows[first], rows[second]
-        swap = generator.random(len(a)) < 0.5
-        own = {first: np.where(swap, b, a), second: np.where(swap, a, b)}
-        return {**tables, table: {**rows, **own}}
-
-    return Chance(f"`{first}` and `{second}` exchanged in half of the rows of `{table}`, at random", chance)
+    hits, inside = np.asarray(hits, bool), np.asarray(inside, bool)
+    return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
-def pooled(column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]) -> Chance:
-    """Return a model of chance for rules that permutes a column among rows of two tables.
+def smallest(found: Sequence[Interval]) -> Interval:
+    """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
+    return Interval(
+        min(one.estimate for one in found),
+        min(one.low for one in found),
+        min(one.high for one in found),
+        found[0].count,
+    )
 
-    `first` and `second` are each the name of a table, and the values by which its rows are chosen, as in
-    `where`. The values of `column` in the rows of both are permuted together.
-    """
 
-    def chance(tables: Any, generator: np.random.Generator) -> Any:
-        places = [(name, np.flatnonzero(_chosen(tables[name], chosen))) for name, chosen in (first, second)]
-        values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in places])
-        mixed = np.split(generator.permutation(values), [len(places[0][1])])
-        found = dict(tables)
-        for (name, rows), own in zip(places, mixed, strict=True):
-            found[name] = {**found[name], column: np.array(found[name][column])}
-            found[name][column][rows] = own
-        return found
-
-    return Chance(f"`{column}` shuffled among the two groups that are compared", chance)
+def _passes(x: Any, values: Any, half: float = 0.5) -> float:
+    places, curve = np.asarray(x, np.float64), np.asarray(values, np.float64)
+    places, curve = places[order := np.argsort(places, kind="stable")], curve[order]
+    above = np.flatnonzero(curve >= half)
+    if not len(above) or above[0] == 0:
+        return float("nan")
+    k = int(above[0])
+    return float(np.interp(half, curve[k - 1 : k + 1], places[k - 1 : k + 1]))
 
 
 def where(table: Any, **values: Any) -> dict[str, NDArray[Any]]:
     """Return the rows of a table in which every named column has the given value, as a dict of columns."""
-    chosen = _chosen(table, values)
+    chosen = chosen_rows(table, values)
     return {column: np.asarray(rows)[chosen] for column, rows in table.items()}
 
 
@@ -311,7 +312,8 @@ def by_network(table: Any) -> list[dict[str, NDArray[Any]]]:
     return [where(table, network=network) for network in np.unique(table["network"])]
 
 
-def _chosen(table: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
+def chosen_rows(table: Any, values: Mapping[str, Any]) -> NDArray[np.bool_]:
+    """Return which rows of a table have the given values in columns, bool (n,)."""
     chosen = np.ones(len(next(iter(table.values()))), bool)
     for column, value in values.items():
         chosen &= np.asarray(table[column]) == value
@@ -324,12 +326,30 @@ def joined(tables: Iterable[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     return {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
 
 
+def table_of(index: Mapping[str, Any], **columns: Any) -> dict[str, NDArray[Any]]:
+    """Return a table with a row for each combination of the values of some index columns.
+
+    Parameters
+    ----------
+    index : mapping of str to sequence
+        Values of each index column; those of the last one change fastest.
+    **columns : array_like
+        Further columns, whose shapes broadcast to the lengths of the index columns.
+    """
+    values = np.meshgrid(*(np.asarray(each) for each in index.values()), indexing="ij")
+    shape = values[0].shape
+    return {name: value.ravel() for name, value in zip(index, values, strict=True)} | {
+        name: np.broadcast_to(np.asarray(value), shape).ravel() for name, value in columns.items()
+    }
+
+
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     """Return rows, which have the same keys, as a table of columns."""
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _numbered(groups: Any) -> NDArray[np.intp]:
+def numbered(groups: Any) -> NDArray[np.intp]:
+    """Return the group of each row (n,), numbered from 0."""
     return np.asarray(np.unique(np.asarray(groups), return_inverse=True)[1]).ravel()
 
 

@@ -1,30 +1,29 @@
-"""The published pages, each a function of the recipes and of the results in `docs/results/`.
+"""The published pages, whose parts between marks are filled from the recipes and from `docs/results/`.
 
-`docs/rules.md` is a function of the recipes alone; `docs/scoreboard.md`, `docs/gallery.md` and
-`docs/findings.md` of the recipes and of their stored results at the papers' settings.
+A mark is a line such as ``<!-- fill claims liu-scaling liu-groups -->``, and the part reaches to ``<!-- end
+-->``. Everything else on a page is written by hand.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.findings import FINDINGS
 from grokphys.papers.recipe import Number, Paper, Recipe, Rule
 from grokphys.papers.results import Stored
-from grokphys.papers.words import (
-    AGAIN,
-    HOW_IT_IS_JUDGED,
-    HOW_TO_READ,
-    HOW_TO_SEE,
-    RULES_OPENING,
-    VERDICTS,
-    first_sentence,
-)
 
+PAGES = ("rules.md", "scoreboard.md", "gallery.md", "findings.md")
+VERDICTS = {
+    "holds": "The whole interval of our effect lies in the range that the rule of a statement allows.",
+    "does not hold": "The whole interval of our effect lies outside this range.",
+    "covered": "Our number agrees with that of the paper, and its interval is narrow enough to decide.",
+    "not covered": "The interval of the difference between our number and that of the paper excludes zero.",
+    "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
+    "withdrawn": "The rule turned out to be no test of the statement, and is not judged.",
+}
 PAPERS: Mapping[Paper, str] = {
     "Musat": "Musat, *Clustering and Alignment*",
     "Liu": "Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*",
@@ -40,30 +39,18 @@ OURS = ("beyond the papers", "beyond both papers", "a question of this project",
 """Beginnings of the sources of statements that no paper makes, which have no quotation marks."""
 
 
-def rules_page(recipes: Mapping[str, Recipe]) -> str:
-    """Return the text of `docs/rules.md`, in Markdown, from all `recipes` by name, paper by paper."""
-    lines = ["# Rules", "", RULES_OPENING, ""]
-    lines += [HOW_IT_IS_JUDGED, ""]
-    for paper, title in PAPERS.items():
-        chosen = [recipe for recipe in recipes.values() if recipe.paper == paper and recipe.rules]
-        lines += [f"## {title}", ""] if chosen else []
-        for recipe in chosen:
-            lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(first_sentence(recipe.shows)), ""]
-            lines += table(
-                ("claim", "the paper says", "what is measured", "rule", "chance", "unit"),
-                (_rule_row(rule) for rule in recipe.rules),
-            )
-            lines.append("")
-    return "\n".join(lines)
+Recipes = Mapping[str, Recipe]
+Results = Mapping[str, Stored]
 
 
-def scoreboard_page(
-    recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
-) -> str:
-    """Return the text of `docs/scoreboard.md`: all items of the papers with their verdicts, in Markdown.
+def filled(text: str, recipes: Recipes, results: Results, replicas: Results) -> str:
+    """Return the text of a page with its marked parts filled.
 
     Parameters
     ----------
+    text : str
+        Page in Markdown, with marks of the parts "rules", "verdicts", "scoreboard", "replicas", "runs",
+        "gallery", and "claims" with the names of recipes.
     recipes : mapping of str to Recipe
         All recipes, by name.
     results : mapping of str to Stored
@@ -71,28 +58,57 @@ def scoreboard_page(
     replicas : mapping of str to Stored
         Results with other random seeds, by "seeds-K/NAME".
     """
+    parts: dict[str, Callable[..., list[str]]] = {
+        "rules": lambda: _rules(recipes),
+        "verdicts": lambda: _verdicts(recipes, results),
+        "scoreboard": lambda: _scoreboard(recipes, results),
+        "replicas": lambda: _replica_table(recipes, results, replicas),
+        "runs": lambda: _runs([*results.values(), *replicas.values()]),
+        "gallery": lambda: _gallery(recipes, results),
+        "claims": lambda *names: _judged([recipes[name] for name in names], results, "statement or number"),
+    }
+
+    def part(mark: re.Match[str]) -> str:
+        name, *arguments = mark[1].split()
+        return (
+            "\n".join([f"<!-- fill {mark[1]} -->", "", *parts[name](*arguments)]).rstrip()
+            + "\n\n<!-- end -->"
+        )
+
+    return re.sub(r"<!-- fill (.*?) -->.*?<!-- end -->", part, text, flags=re.DOTALL)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a caption, up to the first full stop that a space follows."""
+    return text.partition(". ")[0].removesuffix(".") + "."
+
+
+def _rules(recipes: Recipes) -> list[str]:
+    lines = []
+    for paper, title in PAPERS.items():
+        chosen = [recipe for recipe in recipes.values() if recipe.paper == paper and recipe.rules]
+        lines += [f"## {title}", ""] if chosen else []
+        for recipe in chosen:
+            lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(first_sentence(recipe.shows)), ""]
+            header = ("claim", "the paper says", "what is measured", "rule", "chance", "unit")
+            lines += [*table(header, (_rule_row(rule) for rule in recipe.rules)), ""]
+    return lines
+
+
+def _verdicts(recipes: Recipes, results: Results) -> list[str]:
     verdicts = Counter(claim["verdict"] for one in results.values() for claim in one.about["claims"])
-    lines = [
-        "# Scoreboard",
-        "",
-        "This page lists the tables and figures of the papers and our results beyond them. For each claim it",
-        "gives the words or the number of the paper, what we measured, and a verdict. It is generated by",
-        "`grokphys reproduce --publish docs` from [the results](results/README.md) and from",
-        "[the rules](rules.md), which were written before the runs.",
-        "",
-        "Each item is produced by a program, its *recipe*, whose name follows the item. "
+    rows = ((f"**{word}**", str(verdicts[word]), meaning) for word, meaning in VERDICTS.items())
+    return [
         f"{len(results)} of {len(recipes)} recipes have run at the setting of the paper, and their "
         f"{verdicts.total() - verdicts['withdrawn']} claims are judged. The others are listed as "
         "*not run yet*.",
         "",
-        *table(
-            ("verdict", "claims", "meaning"),
-            ((f"**{word}**", str(verdicts[word]), meaning) for word, meaning in VERDICTS.items()),
-        ),
-        "",
-        HOW_TO_READ,
-        "",
+        *table(("verdict", "claims", "meaning"), rows),
     ]
+
+
+def _scoreboard(recipes: Recipes, results: Results) -> list[str]:
+    lines = []
     for paper, title in PAPERS.items():
         chosen = [one for one in recipes.values() if one.paper == paper]
         if chosen:
@@ -100,26 +116,16 @@ def scoreboard_page(
             lines += [f"## {title}", "", *_judged(chosen, results, told)]
             missing = NOT_MADE.get(paper, {}).items()
             lines += [f"{item} is not reproduced: it is {why}.\n" for item, why in missing]
-    if replicas:
-        lines += [AGAIN, "", *_replica_table(recipes, results, replicas), ""]
-    ran = [_run_row(one.about) for one in [*results.values(), *replicas.values()]]
-    if ran:
-        header = ("recipe", "seconds", "seeds", "date", "version", "processor")
-        lines += ["## What ran", "", *table(header, ran)]
-    return "\n".join(lines).rstrip()
+    return lines
 
 
-def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Return the text of `docs/gallery.md`: the pictures of all results at the papers' settings, in Markdown.
+def _runs(results: Iterable[Stored]) -> list[str]:
+    header = ("recipe", "seconds", "seeds", "date", "version", "processor")
+    return table(header, [_run_row(one.about) for one in results])
 
-    Parameters
-    ----------
-    recipes : mapping of str to Recipe
-        All recipes, by name.
-    results : mapping of str to Stored
-        Results at the papers' settings, by the name of their recipe.
-    """
-    lines = ["# Gallery", "", HOW_TO_SEE, ""]
+
+def _gallery(recipes: Recipes, results: Results) -> list[str]:
+    lines = []
     for paper, title in PAPERS.items():
         chosen = [
             one
@@ -133,35 +139,7 @@ def gallery_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -
             for name in results[one.name].about["figures"]:
                 lines += [f"![{one.item}](gallery/{name}.png)", ""]
             lines += [f"`grokphys reproduce {one.name} --budget paper`", ""]
-    return "\n".join(lines).rstrip()
-
-
-def findings_page(recipes: Mapping[str, Recipe], results: Mapping[str, Stored]) -> str:
-    """Return the text of `docs/findings.md`: all findings beyond the papers, in Markdown.
-
-    Each finding has a section with its words, a table of its claims with their verdicts, and a table of its
-    recipes that have not run. A finding without any result is called a conjecture.
-
-    Parameters
-    ----------
-    recipes : mapping of str to Recipe
-        All recipes, by name.
-    results : mapping of str to Stored
-        Results at the papers' settings, by the name of their recipe.
-    """
-    lines = [
-        "# Findings and conjectures",
-        "",
-        "This page lists what we have found beyond the papers, and what we conjecture. A finding has",
-        "been tested: its numbers are read from [the results](results/README.md) and judged by",
-        "[the rules](rules.md). A conjecture has rules, but none of its recipes has run at its full setting.",
-        "",
-    ]
-    for finding in FINDINGS:
-        chosen = [recipes[name] for name in finding.recipes if name in recipes]
-        title = finding.title if results.keys() & set(finding.recipes) else f"Conjecture: {finding.title}"
-        lines += [f"## {title}", "", finding.words, "", *_judged(chosen, results, "statement or number")]
-    return "\n".join(lines).rstrip()
+    return lines
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -1,32 +1,31 @@
-"""Pieces of slow computations on disk, from which an interrupted run continues.
+"""Pieces of slow computations on disk, from which an interrupted run continues, and a digest of the code.
 
 A piece is a file `STORE/NAME/DIGITS/PIECE.npz`, where NAME is a recipe, or a family of recipes that share the
-piece, and DIGITS change with the setting and with all code and libraries on which the arrays depend. A run
-therefore never continues from pieces of other code, and leaves them where they are.
+piece, and DIGITS change with the setting, with the function that computes the arrays, and with the libraries.
+A run therefore never continues from pieces of another setting, and leaves them where they are.
 """
 
 import hashlib
+import inspect
 import io
 import json
 import math
+import textwrap
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
-from importlib import import_module
+from functools import cache, partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.output import make_directory
-from grokphys.papers.fingerprint import fingerprint
+from grokphys.output import make_directory, write_bytes
 from physics.errors import FileFormatError
-from physics.seeds import hear, hear_seeds
-from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.provenance import made_with
 
 if TYPE_CHECKING:
@@ -34,10 +33,15 @@ if TYPE_CHECKING:
 
 SEEDS = "seeds that were used"
 ORIGIN = "how it was made"
-COMPUTES_NOTHING = ("grokphys.papers.recipe", "grokphys.papers.pieces", "analysis.plots")
-"""Modules and packages that recipes import, and on which no number depends."""
 DATE = "%Y-%m-%dT%H:%M:%SZ"
 """Format of dates, that of ISO 8601 in UTC."""
+GENERATION = 1
+"""Number that is raised by hand if simulations, trainings or analyses of old pieces would give other numbers.
+
+The functions that compute pieces, and the settings, are compared by their text; what these call is not.
+"""
+LIBRARIES = ("numba", "numpy", "scipy", "torch")
+"""Libraries whose version may change a number."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +71,56 @@ class Piece:
 
 def trains_on_gpu() -> bool:
     """Return whether trainings run on a GPU by default."""
-    # Imported by name, because recipes that train nothing do not depend on PyTorch.
-    return bool(import_module("nets.engines.threads").cuda_is_available())
+    return bool(import_module("torch").cuda.is_available())
 
 
 def made_here() -> dict[str, str]:
-    """Return what `made_with` does for simulations and trainings, with the name of the GPU if there is one.
-
-    The GPU, on which trainings run by default, follows the name of the processor.
-    """
+    """Return what `made_with` does for simulations and trainings, with the name of the GPU if there is one."""
     made = made_with("physics", "nets")
     if trains_on_gpu():
         gpu = import_module("torch").cuda.get_device_name()
         made = made | {"processor": f"{made['processor']}, {gpu}"}
     return made
+
+
+@cache
+def code_digest(*packages: str) -> str:
+    """Return sixteen hexadecimal digits that change with the code of our packages and the versions of libraries.
+
+    By default all packages count. A stored result keeps the digits, so that `grokphys reproduce --all` knows
+    whether it is up to date.
+    """
+    digest = hashlib.sha256(_versions().encode())
+    root = Path(__file__).parents[2]
+    for package in packages or ("physics", "nets", "analysis", "grokphys"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\n{path.read_text(encoding='utf-8')}".encode())
+    return digest.hexdigest()[:16]
+
+
+def _versions() -> str:
+    return " ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES)
+
+
+def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0, versions: str = "") -> str:
+    """Return the sixteen hexadecimal digits that tell the pieces of one setting and one code from others.
+
+    Parameters
+    ----------
+    setting : object
+        Setting of the run, whose representation as text must show everything that the arrays depend on.
+    make : callable
+        Function that computes a piece, or a `functools.partial` of it, of which the text counts.
+    shift : int, default 0
+        Number that is added to every seed.
+    versions : str, optional
+        Names and versions of the `LIBRARIES`; by default of those that are installed.
+    """
+    while isinstance(make, partial):
+        make = make.func
+    text = textwrap.dedent(inspect.getsource(make))
+    parts = (text, repr(setting), str(shift), str(GENERATION), versions or _versions())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 def in_parts(
@@ -120,36 +160,10 @@ def in_parts(
         first = part.stop
 
 
-def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0) -> str:
-    """Return the digits that tell the pieces of one setting and one code from others.
-
-    Parameters
-    ----------
-    setting : object
-        Setting of the run, whose representation as text must show everything that the arrays depend on.
-    make : callable
-        Function that computes a piece. The module that defines it, or that defines the function of a
-        `functools.partial`, counts with all modules of GrokPhys that it imports, except for those that
-        `COMPUTES_NOTHING` names.
-    shift : int, default 0
-        Number that is added to every seed.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
-    """
-    while isinstance(make, partial):
-        make = make.func
-    code = fingerprint(make.__module__, without=COMPUTES_NOTHING)
-    return hashlib.sha256(f"{code} {setting!r} {shift}".encode()).hexdigest()[:16]
-
-
-def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, NDArray[Any]], Piece]:
+def kept(
+    path: Path, make: Callable[[], Mapping[str, Any]], seeds: set[int]
+) -> tuple[dict[str, NDArray[Any]], Piece]:
     """Return the arrays in a file, which are computed and stored first if the file does not exist.
-
-    Seeds that the computation used are stored with the arrays. `hear_seeds` hears them in either case, so
-    that the result of a continued run names all of its seeds.
 
     Parameters
     ----------
@@ -157,6 +171,9 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
         File to read or to write, whose directory is made.
     make : callable
         Function without arguments that returns the arrays by name.
+    seeds : set of int
+        Seeds of the run, to which `make` adds those that it uses. They are stored with the arrays, and added
+        again if the file is read, so that the result of a continued run names all of its seeds.
 
     Returns
     -------
@@ -175,10 +192,10 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
     new = not path.exists()
     if new:
         make_directory(path.parent)
-        versions = made_here()
+        versions, earlier = made_here(), set(seeds)
         began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
-        with hear_seeds() as seeds:
-            made = {name: np.asarray(value) for name, value in make().items()}
+        seeds.clear()
+        made = {name: np.asarray(value) for name, value in make().items()}
         origin = {
             "version": versions["grokphys"],
             "processor": versions["processor"],
@@ -187,7 +204,10 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
         }
         made[SEEDS] = np.array([str(seed) for seed in sorted(seeds)], dtype=str)  # of any size
         made[ORIGIN] = np.array(json.dumps(origin))
-        replace_as_a_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **made))
+        seeds |= earlier
+        content = io.BytesIO()
+        np.savez_compressed(content, allow_pickle=False, **made)
+        write_bytes(path, content.getvalue())
     try:
         content = io.BytesIO(path.read_bytes())
     except OSError as error:
@@ -198,20 +218,19 @@ def kept(path: Path, make: Callable[[], Mapping[str, Any]]) -> tuple[dict[str, N
                 raise ValueError(f"the checksum of {damaged} is wrong")
         content.seek(0)
         with np.load(content, allow_pickle=False) as stored:
-            found = dict(stored)
-        piece = Piece(**json.loads(str(found.pop(ORIGIN))), new=new)
+            arrays = dict(stored)
+        piece = Piece(**json.loads(str(arrays.pop(ORIGIN))), new=new)
         datetime.strptime(piece.date, DATE)
         if not (isinstance(piece.version, str) and isinstance(piece.processor, str)):
             raise TypeError("version and processor are no text")
         if not 0 <= piece.seconds < math.inf:
             raise ValueError("seconds are no duration")
-        numbers = [int(seed) for seed in found.pop(SEEDS)]
+        seeds |= {int(seed) for seed in arrays.pop(SEEDS)}
     except Exception as error:  # zip, zlib, NumPy's header and JSON have errors of a dozen types
         raise FileFormatError(
             f"the piece {path} is damaged or of another origin; remove it to compute it again"
         ) from error
-    hear(*numbers)
-    return found, piece
+    return arrays, piece
 
 
 def grouped(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
@@ -219,10 +238,10 @@ def grouped(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
 
     An entry has the "version", the "processor", the number of "pieces", and their "seconds" together.
     """
-    found: dict[tuple[str, str], list[float]] = {}
-    for one in sorted(pieces, key=lambda one: one.date):
-        found.setdefault((one.version, one.processor), []).append(one.seconds)
+    groups: dict[tuple[str, str], list[float]] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.date):
+        groups.setdefault((piece.version, piece.processor), []).append(piece.seconds)
     return [
         {"version": version, "processor": processor, "pieces": len(each), "seconds": round(sum(each), 1)}
-        for (version, processor), each in found.items()
+        for (version, processor), each in groups.items()
     ]

@@ -7,35 +7,28 @@ prints, writes and judges nothing: `grokphys.papers.run` does so.
 Examples
 --------
 >>> import numpy as np
->>> from grokphys.papers.recipe import Number, Printed, Result, recipe
->>> from grokphys.papers.evidence import share
+>>> from grokphys.papers import measures
+>>> from grokphys.papers.recipe import Number, Result, recipe
 >>> @recipe(
 ...     "coin",
-...     paper="beyond",
 ...     item="a coin",
-...     shows="A fair coin shows heads in half of its throws.",
 ...     quick=10,
 ...     paper_setting=10_000,
 ...     cost="a second",
-...     rules=(
-...         Number(
-...             "heads",
-...             Printed("0.5", "folklore"),
-...             lambda tables, level: share(tables["throws"]["head"], level),
-...             margin=0.02,
-...         ),
-...     ),
+...     source="folklore",
+...     rules=(Number("heads", "0.5", measures.share("throws", "head"), margin=0.02),),
 ...     registry={},
 ... )
 ... def coin(run):
-...     heads = np.random.default_rng(0).integers(0, 2, run.setting)
+...     'A fair coin shows heads in half of its throws.'
+...     heads = np.random.default_rng(run.seed(0)).integers(0, 2, run.setting)
 ...     return Result({"throws": {"head": heads}})
 """
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -57,6 +50,15 @@ Measure = Callable[[Tables, float], Interval]
 """Function of the tables of a run and a confidence level that returns an estimate with its interval."""
 Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
 """Function of the setting of a run and its tables that returns figures by name."""
+Model = Callable[[Tables, np.random.Generator], Tables]
+"""Function of tables and a random generator that returns tables in which a statement is not true."""
+
+
+class Setting(SimpleNamespace):
+    """Setting of a recipe as names with values, such as ``Setting(tokens=59, networks=20)``."""
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Printed:
     ----------
     text : str
         The digits of the number, such as ``"35.5"``, which determine the rounding.
-    source : str
-        Place of the number in the paper, such as "Table 2".
+    source : str, default ""
+        Place of the number in the paper, such as "Table 2"; by default that of the recipe.
     interval : tuple of float, optional
         95 % interval of the number, if the paper prints one or a count of successes implies one.
     counted : bool, default False
@@ -76,7 +78,7 @@ class Printed:
     """
 
     text: str
-    source: str
+    source: str = ""
     interval: tuple[float, float] | None = None
     counted: bool = False
 
@@ -96,37 +98,12 @@ class Printed:
         return f"{self.text} [{sides}]" if sides else self.text
 
 
-@dataclass(frozen=True)
-class Number:
-    """The rule for a number that a paper prints, with which our number is compared.
+@dataclass(frozen=True, kw_only=True)
+class _Terms:
+    """What numbers and statements have in common; see `Statement`."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the number.
-    printed : Printed
-        The number of the paper.
-    measure : callable
-        Function of the tables and a confidence level that returns our number with its interval.
-    margin : float
-        Largest half-width of our interval, in the unit of the number, with which the number can be covered.
-    independent : str, default "network"
-        Unit that was drawn independently and that the interval resamples, such as "network" or "embedding".
-    fitted : str, default ""
-        Settings that were chosen to match the number, so that agreement is no evidence; "" if none were.
-    digits : int, default 2
-        Number of decimals of our number that are shown.
-    note : str, default ""
-        What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
-    possible : tuple of float, default (-np.inf, np.inf)
-        Smallest and largest possible value, at which a shown interval ends; see also `measured`.
-    """
-
-    name: str
-    printed: Printed
-    measure: Measure
-    margin: float
-    independent: str = "network"
+    source: str = ""
+    independent: str = ""
     fitted: str = ""
     digits: int = 2
     note: str = ""
@@ -134,7 +111,36 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Statement:
+class Number(_Terms):
+    """The rule for a number that a paper prints, with which our number is compared.
+
+    Attributes
+    ----------
+    name : str
+        Name of the number.
+    printed : Printed
+        The number of the paper; its text alone if the source is that of the recipe.
+    measure : callable
+        Function of the tables and a confidence level that returns our number with its interval.
+    margin : float
+        Largest half-width of our interval, in the unit of the number, with which the number can be covered.
+    source, independent, fitted, digits, note, possible
+        As in `Statement`.
+    """
+
+    name: str
+    printed: Any
+    measure: Measure
+    margin: float
+
+    def __post_init__(self) -> None:
+        printed = Printed(self.printed) if isinstance(self.printed, str) else self.printed
+        object.__setattr__(self, "printed", replace(printed, source=printed.source or self.source))
+        object.__setattr__(self, "source", self.printed.source)
+
+
+@dataclass(frozen=True)
+class Statement(_Terms):
     """The rule for a statement of a paper: an effect, and how large it must be for the statement to hold.
 
     The statement holds if the whole interval of the effect lies between `least` and `most`, and does not hold
@@ -147,8 +153,6 @@ class Statement:
         Name of the statement, in a few words.
     quote : str
         The statement in the words of the paper.
-    source : str
-        Place of the statement in the paper.
     effect : str
         The measured effect in words, with its unit.
     measure : callable
@@ -159,13 +163,25 @@ class Statement:
         shuffled, the reason.
     least, most : float, default -inf and inf
         The smallest and the largest effect with which the statement holds; at least one must be finite.
-    independent, fitted, digits, note, possible
-        As in `Number`; `fitted` names settings that were chosen on the same data.
-    withdrawn : str, default ""
-        Why the rule is no test, if that was found out after the run; it is then not judged.
     counter : callable, optional
         Model of data in which the statement is false, for a statement whose `chance` is a reason because
         nothing can be shuffled. As on shuffled tables, the statement may hold in at most 5 % of cases.
+    withdrawn : str, default ""
+        Why the rule is no test, if that was found out after the run; it is then not judged.
+    source : str
+        Place of the statement in the paper; by default that of the recipe.
+    independent : str
+        Unit that was drawn independently and that the interval resamples, such as "embedding"; by default
+        that of the recipe.
+    fitted : str
+        Settings that were chosen to match the number or on the same data, so that agreement is no evidence;
+        by default those of the recipe.
+    digits : int, default 2
+        Number of decimals of our number that are shown.
+    note : str, default ""
+        What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
+    possible : tuple of float, default (-np.inf, np.inf)
+        Smallest and largest possible value, at which a shown interval ends; see also `measured`.
 
     Raises
     ------
@@ -175,19 +191,13 @@ class Statement:
 
     name: str
     quote: str
-    source: str
     effect: str
     measure: Measure
-    chance: "Callable[[Tables, np.random.Generator], Tables] | str"
+    chance: Model | str
     least: float = -np.inf
     most: float = np.inf
-    independent: str = "network"
-    fitted: str = ""
-    digits: int = 2
-    note: str = ""
-    possible: tuple[float, float] = (-np.inf, np.inf)
+    counter: Model | None = None
     withdrawn: str = ""
-    counter: "Callable[[Tables, np.random.Generator], Tables] | None" = None
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():
@@ -219,15 +229,15 @@ class Result:
 
     def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
         """Return the tables with arrays as columns; raise an `InputError` if a table's differ in length."""
-        found = {
+        arrays = {
             name: {column: np.asarray(values) for column, values in table.items()}
             for name, table in self.tables.items()
         }
-        for name, table in found.items():
+        for name, table in arrays.items():
             lengths = {column: len(values) for column, values in table.items()}
             if len(set(lengths.values())) > 1:
                 raise InputError(f"the columns of the table {name!r} must be equally long, got {lengths}")
-        return found
+        return arrays
 
 
 Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive", "withdrawn"]
@@ -261,7 +271,9 @@ class Run:
     name : str, default ""
         Name of the recipe.
     shift : int, default 0
-        Number that is added to every seed.
+        Number that `seed` adds to every seed.
+    seeds : set of int
+        Seeds that the run has used.
     pieces : dict of Path to Piece
         How each of the pieces was made that `keep` has returned, by its file.
     """
@@ -271,29 +283,34 @@ class Run:
     store: Path | None = None
     name: str = ""
     shift: int = 0
+    seeds: set[int] = field(default_factory=set, compare=False)
     pieces: dict[Path, Piece] = field(default_factory=dict, compare=False)
+
+    def seed(self, number: int) -> int:
+        """Return the seed `number` of the recipe, or that of a run with other seeds, and note its use."""
+        self.seeds.add(number + self.shift)
+        return number + self.shift
 
     def keep(self, name: str, make: Callable[[], Mapping[str, Any]], family: str = "") -> dict[str, Any]:
         """Return arrays by name, which the function `make` computes or an interrupted run has stored.
 
         The `name` distinguishes them from others of the recipe, or from others of a `family` of recipes of
-        one setting that share them. Whatever they depend on must be in the setting, or in the module that
-        defines `make`. A `FileFormatError` says that stored arrays cannot be read.
+        one setting that share them. Whatever they depend on must be in the setting, or in the code of `make`.
+        A `FileFormatError` says that stored arrays cannot be read.
         """
         folder = self.folder(make, family)
         if folder is None:
             return {key: np.asarray(value) for key, value in make().items()}
         if not self.pieces:
             print(f"  pieces in {folder}", flush=True)
-        arrays, piece = kept(path := folder / f"{name}.npz", make)
+        arrays, piece = kept(path := folder / f"{name}.npz", make, self.seeds)
         self.pieces.setdefault(path, piece)
         return arrays
 
     def folder(self, make: Callable[..., Any], family: str = "") -> Path | None:
         """Return the folder in which `keep` stores what a function computes, or None if nothing is stored."""
-        return self.store and self.store / (family or self.name) / piece_digits(
-            self.setting, make, self.shift
-        )
+        digits = piece_digits(self.setting, make, self.shift) if self.store else ""
+        return self.store and self.store / (family or self.name) / digits
 
 
 @dataclass(frozen=True)
@@ -305,7 +322,7 @@ class Recipe:
     settings : mapping of str to object
         Settings for the budgets "quick" and "paper".
     make : callable
-        Function of a `Run` that returns a `Result`.
+        Function of a `Run` that returns a `Result` with its figures.
     name, paper, item, shows, cost, rules, draw
         As in `recipe`.
     """
@@ -320,27 +337,26 @@ class Recipe:
     make: Callable[[Run], Result]
     draw: Draw | None = None
 
-    @property
-    def module(self) -> str:
-        """Name of the module of the recipe, whose imports determine what the results depend on."""
-        return self.make.__module__
 
-
+PACKAGES: Mapping[str, Paper] = {"musat": "Musat", "liu": "Liu", "ding": "Ding", "he": "He"}
 RECIPES: dict[str, Recipe] = {}
-"""Recipes by name, in the order of their registration; `catalogue.recipes` imports and sorts all of them."""
+"""Recipes by name, in the order of their registration; `run.recipes` imports and sorts all of them."""
 
 
 def recipe(
     name: str,
     *,
-    paper: Paper,
     item: str,
-    shows: str,
     quick: Any,
     paper_setting: Any,
     cost: str,
     rules: Sequence[Rule] = (),
     draw: Draw | None = None,
+    shows: str = "",
+    paper: Paper | None = None,
+    source: str = "",
+    independent: str = "network",
+    fitted: str = "",
     registry: MutableMapping[str, Recipe] = RECIPES,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
     """Return a decorator that registers a function as the recipe of an item of a paper.
@@ -349,12 +365,8 @@ def recipe(
     ----------
     name : str
         Name of the recipe for `grokphys reproduce`, such as "ding-5".
-    paper : {"Musat", "Liu", "Ding", "He", "beyond"}
-        Paper to which the item belongs.
     item : str
         Item of the paper, such as "Figure 5" or "Table 2".
-    shows : str
-        What the item shows. The first sentence must stand alone, as lists have no other.
     quick : object
         Setting of a smoke test, which takes seconds and gives pictures but no verdicts.
     paper_setting : object
@@ -367,30 +379,47 @@ def recipe(
         Function of the setting and the tables that returns the figures by name. The decorated function then
         returns tables alone, and the figures of a stored result can be drawn again without another run. By
         default the decorated function draws its figures itself.
+    shows : str, optional
+        What the item shows, by default the docstring of the decorated function up to its notes. The first
+        sentence must stand alone, as lists have no other.
+    paper : {"Musat", "Liu", "Ding", "He", "beyond"}, optional
+        Paper to which the item belongs, by default that after which the package of the recipe is named.
+    source, independent, fitted : str
+        These attributes of the rules that do not state their own.
     registry : dict, optional
-        Where to register the recipe; `RECIPES` by default.
+        Mapping to which the recipe is added; by default `RECIPES`.
 
     Returns
     -------
     callable
-        Decorator of a function of a `Run` that returns a `Result`. The decorator raises an `InputError` if
-        the name is taken, or two rules have the same name.
+        Decorator that returns the function unchanged.
+
+    Raises
+    ------
+    InputError
+        If the registry has a recipe of this name already, or if two rules have the same name.
     """
 
     def register(make: Callable[[Run], Result]) -> Callable[[Run], Result]:
-        if name in registry:
-            raise InputError(f"name must be new, got {name!r}, which {registry[name].module} has registered")
         names = [rule.name for rule in rules]
-        if len(set(names)) < len(names):
-            raise InputError(f"the rules of {name} must have different names, got {names}")
-        settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
+        if name in registry or len(set(names)) < len(names):
+            raise InputError(
+                f"recipes, and rules of a recipe, must have different names, got {name}: {names}"
+            )
 
-        @wraps(make)
-        def made(run: Run) -> Result:
+        def drawn(run: Run) -> Result:
             result = make(run)
-            return result if draw is None else replace(result, figures=draw(run.setting, result.columns()))
+            return replace(result, figures=draw(run.setting, result.columns())) if draw else result
 
-        registry[name] = Recipe(name, paper, item, shows, settings, cost, tuple(rules), made, draw)
-        return made
+        given = {"source": source, "independent": independent, "fitted": fitted}
+        completed = tuple(
+            replace(rule, **{key: getattr(rule, key) or value for key, value in given.items()})
+            for rule in rules
+        )
+        settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
+        caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
+        of = paper or PACKAGES.get(make.__module__.split(".")[-2], "beyond")
+        registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, draw)
+        return make
 
     return register

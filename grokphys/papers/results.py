@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import BADGE, BADGE_EDGE
 from grokphys.output import FigureFormat, make_directory, save_figure, write_text
-from grokphys.papers.pieces import Piece, grouped, made_here
-from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Result, Rule
+from grokphys.papers.pieces import code_digest, grouped, made_here
+from grokphys.papers.recipe import Claim, Number, Recipe, Result, Rule, Run, Setting
 from physics.errors import FileFormatError
 from physics.trajectory.provenance import plain
 
@@ -82,15 +82,11 @@ def write_result(
     directory: Path,
     recipe: Recipe,
     result: Result,
+    run: Run,
     *,
-    budget: Budget,
-    figures: FigureFormat = "png",
-    sources: str,
-    seeds: Sequence[int],
-    shift: int,
     seconds: float,
     date: str,
-    pieces: Sequence[Piece] = (),
+    figures: FigureFormat = "png",
 ) -> list[Path]:
     """Write the tables, the figures and the description of a result to a folder with the recipe's name.
 
@@ -104,22 +100,15 @@ def write_result(
         Recipe that made the result.
     result : Result
         Tables, figures and claims.
-    budget : {"quick", "paper"}
-        Budget of the run. Figures of the quick budget are marked as "toy setting".
-    figures : {"png", "svg", "pdf"}, default "png"
-        Format of the figures. PNG is written in any case, because the gallery shows it.
-    sources : str
-        Fingerprint of the code (see `fingerprint`).
-    seeds : sequence of int
-        Seeds that the run has used.
-    shift : int
-        Number that was added to every seed.
+    run : Run
+        Run that gave the result. Figures of the quick budget are marked as "toy setting". If another run has
+        computed some of its pieces, all are described by version and processor.
     seconds : float
         Duration of the run, to which that of pieces from earlier runs is added.
     date : str
         Time at which the run began, in the format of ISO 8601.
-    pieces : sequence of Piece, default ()
-        Pieces of the result. If any was computed by another run, all are described by version and processor.
+    figures : {"png", "svg", "pdf"}, default "png"
+        Format of the figures. PNG is written in any case, because the gallery shows it.
 
     Returns
     -------
@@ -133,21 +122,21 @@ def write_result(
     OutputError
         If a file cannot be written.
     """
-    earlier = [one for one in pieces if not one.new]
-    seconds += sum(one.seconds for one in earlier)
+    pieces = list(run.pieces.values())
+    earlier = [piece for piece in pieces if not piece.new]
     about = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
         "recipe": recipe.name,
-        "budget": budget,
-        "setting": setting_of(recipe.settings[budget]),
-        "seeds": sorted(seeds),
-        "seed_shift": shift,
+        "budget": run.budget,
+        "setting": setting_of(run.setting),
+        "seeds": sorted(run.seeds),
+        "seed_shift": run.shift,
         "rules": rules_digest(recipe.rules),
-        "sources": sources,
+        "sources": code_digest(),
         "made_with": made_here(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "seconds": round(seconds, 1),
+        "seconds": round(seconds + sum(piece.seconds for piece in earlier), 1),
         "date": date,
         "tables": list(result.tables),
         "figures": list(result.figures),
@@ -159,7 +148,7 @@ def write_result(
     (folder / "result.json").unlink(missing_ok=True)
     written = [write_text(folder / f"{name}.json", _text(table)) for name, table in columns.items()]
     for name, figure in result.figures.items():
-        if budget == "quick":
+        if run.budget == "quick":
             badge = {"boxstyle": "round", "facecolor": BADGE, "edgecolor": BADGE_EDGE}
             figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize="small", bbox=badge)
         dpi = WIDTH / figure.get_size_inches()[0]
@@ -232,13 +221,16 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 
 def setting_of(setting: Any) -> Any:
-    """Return the setting of a recipe, a dataclass or a plain value, in the form in which JSON stores it.
+    """Return the setting of a recipe, a `Setting` or a plain value, in the form in which JSON stores it.
 
     It consists of numbers, text, lists and dicts. Dataclasses become dicts, and other values text.
     """
-    if is_dataclass(setting) and not isinstance(setting, type):
-        return json.loads(json.dumps(plain(asdict(setting)), default=str))
-    return json.loads(json.dumps(plain(setting), default=str))
+    values = vars(setting) if isinstance(setting, Setting) else setting
+    return json.loads(json.dumps(plain(values), default=_jsonable))
+
+
+def _jsonable(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _text(table: Mapping[str, Any]) -> str:

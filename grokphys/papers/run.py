@@ -1,24 +1,64 @@
-"""Runs recipes one after the other, judges their results and writes them."""
+"""Runs recipes, judges and writes their results, draws stored ones again, and publishes them."""
 
+import contextlib
+import fcntl
+import importlib
+import pkgutil
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from grokphys.output import FigureFormat
-from grokphys.papers.fingerprint import fingerprint
+import numpy as np
+from numpy.typing import NDArray
+
+from grokphys import papers
+from grokphys.output import FigureFormat, make_directory, save_figure, write_bytes, write_text
 from grokphys.papers.judge import judge
-from grokphys.papers.pieces import DATE
-from grokphys.papers.recipe import Budget, Claim, Number, Recipe, Run
-from grokphys.papers.results import read_result, rounded, rules_digest, write_result
+from grokphys.papers.pages import PAGES, filled
+from grokphys.papers.pieces import DATE, code_digest
+from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
+from grokphys.papers.results import (
+    WIDTH,
+    Stored,
+    read_result,
+    rounded,
+    rules_digest,
+    setting_of,
+    write_claims,
+    write_result,
+)
 from grokphys.progress import progress
-from physics.errors import OutputError
-from physics.seeds import hear_seeds, other_seeds
-from physics.trajectory.locks import claim as claimed
-from physics.trajectory.provenance import made_with
+from physics.errors import InputError, OutputError
+
+ROUNDING = 1e-6
+"""Largest difference of a number from the stored one, relative to the largest in size of its column.
+
+Another version of a kernel may round the last bits of a training differently, which no picture can show.
+"""
+
+
+def recipes() -> Mapping[str, Recipe]:
+    """Return all recipes by name: those of Musat, Liu, Ding and He, then ours.
+
+    Within a paper they are sorted by the letters of the name, then by its number. The first call imports the
+    modules of the papers, because importing a module registers its recipes.
+    """
+    for module in pkgutil.walk_packages(papers.__path__, f"{papers.__name__}."):
+        importlib.import_module(module.name)
+    order = ("Musat", "Liu", "Ding", "He", "beyond")
+    return dict(sorted(RECIPES.items(), key=lambda item: (order.index(item[1].paper), *_place(item[0]))))
+
+
+def _place(name: str) -> tuple[str, int, str]:
+    """Return letters, number and rest of a name; one without a number after its hyphen comes last."""
+    stem, _, rest = name.partition("-")
+    digits = "".join(character for character in rest if character.isdigit())
+    return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)
 
 
 def run_recipes(
@@ -71,19 +111,20 @@ def run_recipes(
         If a stored result cannot be read.
     """
     failed = []
+    directory = directory.absolute()  # a recipe may change the working directory
+    store = (pieces or directory / ".unfinished").absolute() if budget == "paper" else None
     for name in progress(names, "reproduce", "recipe"):
-        recipe = recipes[name]
-        sources = fingerprint(recipe.module)
-        if not again and is_complete(directory, recipe, budget, sources):
+        if not again and is_complete(directory, recipes[name], budget):
             print(f"{name}: complete, passed over")
             continue
-        print(f"{name}: {recipe.shows}", flush=True)
+        print(f"{name}: {recipes[name].shows}", flush=True)
         try:
-            with claimed(directory / name, wait=False) as mine:
+            with _claimed(directory / f".{name}.lock") as mine:
                 if not mine:
                     print(f"{name}: another process makes it, passed over")
                     continue
-                written = run_one(recipe, directory, budget, sources, figures, shift, pieces)
+                setting = recipes[name].settings[budget]
+                written = run_one(recipes[name], directory, Run(setting, budget, store, name, shift), figures)
         except OutputError:  # the next result could not be written either
             raise
         except Exception as error:  # the other recipes still run
@@ -97,84 +138,55 @@ def run_recipes(
     return failed
 
 
-def is_complete(directory: Path, recipe: Recipe, budget: Budget, sources: str) -> bool:
-    """Return whether a directory has an up-to-date result of a recipe.
+@contextlib.contextmanager
+def _claimed(path: Path) -> Iterator[bool]:
+    """Lock a file while the context is open; yield False if another process holds its lock."""
+    try:
+        lock = path.open("w")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:  # a file system without locks
+            pass
+        try:
+            yield True
+        finally:
+            path.unlink(missing_ok=True)
 
-    It must have been made at this budget, by code and libraries with the fingerprint `sources` (see
-    `fingerprint`), and with the present rules.
 
-    Raises
-    ------
-    FileFormatError
-        If the stored result cannot be read.
+def is_complete(directory: Path, recipe: Recipe, budget: Budget) -> bool:
+    """Return whether a directory has a result of a recipe at this budget, of the present code and rules.
+
+    A `FileFormatError` says that the stored result cannot be read.
     """
     stored = read_result(directory / recipe.name)
     if stored is None:
         return False
-    found = tuple(stored.about[key] for key in ("budget", "sources", "rules"))
-    return found == (budget, sources, rules_digest(recipe.rules))
+    kinds = tuple(stored.about[key] for key in ("budget", "sources", "rules"))
+    return kinds == (budget, code_digest(), rules_digest(recipe.rules))
 
 
-def run_one(
-    recipe: Recipe,
-    directory: Path,
-    budget: Budget,
-    sources: str,
-    figures: FigureFormat = "png",
-    shift: int = 0,
-    pieces: Path | None = None,
-) -> list[Path]:
-    """Run a recipe, judge it at the paper's setting, and write its result.
+def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "png") -> list[Path]:
+    """Make a `run` of a recipe, judge it at the paper's setting, and write its result; return the files.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The recipe.
-    directory : Path
-        Existing directory, in which a folder with the name of the recipe is made.
-    budget : {"quick", "paper"}
-        A toy setting, which is not judged, or the setting of the paper.
-    sources : str
-        Fingerprint of the code (see `fingerprint`), which is stored with the result.
-    figures : {"png", "svg", "pdf"}, default "png"
-        Format of the figures.
-    shift : int, default 0
-        Number that is added to every seed.
-    pieces : Path, optional
-        Directory for pieces, as in `run_recipes`.
-
-    Returns
-    -------
-    list of Path
-        The files.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written. Errors of the recipe are passed on.
+    The result goes to a folder with the name of the recipe in an existing directory. An `OutputError` says
+    that a file cannot be written; errors of the recipe are passed on.
     """
     began, started = time.perf_counter(), datetime.now(UTC)
-    store = (pieces or directory / ".unfinished") if budget == "paper" else None
-    run = Run(recipe.settings[budget], budget, store, recipe.name, shift)
-    made_with("physics", "nets")  # now, as the checkout may change before the result is written
-    with hear_seeds() as seeds, other_seeds(shift):
-        result = recipe.make(run)
-    if budget == "paper":
+    code_digest()  # now, as the checkout may change before the result is written
+    result = recipe.make(run)
+    if run.budget == "paper":
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
-    for one in result.claims:
-        print(f"  {said(one)}")
+    for claim in result.claims:
+        print(f"  {said(claim)}")
+    seconds = time.perf_counter() - began
     return write_result(
-        directory,
-        recipe,
-        result,
-        budget=budget,
-        figures=figures,
-        sources=sources,
-        seeds=sorted(seeds),
-        shift=shift,
-        seconds=time.perf_counter() - began,
-        date=started.strftime(DATE),
-        pieces=list(run.pieces.values()),
+        directory, recipe, result, run, seconds=seconds, date=started.strftime(DATE), figures=figures
     )
 
 
@@ -187,3 +199,159 @@ def said(claim: Claim) -> str:
     rule, ours = claim.rule, claim.found.within(*claim.rule.possible).format(claim.rule.digits)
     paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"
     return f"{rule.name}: {paper}; here {ours} of {claim.found.count} ({rule.independent}s): {claim.verdict}"
+
+
+# -- pictures of stored results -----------------------------------------------------------------------------
+
+
+def redraw(recipe: Recipe, docs: Path) -> list[Path]:
+    """Replace the pictures of a stored result in the gallery by new ones of the same numbers.
+
+    If a recipe has a function `draw`, its figures are drawn from the stored tables. Any other recipe runs
+    again with the seeds of its stored result, and its pictures are replaced only if the new run gives the
+    stored tables, with numbers that agree within `ROUNDING`. Tables, verdicts and dates stay as they are.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        Recipe with a result at the paper's setting.
+    docs : Path
+        Directory of the documentation, with ``results/`` and ``gallery/``.
+
+    Returns
+    -------
+    list of Path
+        The pictures that were written.
+
+    Raises
+    ------
+    InputError
+        If there is no such result, or if its setting, its tables or the names of its pictures differ from
+        those of the recipe.
+    """
+    docs = docs.absolute()
+    stored, setting = read_result(docs / "results" / recipe.name), recipe.settings["paper"]
+    if stored is None or stored.about["budget"] != "paper":
+        raise InputError(
+            f"names must name results at the paper's setting in {docs / 'results'}, got {recipe.name}"
+        )
+    change, figures = "", {}
+    if stored.about["setting"] != setting_of(setting):
+        change = "the setting"
+    elif recipe.draw:
+        figures = dict(recipe.draw(setting, stored.tables))
+    else:
+        result = recipe.make(Run(setting, "paper", None, recipe.name, stored.about.get("seed_shift", 0)))
+        figures, change = dict(result.figures), _difference(stored, rounded(result.columns()))
+    if not change and stored.about["figures"] != list(figures):
+        change = "the list of pictures"
+    if change:
+        raise InputError(
+            f"{recipe.name} must be as it was stored to be redrawn, but {change} differs; "
+            "its pictures stay as they are"
+        )
+    return [
+        save_figure(figure, docs / "gallery" / f"{name}.png", dpi=WIDTH / figure.get_size_inches()[0])
+        for name, figure in figures.items()
+    ]
+
+
+def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
+    """Return words for the first difference between stored and new tables, or "" if they agree."""
+    if list(stored.tables) != list(tables):
+        return "the list of tables"
+    for name, table in stored.tables.items():
+        if list(table) != list(tables[name]):
+            return f"the list of columns of the table {name!r}"
+        for column, values in table.items():
+            if not _agree(values, tables[name][column]):
+                return f"the column {column!r} of the table {name!r}"
+    return ""
+
+
+def _agree(stored: NDArray[Any], again: NDArray[Any]) -> bool:
+    """Return whether two columns are equal, where floating-point numbers may differ by `ROUNDING`."""
+    if stored.dtype.kind not in "fc" or again.dtype.kind not in "fc" or stored.shape != again.shape:
+        return np.array_equal(stored, again)
+    size = float(np.abs(stored[np.isfinite(stored)]).max(initial=0.0))
+    return np.allclose(again, stored, rtol=0.0, atol=ROUNDING * size, equal_nan=True)
+
+
+# -- publication --------------------------------------------------------------------------------------------
+
+
+def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]:
+    """Copy results at the papers' settings to the documentation, and fill its pages again.
+
+    All results in the documentation are judged again from their tables, so that no verdict is older than the
+    code that judges.
+
+    Parameters
+    ----------
+    recipes : mapping of str to Recipe
+        All recipes by name.
+    made : Path
+        Directory that `run_recipes` has filled. A result in the documentation stays as it is if `made` has no
+        result of its recipe at the paper's setting. The folders "seeds-K" in `made` hold results with other
+        random seeds, which are copied without their figures.
+    docs : Path
+        Directory of the documentation with its pages, in which the folders ``results`` and ``gallery`` are
+        made. The parts of the pages that `pages.filled` names are written again.
+
+    Returns
+    -------
+    list of Path
+        The pages: rules.md, scoreboard.md, gallery.md and findings.md.
+
+    Raises
+    ------
+    InputError
+        If a page is missing, or a result to copy was judged by other rules than the present ones.
+    FileFormatError
+        If a stored result cannot be read.
+    """
+    made, docs = made.absolute(), docs.absolute()
+    for page in PAGES:
+        if not (docs / page).is_file():
+            raise InputError(f"publish must be a directory of the documentation with {page}, got {docs}")
+    results, gallery = docs / "results", docs / "gallery"
+    make_directory(results, gallery)
+    shifts = [path.name for path in sorted(made.glob("seeds-*"))]
+    for place in (f"{shift}{name}" for shift in ("", *(f"{one}/" for one in shifts)) for name in recipes):
+        name, stored = place.rpartition("/")[2], read_result(made / place)
+        if stored is None or stored.about["budget"] != "paper":
+            continue
+        if stored.about["rules"] != rules_digest(recipes[name].rules):
+            raise InputError(f"the rules of {name} have changed since it ran; run it again, with other seeds")
+        make_directory(results / place)
+        for old in (results / place).iterdir():
+            old.unlink()
+        for path in sorted((made / place).glob("*.json"), key=lambda path: path.name == "result.json"):
+            write_bytes(results / place / path.name, path.read_bytes())
+        for figure in stored.about["figures"] if place == name else ():
+            write_bytes(gallery / f"{figure}.png", (made / name / f"{figure}.png").read_bytes())
+    every = {**stored_results(recipes, results), **stored_replicas(recipes, results)}
+    for place, stored in every.items():
+        write_claims(results / place, stored, judge(recipes[place.rpartition("/")[2]].rules, stored.tables))
+    current, replicas = stored_results(recipes, results), stored_replicas(recipes, results)
+    texts = {page: (docs / page).read_text(encoding="utf-8") for page in PAGES}
+    return [write_text(docs / page, filled(text, recipes, current, replicas)) for page, text in texts.items()]
+
+
+def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
+    """Return the complete results of the named recipes in a directory, by name and in the order of `recipes`.
+
+    The directory is one that `run_recipes` or `publish` has filled. A `FileFormatError` says that a result
+    cannot be read.
+    """
+    every = {name: read_result(directory / name) for name in recipes}
+    return {name: stored for name, stored in every.items() if stored is not None}
+
+
+def stored_replicas(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:
+    """Return the complete results with other random seeds in a directory, by "seeds-K/NAME".
+
+    `grokphys reproduce --other-seeds K` makes them, in a folder "seeds-K" for each K.
+    """
+    shifts = [path.name for path in sorted(directory.glob("seeds-*"))]
+    return stored_results([f"{shift}/{name}" for shift in shifts for name in recipes], directory)

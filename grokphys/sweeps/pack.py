@@ -13,11 +13,10 @@ import numpy as np
 import physics
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
 from grokphys.options import once
-from grokphys.papers.fingerprint import fingerprint
+from grokphys.papers.pieces import code_digest
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from physics.checks import short_text
 from physics.errors import InputError
-from physics.particles import structures
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import plain
@@ -91,9 +90,7 @@ class Pack:
 
 def program(kind: str) -> str:
     """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
-    systems = [getattr(physics, system).__module__ for system in SYSTEMS.values()]
-    makers = ["physics.simulate", *systems] if kind == "simulate" else ["nets"]
-    return fingerprint(*makers, structures.__name__)
+    return code_digest("physics", "analysis", *(["nets"] if kind == "train" else []))
 
 
 def packs(sweep: Declaration) -> list[Pack]:

@@ -1,7 +1,11 @@
-"""Training of the networks of Ding et al. until their survivors are known, and laws of their signals."""
+"""Training of the networks of Ding et al. until their survivors are known, and laws of their signals.
+
+Networks on shared initial embeddings, for Figures 6 (left) and 7 of Ding et al.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +19,13 @@ from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
 from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import joined
+from grokphys.papers.recipe import Run, Setting
 from nets.models import EmbeddingMLP
 from nets.training import train
+from physics.trajectory import Trajectory
+
+# -- ding/training.py ----------------------------------------
 
 Array = NDArray[np.float64]
 DECAY = 0.5
@@ -59,6 +68,20 @@ class Size:
 PAPER = Size(59, 128, 30_000)
 QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
+
+
+def train_networks(run: Run, part: range, record: Any, *observables: str, **options: Any) -> Trajectory:
+    """Train the networks `part` of a run, by default of the size in its setting, and with the seed there.
+
+    `record` and the names of `observables` are those of `nets.train`, as are the `options`; a `model` may be
+    one of them.
+    """
+    setting = run.setting
+    model = options.pop("model", None) or setting.size.model
+    options["seed"] = run.seed(options.get("seed", getattr(setting, "seed", 0)))
+    given = {"steps": setting.size.steps} if "steps" not in options else {}
+    given |= {"runs": len(part), "first_run": part.start, "weight_decay": DECAY, "record": record}
+    return train(model, observables=observables, **(given | options))
 
 
 def parts_of(networks: int, most: int) -> list[range]:
@@ -187,34 +210,6 @@ def train_circles(
     return Circles(np.array(clock), np.concatenate(signals), audited)
 
 
-@dataclass(frozen=True)
-class Fits:
-    """Setting of a figure for which laws are fitted to the signals of single networks.
-
-    Attributes
-    ----------
-    tokens : int
-        Modulus p.
-    dims : sequence of int
-        Embedding dimensions d.
-    networks : int
-        Number of networks of each dimension.
-    seed : int
-        Seed, to which the dimension is added.
-    laws : sequence of str, default (LINEAR, LASSO)
-        Names of the laws, as in `law_of`.
-    steps : int, default 1000
-        Number of steps of training, all of which are fitted.
-    """
-
-    tokens: int
-    dims: Sequence[int]
-    networks: int
-    seed: int
-    laws: Sequence[str] = (LINEAR, LASSO)
-    steps: int = 1000
-
-
 def law_of(name: str, x: Array) -> Law:
     """Fit a law, by its name, to the signals x (frames, frequencies) of one network at consecutive steps.
 
@@ -257,3 +252,56 @@ def show_intervals(
     else:
         ax.errorbar(places, middle, bars, **style)
     return ax
+
+
+# -- ding/trials.py ----------------------------------------
+
+AUDITED = 4
+"""Number of embeddings of which one network is trained to the end, to count errors of the stopping rule."""
+FIRST_SEED = 6000
+
+
+FEW_TRIALS = Setting(size=QUICK, embeddings=3, trials=6)
+TRIALS = Setting(size=PAPER, embeddings=10, trials=50)
+
+
+def train_trials(run: Run) -> dict[str, Any]:
+    """Train the networks of a `Trials` setting, and return a table of their frequencies.
+
+    A row belongs to one frequency of one network. Its columns include the initial signal, its changes in the
+    steps 1 to 4, and whether the circle survives. The column "gradient" is the rate at which gradient descent
+    would change the signal at step 4.
+    """
+    setting = run.setting
+    return joined(
+        run.keep(f"embedding-{n}", partial(_one_embedding, run, n), family="ding-trials")
+        for n in range(setting.embeddings)
+    )
+
+
+def _one_embedding(run: Run, number: int) -> dict[str, Any]:
+    setting = run.setting
+    options: dict[str, Any] = {
+        "runs": setting.trials,
+        "seed": run.seed(FIRST_SEED + number),
+        "shared": ("embedding",),
+    }
+    size = setting.size
+    found = train_circles(size.model, steps=size.steps, audited=int(number < AUDITED), **options)
+    # The same networks once more, for four steps: gradients of all frames would not fit in memory.
+    early = train(size.model, steps=4, weight_decay=DECAY, record=[4], observables=("gradient",), **options)
+    E, G = (np.fft.rfft(x[:, 0], axis=1)[:, 1:] for x in (early.positions, early.observables["gradient"]))
+    K = size.tokens // 2
+    changes = np.diff(found.signals[:, :5], axis=1)
+    return {
+        "embedding": np.full(setting.trials * K, number),
+        "trial": np.repeat(np.arange(setting.trials), K),
+        "frequency": np.tile(np.arange(1, K + 1), setting.trials),
+        "signal": found.signals[:, 0].ravel(),
+        **{f"change_{step}": changes[:, step - 1].ravel() for step in range(1, 5)},
+        "gradient": (-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2)).ravel(),
+        "survived": found.survived.ravel(),
+        "changed": found.changed.ravel(),
+        "decided": np.repeat(found.decided, K),
+        "audited": np.repeat(np.arange(setting.trials) < found.audited, K),
+    }

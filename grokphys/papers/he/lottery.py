@@ -9,7 +9,6 @@ phases of θ and ξ.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,12 +16,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.plots.palette import REFERENCE, SERIES
-from analysis.plots.style import legend_below, style
+from analysis.plots import palette
 from analysis.stats.intervals import Interval
-from grokphys.papers.ding.training import show_intervals
-from grokphys.papers.evidence import Chance, joined, mean, rank_correlation, shuffled, where
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Statement, Tables, recipe
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.evidence import joined, mean, rank_correlation, where
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
 from nets.models import TwoLayer
 from nets.training import train
 from physics.neurons.lottery import FourierLottery
@@ -67,14 +65,6 @@ class Cell(NamedTuple):
         return f"{self.optimizer}, {self.activation}, p = {self.tokens}, {self.hidden} neurons"
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Setting of the lottery: the trainings that are compared, `cells`, with `runs` networks each."""
-
-    cells: Sequence[Cell]
-    runs: int
-
-
 def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     """Train the networks of all cells, and return a table of networks and a table of neurons.
 
@@ -82,10 +72,12 @@ def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArra
     network, the first `ROWS` neurons are listed with their final frequency (0 if dead) and the frequencies
     that the `READERS` predict.
     """
-    setting: Setting = run.setting
+    setting = run.setting
     networks, neurons = [], []
     for number, cell in enumerate(setting.cells):
-        part = run.keep("-".join(map(str, cell)), partial(_trained, cell, setting.runs, seed))
+        part = run.keep(
+            "-".join(map(str, cell)), partial(_trained, cell, setting.runs, run.seed(seed + cell.tokens))
+        )
         own = number * setting.runs + np.arange(setting.runs)
         label = {**cell._asdict(), "series": cell.series}
         networks.append(
@@ -121,7 +113,7 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
         TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
         runs=runs,
         steps=cell.steps,
-        seed=seed + cell.tokens,
+        seed=seed,
         optimizer=cell.optimizer,
         learning_rate=cell.learning_rate,
         weight_decay=cell.weight_decay,
@@ -159,8 +151,8 @@ def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
 
 
 def _foretells(reader: str, cell: Cell) -> Measure:
-    """Return a `Measure` of the share of living neurons that end at the frequency of a predictor."""
-    return lambda tables, level: mean(where(tables["networks"], **cell._asdict())[reader], level)
+    """Return a measure of the share of living neurons that end at the frequency of a predictor."""
+    return measures.mean("networks", reader, **cell._asdict())
 
 
 def _lead(cell: Cell) -> Measure:
@@ -219,7 +211,7 @@ VARIED = tuple(
         cell._replace(weight_decay=2.0, train_fraction=0.75),
     )
 )
-PAPER = Setting((*BASE, *FLOWS, *VARIED), 5)
+PAPER = Setting(cells=(*BASE, *FLOWS, *VARIED), runs=5)
 ENDS_THERE = "share of the neurons that are not dead which end at that frequency"
 ALL_COUNT = (
     "corrected after the run: all living neurons of a network count; before, those among its first "
@@ -227,13 +219,13 @@ ALL_COUNT = (
 )
 
 
-def by_chance(reader: str) -> Chance:
+def by_chance(reader: str) -> counters.Chance:
     """Return a model of chance: the neurons of a network exchange the frequencies that `reader` predicts.
 
     The share of neurons whose final frequency is predicted is then computed again for each network, from the
     neurons that the table lists.
     """
-    exchange = shuffled("neurons", reader, within="network")
+    exchange = counters.shuffled("neurons", reader, within="network")
 
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         mixed = exchange(tables, generator)
@@ -244,76 +236,57 @@ def by_chance(reader: str) -> Chance:
         found = np.bincount(own, hits) / np.maximum(np.bincount(own, alive), 1)
         return {**mixed, "networks": {**networks, reader: found[np.asarray(networks["network"], int)]}}
 
-    return Chance(f"{exchange.words}, and shares counted again", chance)
+    return counters.Chance(f"{exchange.words}, and shares counted again", chance)
 
 
 BY_CHANCE = {reader: by_chance(reader) for reader in READERS}
 DETERMINED = "the “winner” determined by its initial spectral magnitude and phase alignment"
 RULES = (
     *(
-        Statement(
-            f"t* names the winner: {cell.series}",
-            DETERMINED,
-            ABSTRACT,
+        Statement(f"t* names the winner: {cell.series}", DETERMINED,
             f"{ENDS_THERE}, the one of smallest t*; by chance {2 / (cell.tokens - 1):.2g}",
-            _foretells("time", cell),
-            chance=BY_CHANCE["time"],
-            least=0.9,
-            note=ALL_COUNT,
+            _foretells("time", cell), least=0.9, source=ABSTRACT,
+            chance=BY_CHANCE["time"], note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE)
     ),
     *(
-        Statement(
-            f"the best phase wins: {cell.series}",
+        Statement(f"the best phase wins: {cell.series}",
             "The winning frequency for neuron m is: k* = argmin D(0), where D(0) is the initial phase "
             "misalignment",
-            COROLLARY,
             f"{ENDS_THERE}, the one of smallest |2φ - ψ|; by chance 0.091",
-            _foretells("phase", cell),
-            chance=BY_CHANCE["phase"],
-            least=0.5,
-            note=ALL_COUNT,
+            _foretells("phase", cell), least=0.5, source=COROLLARY,
+            chance=BY_CHANCE["phase"], note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE[:2])
     ),
     *(
-        Statement(
-            f"neither alone: {cell.series}",
+        Statement(f"neither alone: {cell.series}",
             "The winner is determined at initialization by the combination of initial magnitude and initial "
             "phase misalignment",
-            "Section 4.5, caption of Figure 10 (authors' page)",
             "share of neurons that end at the frequency of smallest t*, minus that for largest magnitude or "
             "for best phase, whichever is larger",
-            _lead(cell),
-            chance=BY_CHANCE["time"],
-            least=0.05,
-            note=ALL_COUNT,
+            _lead(cell), least=0.05, source="Section 4.5, caption of Figure 10 (authors' page)",
+            chance=BY_CHANCE["time"], note=ALL_COUNT,
         )
         for cell in (_flow(0.1), *BASE[:2])
     ),
-    Statement(
-        "surer from smaller starts",
+    Statement("surer from smaller starts",
         "Under small initialization, the gradient flow decouples across neurons and across frequency "
         "components within each neuron",
-        "Section 2, Q2 (authors' page)",
         "Kendall's τ of the scale of the start and the share that t* names, gradient descent; by chance 0",
-        _surer,
-        chance=shuffled("networks", "time", within="series"),
-        most=-0.3,
+        _surer, most=-0.3, source="Section 2, Q2 (authors' page)",
+        chance=counters.shuffled("networks", "time", within="series"),
         note="corrected after the run: networks with the same start, up to its scale, are resampled together",
     ),
-    Statement(
-        "it runs on partial data",
+    Statement("it runs on partial data",
         "During this stage, the lottery ticket mechanism runs, but on incomplete data",
-        "Section 5.2 (authors' page)",
         f"{ENDS_THERE}, the one of smallest t*, with 75 % of the pairs and weight decay 2, ReLU, 128 neurons",
-        _foretells("time", NARROW["relu"]._replace(weight_decay=2.0, train_fraction=0.75)),
-        chance=BY_CHANCE["time"],
-        least=0.5,
-        note=ALL_COUNT,
+        _foretells("time", NARROW["relu"]._replace(weight_decay=2.0, train_fraction=0.75)), least=0.5,
+        source="Section 5.2 (authors' page)",
+        chance=BY_CHANCE["time"], note=ALL_COUNT,
     ),
-)
+)  # fmt: skip
 
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -322,8 +295,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     cells: Sequence[Cell] = setting.cells
     readers = {"time": "smallest t*", "magnitude": "largest |θ|", "phase": "smallest |2φ − ψ|"}
     places = -np.arange(len(cells))
-    with style(13.0):
-        figure = Figure(figsize=(13.0, 8.6), layout="constrained")
+    with charts.page(13.0, 8.6, layout="constrained") as figure:
         axes = figure.subplot_mosaic([["cells", "time"], ["cells", "single"]])
         for n, (reader, words) in enumerate(readers.items()):
             found = [mean(where(networks, **cell._asdict())[reader], 0.95) for cell in cells]
@@ -335,16 +307,16 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 xerr=bars,
                 fmt="os^"[n],
                 markersize=4,
-                color=SERIES[n],
+                color=palette.SERIES[n],
                 label=words,
             )
         chance = [2 / (cell.tokens - 1) for cell in cells]
-        axes["cells"].plot(chance, places, "|", color=REFERENCE, markersize=12, label="chance")
+        axes["cells"].plot(chance, places, "|", color=palette.REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])
         axes["cells"].set(xlabel="fraction of neurons that end\nat the predicted frequency", xlim=(0, 1))
         axes["cells"].set_title(f"Where not stated:\nAdamW, initial scale {Cell().scale:g}")
         axes["cells"].margins(y=0.02)
-        legend_below(axes["cells"], columns=1)
+        charts.legend_below(axes["cells"], columns=1)
         for column, words in (
             ("time", "Neurons that end\nwhere t* is smallest"),
             ("single", "Neurons that hold\n90 % in one frequency"),
@@ -355,27 +327,24 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 if len(scales) > 1:
                     found = [mean(where(rows, scale=scale)[column], 0.95) for scale in scales]
                     name = _in_words(str(series).partition(", p =")[0]).replace("descent, ", "descent,\n")
-                    look: Any = {"color": SERIES[n % len(SERIES)], "marker": "os^Dv"[n % 5]}
-                    show_intervals(axes[column], scales, found, label=name, **look)
+                    look: Any = {"color": palette.SERIES[n % len(palette.SERIES)], "marker": "os^Dv"[n % 5]}
+                    charts.intervals(axes[column], scales, found, label=name, **look)
             axes[column].set(xlabel="initial scale", ylabel="fraction", title=words, xscale="log")
             axes[column].set_ylim(0, 1.02)
         if axes["single"].has_data():
-            legend_below(axes["single"])
+            charts.legend_below(axes["single"])
     return {"lottery": figure}
 
 
 @recipe(
-    "lottery",
-    paper="He",
-    item="the lottery: does the blow-up time name the winner?",
-    shows="How often a neuron ends at the frequency whose exact flow diverges first, in "
-    f"{PAPER.runs} networks of each kind.",
-    quick=Setting((Cell(hidden=32, steps=400, learning_rate=1e-3), _flow(0.3)), 3),
-    paper_setting=PAPER,
+    "lottery", item="the lottery: does the blow-up time name the winner?",
+    quick=Setting(cells=(Cell(hidden=32, steps=400, learning_rate=1e-3), _flow(0.3)), runs=3),
+    paper_setting=PAPER, draw=_draw,
+    shows=f"How often a neuron ends at the frequency whose exact flow diverges first, in {PAPER.runs} "
+    "networks of each kind.",
     cost="four minutes",
     rules=RULES,
-    draw=_draw,
-)
+)  # fmt: skip
 def lottery(run: Run) -> Result:
     """Measure how often each predictor names the final frequency of a neuron (He et al., Section 4.5).
 

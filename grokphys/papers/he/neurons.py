@@ -1,26 +1,60 @@
-"""Figures 3 to 7 and the table of activations of He et al.: neurons of networks trained on all pairs."""
+"""Figures 3 to 7 and the table of activations of He et al.: neurons of networks trained on all pairs.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Figures 14 and 15 of He et al.: the three stages of grokking, with weight decay and 3/4 of the pairs.
+
+Figures 9, 12 and 13 of He et al.: neurons that start as waves of one frequency, under gradient descent.
+"""
+
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import kendalltau
 
 from analysis.circles.neurons import diversification
-from analysis.plots.palette import FIRST, REFERENCE, SECOND
-from analysis.plots.style import legend_below, style
-from analysis.stats.intervals import Interval
-from grokphys.papers.counters.he import BROKEN_STICK, RANDOM_MAGNITUDES, half_a_circle
-from grokphys.papers.evidence import Chance, mean, shuffled, where
-from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Statement, Tables, recipe
+from analysis.plots import palette
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.evidence import where
+from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Setting, Statement, Tables, recipe
 from nets.models import TwoLayer
 from nets.training import train
+from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import neuron_spectrum
 from physics.trajectory import Trajectory
+
+
+def _broken_stick(rows: Any, generator: np.random.Generator) -> NDArray[Any]:
+    """Draw the number of neurons of each row, as if frequencies shared them like a randomly broken stick."""
+    counts = np.asarray(rows["neurons"]).reshape(len(np.unique(rows["network"])), -1)
+    shares = generator.dirichlet(np.ones(counts.shape[1]), len(counts))
+    return generator.multinomial(counts.sum(axis=1), shares).ravel()
+
+
+BROKEN_STICK = counters.drawn(
+    "neurons divided like a stick broken at random", "frequencies", neurons=_broken_stick
+)
+RANDOM_MAGNITUDES = counters.drawn(
+    "the magnitudes of random weights, α and β from a Rayleigh distribution",
+    "neurons",
+    input_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
+    output_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
+)
+
+
+@partial(counters.Chance, "input phases drawn evenly from half of the circle")
+def half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which the phases of all neurons are within half a turn."""
+    rows = tables["frequencies"]
+    phases = [generator.uniform(0, np.pi, count) for count in rows["neurons"]]
+    new = {f"asymmetry_{k}": np.array([abs(np.exp(1j * k * own).mean()) for own in phases]) for k in (2, 4)}
+    return {**tables, "frequencies": {**rows, **new}}
+
+
+# -- he/neurons.py ----------------------------------------
 
 EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "|x|": np.abs,
@@ -40,29 +74,7 @@ ALIGNED = np.pi / 8
 neuron in eight."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Setting of Figures 3 to 7.
-
-    Attributes
-    ----------
-    hidden : int
-        Number of neurons.
-    steps : int
-        Number of steps of training.
-    runs : int
-        Number of networks.
-    learning_rate : float, default 1e-4
-        Learning rate of AdamW.
-    """
-
-    hidden: int
-    steps: int
-    runs: int
-    learning_rate: float = 1e-4
-
-
-def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
+def trained_neurons(setting: Setting, seed: int, **options: Any) -> Trajectory:
     """Train networks as He et al. do in Section 3: on all pairs, with AdamW and without weight decay.
 
     The positions are the input weights (runs, frames, tokens, hidden). By default the first and the last
@@ -89,7 +101,7 @@ def trained(setting: Setting, seed: int, **options: Any) -> Trajectory:
 
 def _weights(setting: Setting, seed: int) -> dict[str, Any]:
     """Train networks, and return the weights of both layers at the start and at the end, (runs, 2, ...)."""
-    made = trained(setting, seed)
+    made = trained_neurons(setting, seed)
     return {"W_in": made.positions, "W_out": made.observables["layers.output.weight"]}
 
 
@@ -167,11 +179,6 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
 # -- rules -------------------------------------------------------------------------------------------------
 
 
-def _single(tables: Tables, level: float) -> Interval:
-    rows = tables["neurons"]
-    return mean(np.asarray(rows["share"]) >= PURE, level, groups=rows["network"])
-
-
 def misalignment(rows: Any) -> NDArray[np.float64]:
     """Return the misalignment |2φ - ψ| of neurons (n,) in radians, from 0 to π.
 
@@ -180,49 +187,25 @@ def misalignment(rows: Any) -> NDArray[np.float64]:
     return np.abs(np.angle(np.exp(1j * (2 * np.asarray(rows["input_phase"]) - rows["output_phase"]))))
 
 
-def _aligned(tables: Tables, level: float) -> Interval:
-    rows = tables["neurons"]
-    return mean(misalignment(rows) <= ALIGNED, level, groups=rows["network"])
-
-
-def _balanced(tables: Tables, level: float) -> Interval:
-    rows = tables["frequencies"]
-    counts = np.asarray(rows["neurons"], float).reshape(len(np.unique(rows["network"])), -1)
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    entropy = -np.sum(shares * np.log(np.where(shares > 0, shares, 1)), axis=1)
-    return mean(np.exp(entropy) / counts.shape[1], level)
-
-
-def _uneven(tables: Tables, level: float) -> Interval:
-    rows = tables["frequencies"]
-    both = np.concatenate([rows["asymmetry_2"], rows["asymmetry_4"]])
-    return mean(np.nan_to_num(both, nan=1.0), level, groups=np.tile(rows["network"], 2))
-
-
-def _scatter(tables: Tables, level: float) -> Interval:
-    rows = tables["neurons"]
-    product = np.asarray(rows["input_magnitude"]) * np.asarray(rows["output_magnitude"]) ** 2
-    own = [product[rows["network"] == network] for network in np.unique(rows["network"])]
-    return mean([values.std() / values.mean() for values in own], level)
+def _balanced(own: Any) -> Any:
+    """Return the effective number of frequencies of a network's neurons, by their entropy, as a part of all."""
+    shares = own["neurons"] / own["neurons"].sum()
+    return np.exp(-np.sum(shares * np.log(np.where(shares > 0, shares, 1)))) / len(shares)
 
 
 def _accuracy(*names: str) -> Measure:
-    """Return a `Measure` of the lowest accuracy, in %, with some activations in place of ReLU.
-
-    The `names` are keys of `EVEN` or `ODD`. The lowest accuracy of each network counts, and the result is the
-    mean over networks.
-    """
-
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = tables["activations"]
-        chosen = np.isin(rows["activation"], names)
-        accuracy = np.asarray(rows["accuracy"])[chosen].reshape(-1, len(names))
-        return mean(100 * accuracy.min(axis=1), level)
-
-    return measure
+    """Return a measure of the lowest accuracy of a network, in %, with some activations in place of ReLU."""
+    return measures.of_networks(
+        "activations", lambda own: 100 * own["accuracy"].min(), among=f"np.isin(activation, {names})"
+    )
 
 
-@partial(Chance, "`share` of each neuron replaced by what it was at the start")
+def _scatter(own: Any) -> Any:
+    product = own["input_magnitude"] * own["output_magnitude"] ** 2
+    return product.std() / product.mean()
+
+
+@partial(counters.Chance, "`share` of each neuron replaced by what it was at the start")
 def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables with each neuron's share of power before training, as a model of chance."""
     rows = tables["neurons"]
@@ -235,8 +218,7 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
     Multiples of the input phase φ are drawn for the most frequent frequency, each at its own radius.
     """
     rows, counts = (where(tables[name], network=0) for name in ("neurons", "frequencies"))
-    with style(14.0):
-        figure = Figure(figsize=(14.0, 7.2), layout="constrained")
+    with charts.page(14.0, 7.2, layout="constrained") as figure:
         axes = figure.subplot_mosaic(
             [["input", "phases", "balance", "activations"], ["output", "circles", "sizes", "activations"]]
         )
@@ -250,7 +232,7 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
             figure.colorbar(image, ax=axes[layer], aspect=30, pad=0.03)
         turn, ax = 2 * np.pi, axes["phases"]
         ax.plot(2 * rows["input_phase"] % turn, rows["output_phase"] % turn, ".", markersize=3)
-        ax.plot([0, turn], [0, turn], color=REFERENCE, linewidth=1, linestyle=":")
+        ax.plot([0, turn], [0, turn], color=palette.REFERENCE, linewidth=1, linestyle=":")
         ax.set(xlabel="2φ (radians)", ylabel="ψ (radians)", title="phase alignment")
         axes["balance"].bar(counts["frequency"], counts["neurons"])
         axes["balance"].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
@@ -262,7 +244,7 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
             angle = order * rows["input_phase"][group]
             ax.plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
         ax.set(title=f"multiples of φ, k = {most}", aspect="equal", xticks=[], yticks=[])
-        legend_below(ax, columns=2, markerscale=3)
+        charts.legend_below(ax, columns=2, markerscale=3)
         axes["sizes"].violinplot([rows["input_magnitude"], rows["output_magnitude"]], showmedians=True)
         axes["sizes"].set_xticks([1, 2], ["input α", "output β"])
         axes["sizes"].set(ylabel="magnitude", ylim=(0, None), title="magnitudes")
@@ -274,9 +256,13 @@ def _show_activations(rows: Any, ax: Axes) -> None:
     """Draw the accuracy of each network with each activation in place of ReLU, from the top."""
     for place, name in enumerate([*EVEN, *ODD]):
         accuracy = 100 * rows["accuracy"][rows["activation"] == name]
-        look: Any = {"color": FIRST if name in EVEN else SECOND, "linewidths": 0, "alpha": 0.6}
+        look: Any = {
+            "color": palette.FIRST if name in EVEN else palette.SECOND,
+            "linewidths": 0,
+            "alpha": 0.6,
+        }
         ax.scatter(accuracy, np.full(len(accuracy), place), **look)
-    ax.axhline(len(EVEN) - 0.5, color=REFERENCE, linewidth=1, linestyle=":")
+    ax.axhline(len(EVEN) - 0.5, color=palette.REFERENCE, linewidth=1, linestyle=":")
     names = [name.replace(" + ", "\n+ ") for name in EVEN | ODD]
     ax.set_yticks(range(len(names)), names)
     ax.set(xlabel="accuracy (%)", xlim=(-5, 105), ylim=(len(names) - 0.5, -0.5))
@@ -286,100 +272,537 @@ def _show_activations(rows: Any, ax: Axes) -> None:
 SOURCE = "Section 3.1, Observation {} (authors' page)"
 
 
-PAPER_NEURONS = Setting(512, 5000, 5)
+PAPER_NEURONS = Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4)
 
 
 @recipe(
-    "he-neurons",
-    paper="He",
-    item="Figures 3 to 7 and the table of activations",
+    "he-neurons", item="Figures 3 to 7 and the table of activations",
+    quick=Setting(hidden=48, steps=150, runs=3, learning_rate=3e-3), paper_setting=PAPER_NEURONS,
+    draw=_draw_neurons, source=SOURCE.format(3),
     shows=f"Frequencies, phases and magnitudes of the {PAPER_NEURONS.hidden} neurons of the first of "
-    f"{PAPER_NEURONS.runs} networks, and the accuracy of all with other activations. The maps show the first "
-    f"{SHOWN} neurons. The bars of the magnitudes are at the smallest, the median and the largest.",
-    quick=Setting(48, 150, 3, 3e-3),
-    paper_setting=PAPER_NEURONS,
+    f"{PAPER_NEURONS.runs} networks, and the accuracy of all with other activations. The maps show the "
+    f"first {SHOWN} neurons. The bars of the magnitudes are at the smallest, the median and the largest.",
     cost="half a minute",
     rules=(
-        Statement(
-            "a single frequency",
-            "every neuron concentrates its energy at a single frequency",
-            SOURCE.format(1),
+        Statement("a single frequency", "every neuron concentrates its energy at a single frequency",
             f"share of neurons that hold at least {PURE:.0%} of their input power in one frequency",
-            _single,
+            measures.mean("neurons", f"share >= {PURE}", by="network"), least=0.9, source=SOURCE.format(1),
             chance=_as_begun,
-            least=0.9,
         ),
-        Statement(
-            "phase alignment",
-            "every point falls on the diagonal line y = x",
-            SOURCE.format(2),
+        Statement("phase alignment", "every point falls on the diagonal line y = x",
             "share of neurons with |2φ - ψ| of at most π/8; by chance 0.125",
-            _aligned,
-            chance=shuffled("neurons", "output_phase", within="network"),
-            least=0.9,
-            possible=(0.0, 1.0),
+            measures.mean("neurons", lambda rows: misalignment(rows) <= ALIGNED, by="network"), least=0.9,
+            possible=(0.0, 1.0), source=SOURCE.format(2),
+            chance=counters.shuffled("neurons", "output_phase", within="network"),
         ),
-        Statement(
-            "frequency balance",
+        Statement("frequency balance",
             "Every frequency … is represented by roughly the same number of neurons",
-            SOURCE.format(3),
             "effective number of frequencies, by the entropy of the neurons', over all; 1 if equal",
-            _balanced,
+            measures.of_networks("frequencies", _balanced), least=0.9, possible=(0.0, 1.0),
             chance="neurons that draw frequencies at random are balanced too; the statement asks no more",
             counter=BROKEN_STICK,
-            least=0.9,
-            possible=(0.0, 1.0),
         ),
-        Statement(
-            "phase symmetry",
+        Statement("phase symmetry",
             "Within each frequency group, the input phases are approximately uniformly distributed",
-            SOURCE.format(3),
             "|mean of exp(iιφ)| over the neurons of a frequency, ι = 2 and 4: 0 if even, 1 if equal, about "
             "0.13 for 46 random phases",
-            _uneven,
-            chance="random phases are about as even; the statement asks for no more",
-            counter=half_a_circle,
+            measures.mean(
+                "frequencies",
+                "(np.nan_to_num(asymmetry_2, nan=1.0) + np.nan_to_num(asymmetry_4, nan=1.0)) / 2",
+                by="network",
+            ),
             most=0.2,
+            chance="random phases are about as even; the statement asks for no more", counter=half_a_circle,
         ),
-        Statement(
-            "equal magnitudes",
-            "The products α β² are nearly identical across neurons",
-            SOURCE.format(3),
+        Statement("equal magnitudes", "The products α β² are nearly identical across neurons",
             "standard deviation of α β² over its mean, of the neurons of a network",
-            _scatter,
-            chance="the spread of one column, which no shuffle changes",
-            counter=RANDOM_MAGNITUDES,
-            most=0.25,
+            measures.of_networks("neurons", _scatter), most=0.25,
+            chance="the spread of one column, which no shuffle changes", counter=RANDOM_MAGNITUDES,
             note="α and β are the magnitudes of the input and the output weights at the neuron's frequency",
         ),
-        Statement(
-            "any even part works",
-            "Any activation with a nonzero even component works perfectly",
-            SOURCE.format(4),
+        Statement("any even part works", "Any activation with a nonzero even component works perfectly",
             "smallest accuracy, percent, with an activation that has an even part in place of ReLU",
-            _accuracy(*EVEN),
-            chance=shuffled("activations", "accuracy", within="network"),
-            least=99.0,
-            possible=(0.0, 100.0),
+            _accuracy(*EVEN), least=99.0, possible=(0.0, 100.0), source=SOURCE.format(4),
+            chance=counters.shuffled("activations", "accuracy", within="network"),
         ),
         *(
-            Number(
-                f"accuracy with {name}",
-                Printed(text, SOURCE.format(4)),
-                _accuracy(name),
-                margin=2.0,
+            Number(f"accuracy with {name}", Printed(text, SOURCE.format(4)), _accuracy(name), margin=2.0,
                 digits=1,
             )
             for name, text in (("x", "4.1"), ("x³", "3.6"))
         ),
     ),
-    draw=_draw_neurons,
-)
+)  # fmt: skip
 def neurons(run: Run) -> Result:
     """Reproduce Figures 3 to 7 of He et al.: neurons in Fourier space after training on all pairs.
 
     The tables, which `tables_of` explains, hold all networks, except for "spectra". The rules judge the
     authors' observations.
     """
-    weights = run.keep("weights", lambda: _weights(run.setting, 42_000))
+    weights = run.keep("weights", lambda: _weights(run.setting, run.seed(42_000)))
     return Result(tables_of(weights["W_in"], weights["W_out"]))
+
+
+# -- he/grokking.py ----------------------------------------
+
+FITTED, GENERALISED = 0.999, 0.95
+"""Accuracies at which Stage I ends (on the training pairs), and Stage II (on the test pairs: “~95 %”)."""
+
+
+def _course(setting: Setting, seed: int) -> dict[str, Any]:
+    """Train networks with weight decay 2 on three quarters of the pairs, and measure them in each frame.
+
+    The arrays (runs, frames) are the step, losses, accuracies, the norm of the weights, and means over living
+    neurons of the purity and of |sin D|, where D is the misalignment. The last, "unseen_accuracy", is the
+    accuracy on pairs (a, b) for which neither (a, b) nor (b, a) is in the training set.
+    """
+    names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
+    trained = trained_neurons(
+        setting,
+        seed,
+        weight_decay=2.0,
+        train_fraction=0.75,
+        record=setting.every,
+        observables=(*names, "layers"),
+    )
+    W_in, W_out = trained.positions, trained.observables["layers.output.weight"]
+    model = TwoLayer(hidden=setting.hidden)
+    p, pairs = model.tokens, model.task.inputs
+    mirrored = pairs[:, 1] * p + pairs[:, 0]
+    found: dict[str, list[Any]] = {"purity": [], "misaligned": [], "norm": [], "unseen_accuracy": []}
+    for run, (train_set, tested) in enumerate(
+        zip(trained.start["train_examples"], trained.start["validation_examples"], strict=True)
+    ):
+        spectrum = neuron_spectrum(W_in[run], W_out[run])
+        found["purity"].append(np.nanmean(spectrum.purity, axis=-1))
+        found["misaligned"].append(np.nanmean(np.abs(np.sin(spectrum.misalignment)), axis=-1))
+        squares = (W_in[run] ** 2).sum((1, 2)) + (W_out[run] ** 2).sum((1, 2))
+        found["norm"].append(np.sqrt(squares))
+        unseen = tested[~np.isin(mirrored[tested], train_set)]
+        a, b = pairs[unseen].T
+        right = []
+        for into, out in zip(W_in[run], W_out[run], strict=True):
+            logits = np.maximum(into[a] + into[b], 0) @ out
+            right.append(np.mean(logits.argmax(axis=1) == (a + b) % p))
+        found["unseen_accuracy"].append(right)
+    return {
+        "step": np.broadcast_to(trained.steps, (setting.runs, len(trained.steps))),
+        **{name: trained.observables[name] for name in names},
+        **{name: np.array(values) for name, values in found.items()},
+    }
+
+
+def stages(rows: Any) -> dict[str, NDArray[Any]]:
+    """Return a table with a row for each network, which describes the ends of the stages of its training.
+
+    Stage I ends when the training accuracy reaches `FITTED`, Stage II when the validation accuracy then
+    reaches `GENERALISED`, and Stage III with the last frame. Each has the step, accuracies, purity and norm
+    at its end, in columns such as ``norm_II``; they are NaN for a stage that does not end. `rows` has a row
+    for each network and frame.
+    """
+    networks = np.unique(rows["network"])
+    columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
+    table: dict[str, list[float]] = {"network": list(map(float, networks))}
+    for network in networks:
+        own = {name: np.asarray(values)[rows["network"] == network] for name, values in rows.items()}
+        fitted = own["train_accuracy"] >= FITTED
+        first = int(fitted.argmax()) if fitted.any() else None
+        after = (own["validation_accuracy"] >= GENERALISED) & (np.arange(len(fitted)) >= (first or 0))
+        second = int(after.argmax()) if first is not None and after.any() else None
+        last = len(fitted) - 1
+        for stage, at in (("I", first), ("II", second), ("III", last)):
+            for name in columns:
+                value = np.nan if at is None else float(own[name][at])
+                table.setdefault(f"{name}_{stage}", []).append(value)
+        table.setdefault("largest_norm", []).append(float(own["norm"].max()))
+    return {name: np.array(values) for name, values in table.items()}
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+BY_NETWORK = (
+    "corrected after the run: τ of each network, and its mean; before, the frames of all networks were one "
+    "sample, which gave {}"
+)
+
+
+@partial(
+    counters.Chance, "`norm` shuffled among the frames of each network, from which the stages are read again"
+)
+def _any_order(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which the norm of each network takes its values in any order."""
+    frames = counters.shuffled("frames", "norm", within="network")(tables, generator)["frames"]
+    return {**tables, "frames": frames, "stages": stages(frames)}
+
+
+WHICH = "the stages are read from each network's own course, which no shuffle of networks changes"
+
+
+PANELS: tuple[tuple[str, dict[str, str]], ...] = (
+    ("loss", {"train_loss": "training pairs", "validation_loss": "test pairs"}),
+    (
+        "accuracy",
+        {
+            "train_accuracy": "training pairs",
+            "validation_accuracy": "test pairs",
+            "unseen_accuracy": "test pairs never seen in either order",
+        },
+    ),
+    (
+        "mean |sin D| of the neurons",
+        {"misaligned": "misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights"},
+    ),
+    ("inverse participation ratio", {"purity": "inverse participation ratio (left)"}),
+)
+"""For each panel the label of its y-axis, and words for each column of the table of frames that it shows."""
+
+
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the course and the stages of the first network that ends Stage II, or else of the first one."""
+    table = tables["stages"]
+    ended = np.isfinite(table["step_II"])
+    shown = int(ended.argmax())
+    course = where(tables["frames"], network=table["network"][shown])
+    steps = course["step"]
+    ends = [step for step in (table["step_I"][shown], table["step_II"][shown]) if np.isfinite(step)]
+    with charts.page(9.6, 8.4) as figure:
+        which = f"first of the {ended.sum()} that reach" if ended.any() else "none reaches"
+        figure.suptitle(f"Network {shown + 1} of {len(ended)} ({which} the end of Stage II)")
+        axes = figure.subplots(2, 2).ravel()
+        for ax, (quantity, names) in zip(axes, PANELS, strict=True):
+            for n, (name, words) in enumerate(names.items()):
+                ax.plot(steps[1:], course[name][1:], color=palette.SERIES[n], label=words)
+            for k, step in enumerate(ends):
+                label = None if k else "end of a stage"
+                ax.axvline(step, color=palette.REFERENCE, linewidth=1, linestyle="--", label=label)
+            sides = [steps[1], *ends, steps[-1]]
+            for name, low, high in zip(("I", "II", "III"), sides, sides[1:], strict=False):
+                at = float(np.sqrt(low * high)), 1.01  # the middle of the stage on the logarithmic axis
+                look: Any = {
+                    "ha": "center",
+                    "va": "bottom",
+                    "color": palette.SOFT,
+                    "fontsize": charts.points(8),
+                }
+                ax.text(*at, f"Stage {name}", transform=ax.get_xaxis_transform(), **look)
+            ax.set(xlabel="step", ylabel=quantity, xscale="log")
+        axes[0].set_yscale("log")
+        norm = axes[3].twinx()
+        norm.plot(steps[1:], course["norm"][1:], color=palette.SECOND, label="norm of the weights (right)")
+        norm.set_ylabel("norm of the weights")
+        axes[3].plot([], [], color=palette.SECOND, label="norm of the weights (right)")
+        for ax in axes:
+            charts.legend_below(ax)
+    return {"he-grokking": figure}
+
+
+PAPER_GROKKING, ENOUGH = (
+    Setting(hidden=512, steps=50_000, runs=5, learning_rate=1e-4, every=200),
+    round(100 * GENERALISED),
+)
+
+
+@recipe(
+    "he-grokking", item="Figures 14 and 15",
+    quick=Setting(hidden=48, steps=900, runs=3, learning_rate=3e-3, every=100), paper_setting=PAPER_GROKKING,
+    draw=_draw, source="Section 5.4 (authors' page)",
+    shows="Losses, accuracies and phases of one network with weight decay, by training stage. Stage I ends "
+    f"when all training pairs are right, and Stage II at {ENOUGH} % of the test pairs, which not all of the "
+    f"{PAPER_GROKKING.runs} networks reach.",
+    cost="five minutes",
+    rules=(
+        Number("test accuracy when all is memorized", Printed("70", "Section 5.2 (authors' page)"),
+            measures.mean("stages", "100 * validation_accuracy_I"), margin=5.0, digits=0,
+        ),
+        Statement("pairs that were never seen are wrong",
+            "truly held-out test pairs where neither (x, y) nor (y, x) is in the training set — completely "
+            "wrong",
+            "accuracy at the end of Stage I on pairs of which neither order trains",
+            measures.mean("stages", "unseen_accuracy_I"), most=0.1, possible=(0.0, 1.0),
+            source="Section 5.2, Figure 15 (authors' page)",
+            chance=WHICH, counter=counters.replaced("stages", unseen_accuracy_I="validation_accuracy_I"),
+        ),
+        Statement("and right in the end",
+            "After Stages II and III, those same pairs are now predicted correctly",
+            "accuracy at the end on pairs of which neither order trains",
+            measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0),
+            chance=WHICH, counter=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I"),
+        ),
+        Statement("generalization is late",
+            "the network quickly memorizes the training set … but then takes much longer (often orders of "
+            "magnitude more training steps) to generalize",
+            "steps to 95 % of the test pairs over steps to all training pairs",
+            measures.mean("stages", "step_II / step_I"), least=3.0, source="Section 5 (authors' page)",
+            chance=WHICH, counter=counters.replaced("stages", step_II="step_I"),
+            note="undefined, as two networks never reach 95 %; the ratios of the other three are 4.7 to 5.5",
+        ),
+        Statement("sparser in Stage II",
+            "frequency sparsity (measured by the inverse participation ratio, IPR) increases sharply",
+            "mean inverse participation ratio at the end of Stage II minus that at the end of Stage I",
+            measures.mean("stages", "purity_II - purity_I"), least=0.1, source="Section 5.3 (authors' page)",
+            chance=WHICH, counter=counters.replaced("stages", purity_II="purity_I"),
+        ),
+        Statement("the norm grows in Stage II",
+            "parameter norms keep growing (the loss gradient is still active)",
+            "norm of the parameters at the end of Stage II over that at the end of Stage I",
+            measures.mean("stages", "norm_II / norm_I"), least=1.05, source="Section 5.3 (authors' page)",
+            chance=WHICH, counter=counters.replaced("stages", norm_II="norm_I"),
+        ),
+        Statement("the norm shrinks in Stage III",
+            "the parameter norm decreases, confirming that weight decay is the sole active force",
+            "norm of the parameters at the end over the largest on the way",
+            measures.mean("stages", "norm_III / largest_norm"), most=0.99,
+            chance=WHICH, counter=_any_order, withdrawn="any course that is not largest at its end passes",
+        ),
+        Statement("phases align all the while", "The average |sin D| decreases throughout",
+            "Kendall's τ of the step and the mean |sin D|; by chance 0",
+            measures.of_networks("frames", lambda own: kendalltau(own["step"], own["misaligned"]).statistic),
+            most=-0.5, possible=(-1.0, 1.0), source="Section 5.1, Figure 14 (c) (authors' page)",
+            chance=counters.shuffled("frames", "misaligned", within="network"),
+            note=BY_NETWORK.format("-0.66"),
+        ),
+        Statement("sparser all the while", "The average IPR increases throughout training",
+            "Kendall's τ of the step and the mean inverse participation ratio; by chance 0",
+            measures.of_networks("frames", lambda own: kendalltau(own["step"], own["purity"]).statistic),
+            least=0.5, possible=(-1.0, 1.0), source="Section 5.1, Figure 14 (d) (authors' page)",
+            chance=counters.shuffled("frames", "purity", within="network"), note=BY_NETWORK.format("0.79"),
+        ),
+    ),
+)  # fmt: skip
+def grokking(run: Run) -> Result:
+    """Reproduce Figures 14 and 15 of He et al.: losses, accuracies, alignment, sparsity and norm over time.
+
+    The table "frames" has a row for each network and recorded frame, and "stages" one for each network. The
+    rules judge accuracies, sparsity and norm at the ends of the stages, and trends over the whole training.
+    """
+    setting = run.setting
+    course = run.keep("course", lambda: _course(setting, run.seed(43_000)))
+    shape = course["step"].shape
+    networks = np.broadcast_to(np.arange(shape[0])[:, None], shape)
+    frames = {"network": networks.ravel(), **{name: values.ravel() for name, values in course.items()}}
+    return Result({"stages": stages(frames), "frames": frames})
+
+
+# -- he/waves.py ----------------------------------------
+
+
+class Descent(NamedTuple):
+    """Settings of gradient descent for one activation.
+
+    Attributes
+    ----------
+    activation : str
+        Activation of the neurons, as in `nets.TwoLayer`.
+    scale : float
+        Magnitude of the initial waves.
+    learning_rate : float
+        Learning rate.
+    steps : int
+        Number of steps.
+    """
+
+    activation: Any
+    scale: float
+    learning_rate: float
+    steps: int
+
+
+PUBLISHED = (Descent("quadratic", 0.02, 0.1, 10_000), Descent("relu", 0.002, 0.01, 10_000))
+
+
+def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
+    """Train networks whose neurons start with a single frequency, and compare them with the exact flow.
+
+    The arrays (runs, neurons) are the initial frequency, the share of power that stays there, the ratio of
+    the third harmonic, both final phases, and the relative deviation of θ from the flow. The deviation is
+    that of the last frame before half of the smallest blow-up time. For the first network, θ and ξ at the
+    initial frequency have the shape (frames, neurons); θ and ξ are the Fourier coefficients of the input and
+    output weights. The steps and times of the frames are returned as well.
+    """
+    trained = train(
+        TwoLayer(
+            hidden=setting.hidden,
+            activation=descent.activation,
+            start="single_frequency",
+            scale=descent.scale,
+        ),
+        runs=setting.runs,
+        steps=descent.steps,
+        seed=seed,
+        optimizer="sgd",
+        learning_rate=descent.learning_rate,
+        weight_decay=0.0,
+        train_fraction=1.0,
+        record=descent.steps // setting.frames,
+        observables=("layers",),
+        device="cpu",
+    )
+    found = neuron_spectrum(trained.positions[:], trained.observables["layers.output.weight"][:])
+    assert found.xi is not None
+    theta, xi = (np.asarray(part, np.complex128) for part in (found.theta, found.xi))
+    first = np.abs(theta[:, 0]).argmax(axis=-1)
+    harmonic = 3 * (first + 1) % 23
+    harmonic = np.minimum(harmonic, 23 - harmonic) - 1
+
+    def at(values: Any, index: Any) -> NDArray[Any]:
+        return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
+
+    times = trained.steps * descent.learning_rate
+    flow = FourierLottery(23)
+    start = at(theta[:, 0], first), at(xi[:, 0], first)
+    blowup = flow.blowup_times(theta[:, 0], xi[:, 0]).min()
+    half = int(np.searchsorted(times, blowup / 2, side="right") - 1)
+    # The flow of a lone frequency is the same for every k of an odd modulus.
+    exact = flow.solve(_all(start[0]), _all(start[1]), times[half])[0][..., 0]
+    end = theta[:, -1], xi[:, -1]
+    power = np.abs(end[0]) ** 2
+    neurons = {
+        "frequency": first + 1,
+        "kept": at(power, first) / power.sum(axis=-1),
+        "third": np.abs(at(end[0], harmonic)) / np.abs(at(end[0], first)),
+        "input_phase": np.angle(at(end[0], first)),
+        "output_phase": np.angle(at(end[1], first)),
+        "deviation": np.abs(at(theta[:, half], first) - exact) / np.abs(exact),
+    }
+    course = at(theta[0], np.broadcast_to(first[0], theta[0].shape[:2]))
+    return neurons | {
+        "steps": trained.steps,
+        "theta": course,
+        "xi": at(xi[0], np.broadcast_to(first[0], theta[0].shape[:2])),
+        "time": times,
+    }
+
+
+def _all(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array (..., 11) with the coefficients (...) repeated for each of 11 frequencies."""
+    return np.repeat(values[..., None], 11, axis=-1)
+
+
+def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    names = ("frequency", "kept", "third", "input_phase", "output_phase", "deviation")
+    rows: dict[str, list[NDArray[Any]]] = {}
+    for activation, part in parts.items():
+        runs, hidden = part["kept"].shape
+        label = {
+            "activation": np.full(runs * hidden, activation),
+            "network": np.repeat(np.arange(runs), hidden),
+        }
+        for name, values in (label | {name: part[name].ravel() for name in names}).items():
+            rows.setdefault(name, []).append(values)
+    return {name: np.concatenate(values) for name, values in rows.items()}
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+KEPT = "part of the power of the input weights at the frequency of the start, median of the neurons"
+ALONE = "each neuron is compared with its own start, which no shuffle of neurons changes"
+ANY_POWER = counters.drawn(
+    "the power of random weights at one of the 11 frequencies",
+    "neurons",
+    kept=lambda rows, rng: rng.beta(1, 10, len(rows["kept"])),
+)
+ANY_PHASE = counters.drawn(
+    "a flow of the same magnitude, but of a random phase",
+    "neurons",
+    deviation=lambda rows, rng: np.abs(2 * np.sin(rng.uniform(0, np.pi, len(rows["kept"])))),
+)
+
+
+@recipe(
+    "he-waves", item="Figures 9, 12 and 13",
+    quick=Setting(
+        descents=(Descent("quadratic", 0.05, 0.2, 400), Descent("relu", 0.01, 0.05, 400)), hidden=44, runs=3,
+        frames=40,
+    ),
+    paper_setting=Setting(descents=PUBLISHED, hidden=512, runs=5, frames=100),
+    source="Section 4.5, Figure 12 (authors' page)", cost="two minutes",
+    rules=(
+        Statement("the quadratic keeps its frequency",
+            "the Fourier support of each neuron's weights is preserved exactly",
+            KEPT,
+            measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="quadratic"),
+            least=0.99,
+            chance=ALONE, counter=ANY_POWER,
+        ),
+        Statement("ReLU keeps it nearly", "the dominant frequency remains overwhelmingly dominant",
+            KEPT,
+            measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="relu"), least=0.9,
+            source="Section 4.6, Figure 13a (authors' page)",
+            chance=ALONE, counter=ANY_POWER,
+        ),
+        Number("third harmonic of ReLU over the first, input weights",
+            Printed("0.11", "Section 4.6, 1/9 (authors' page)"),
+            measures.of_networks("neurons", lambda own: np.median(own["third"]), activation="relu"),
+            margin=0.02, digits=3, note="a ratio of amplitudes, not of powers",
+        ),
+        *(
+            Statement(f"phases align, {activation}",
+                "The phase misalignment … converges to zero from any initial condition",
+                "share of neurons with |2φ - ψ| of at most π/8 at the end; by chance 0.125",
+                measures.mean(
+                    "neurons", lambda rows: misalignment(rows) <= ALIGNED, by="network",
+                    activation=activation,
+                ),
+                least=0.9, source="Section 4.4, theorem (authors' page)",
+                chance=counters.shuffled("neurons", "output_phase", within="network"),
+                note="of trained networks; the theorem is about the exact flow, and excludes D = π",
+            )
+            for activation in ("quadratic", "relu")
+        ),
+        Statement("the network follows the exact flow",
+            "the full dynamics of the entire network reduce to independent copies of a four-variable ODE",
+            "|θ of the network minus that of the flow| over the latter, at half of the smallest t*, median",
+            measures.of_networks("neurons", lambda own: np.median(own["deviation"]), activation="quadratic"),
+            most=0.05, source="Section 4.2 (authors' page)",
+            chance=ALONE, counter=ANY_PHASE,
+            note="of quadratic networks, which are the ones that the flow describes",
+        ),
+    ),
+)  # fmt: skip
+def waves(run: Run) -> Result:
+    """Phases and magnitudes of neurons that start as waves, next to the exact flow.
+
+    Notes
+    -----
+    Networks with quadratic and with ReLU neurons are trained. The figure shows one neuron of each, with the
+    exact flow next to the magnitudes of the quadratic one, and the final misalignment of all neurons. The
+    table "neurons" has a row for each neuron. The rules judge how far neurons keep their frequency, align
+    their phases, and follow the flow.
+    """
+    setting = run.setting
+    parts = {
+        descent.activation: run.keep(
+            descent.activation, partial(_trained, descent, setting, run.seed(44_000))
+        )
+        for descent in setting.descents
+    }
+    table = _table(parts)
+    with charts.page(12.0, 8.0, layout="constrained") as figure:
+        axes = figure.subplots(len(parts), 3, squeeze=False)
+        for row, (activation, part) in zip(axes, parts.items(), strict=True):
+            start = np.angle(part["theta"][0] ** 2 * part["xi"][0].conj())
+            neuron = int(np.argmin(np.abs(np.abs(start) - 2.0)))  # far from aligned, and not stuck
+            theta, xi = part["theta"][:, neuron], part["xi"][:, neuron]
+            double, phase = np.unwrap(2 * np.angle(theta)), np.unwrap(np.angle(xi))
+            phase += 2 * np.pi * np.round((double[-1] - phase[-1]) / (2 * np.pi))  # next to 2φ at the end
+            for values, label in ((double, "2φ"), (phase, "ψ")):
+                row[0].plot(part["steps"], values, label=label)
+            row[0].set(title=f"{activation}: a neuron", xlabel="step", ylabel="phase in radians")
+            row[1].plot(part["steps"], np.abs(theta), label="α")
+            row[1].plot(part["steps"], np.abs(xi), label="β")
+            if activation == "quadratic":
+                flow = FourierLottery(23)
+                begin = _all(theta[:1]), _all(xi[:1])
+                times = part["time"][part["time"] < 0.97 * flow.blowup_times(*begin).min()]
+                for exact, words in zip(flow.solve(*begin, times), ("exact flow", None), strict=True):
+                    look: Any = {"color": palette.INK, "linewidth": 0.8, "linestyle": ":", "label": words}
+                    row[1].plot(part["steps"][: len(times)], np.abs(exact[:, 0, 0]), **look)
+            row[1].set(title="the same neuron", xlabel="step", ylabel="magnitude", yscale="log")
+            own = where(table, activation=activation)
+            row[2].hist(misalignment(own), bins=np.linspace(0, np.pi, 33))
+            row[2].set(title="all neurons at the end", xlabel="|2φ − ψ| in radians", ylabel="neurons")
+            for ax in row[:2]:
+                charts.legend_below(ax)
+    return Result({"neurons": table}, {"he-waves": figure})

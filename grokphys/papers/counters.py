@@ -1,20 +1,109 @@
-"""Models of tables in which a statement is false, as `Statement.counter` needs them.
+"""Models of tables in which a statement is false, for the rules of recipes.
 
-A rule must fail on data in which its statement is false. Where columns can be shuffled, the models of chance
-in `grokphys.papers.evidence` make such data. The functions here make them where shuffling would change
-nothing, or would make the statement true.
+A rule must fail on data in which its statement is false. Models of chance shuffle columns. Where shuffling
+would change nothing, or would make the statement true, other models replace or draw columns.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.papers.evidence import Chance, where
+from grokphys.papers.evidence import chosen_rows, numbered, where
 
 Draw = Callable[[Any, np.random.Generator], Any]
 """Function of the rows of a table and a random generator that returns a column."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A model of chance for rules: a function of tables and a generator that returns data without the effect.
+
+    Attributes
+    ----------
+    words : str
+        What it does to the tables, for the page of rules.
+    make : callable
+        The function.
+    """
+
+    words: str
+    make: Callable[[Any, np.random.Generator], Any]
+
+    def __call__(self, tables: Any, generator: np.random.Generator) -> Any:
+        """Return tables in which the statement is not true."""
+        return self.make(tables, generator)
+
+
+def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, Any] | None = None) -> Chance:
+    """Return a model of chance for rules that permutes one column.
+
+    Parameters
+    ----------
+    table, column : str
+        Names of the table and of its column.
+    within : str, default ""
+        Name of a column; values are permuted only among rows in which it is equal. By default they are
+        permuted among all rows.
+    among : mapping, optional
+        Values of columns by which rows are chosen, as in `where`. Other rows keep theirs.
+    """
+    chosen = dict(among or {})
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        rows = tables[table]
+        values = np.array(rows[column])
+        own = numbered(rows[within]) if within else np.zeros(len(values), int)
+        mixed = chosen_rows(rows, chosen)
+        for k in range(int(own.max()) + 1 if len(own) else 0):
+            here = np.flatnonzero(mixed & (own == k))
+            values[here] = values[generator.permutation(here)]
+        return {**tables, table: {**rows, column: values}}
+
+    rows = "rows" if within or chosen else "all rows"
+    of = [f"the same `{within}`"] * bool(within) + [f"`{name}` = {value:g}" for name, value in chosen.items()]
+    words = f"`{column}` shuffled among {rows} of `{table}`" + (" with " + " and ".join(of) if of else "")
+    return Chance(words, chance)
+
+
+def exchanged(table: str, first: str, second: str) -> Chance:
+    """Return a model of chance for rules that exchanges two columns.
+
+    The columns `first` and `second` of a table are exchanged in each row with the probability 1/2.
+    """
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        rows = tables[table]
+        a, b = rows[first], rows[second]
+        swap = generator.random(len(a)) < 0.5
+        own = {first: np.where(swap, b, a), second: np.where(swap, a, b)}
+        return {**tables, table: {**rows, **own}}
+
+    return Chance(f"`{first}` and `{second}` exchanged in half of the rows of `{table}`, at random", chance)
+
+
+def pooled(column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]) -> Chance:
+    """Return a model of chance for rules that permutes a column among rows of two tables.
+
+    `first` and `second` are each the name of a table, and the values by which its rows are chosen, as in
+    `where`. The values of `column` in the rows of both are permuted together.
+    """
+
+    def chance(tables: Any, generator: np.random.Generator) -> Any:
+        places = [
+            (name, np.flatnonzero(chosen_rows(tables[name], chosen))) for name, chosen in (first, second)
+        ]
+        values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in places])
+        mixed = np.split(generator.permutation(values), [len(places[0][1])])
+        found = dict(tables)
+        for (name, rows), own in zip(places, mixed, strict=True):
+            found[name] = {**found[name], column: np.array(found[name][column])}
+            found[name][column][rows] = own
+        return found
+
+    return Chance(f"`{column}` shuffled among the two groups that are compared", chance)
 
 
 def instead(table: str, *, rows: Mapping[str, Any], of: Mapping[str, Any]) -> Chance:

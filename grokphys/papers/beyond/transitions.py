@@ -1,9 +1,13 @@
-"""Beyond Liu et al.: the critical training fraction of addition of p = 5 to 60 symbols, and of groups."""
+"""Beyond Liu et al.: the critical training fraction of addition of p = 5 to 60 symbols, and of groups.
+
+Beyond Liu et al.: how often two networks of one cell of a phase diagram have the same phase.
+"""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,28 +17,23 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.plots.palette import FIRST, REFERENCE, SECOND, graded_colors
-from analysis.plots.style import legend_below, style
+from analysis.phases.classification import PHASES
+from analysis.plots import palette
 from analysis.stats.intervals import Interval
-from grokphys.papers.counters.builders import instead
-from grokphys.papers.evidence import Chance, difference, joined, share, where
-from grokphys.papers.recipe import Columns, Number, Printed, Result, Run, Statement, Tables, recipe
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.evidence import difference, jackknife, joined, mean, share, where
+from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
+from grokphys.papers.recipe import Columns, Measure, Number, Result, Run, Setting, Statement, Tables, recipe
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
+
+# -- beyond/scaling.py ----------------------------------------
 
 FAMILIES = {"plain addition": False, "addition mod p": True}
 SEED = 9100
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Setting: numbers of symbols p, and number of random orders of all samples for each p."""
-
-    tokens: Sequence[int]
-    orders: int
-
-
-def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, NDArray[Any]]:
+def measure(operation: Operation, orders: int, seed: int) -> dict[str, NDArray[Any]]:
     """Count random orders of all samples by how many samples are needed to determine the representation.
 
     Parameters
@@ -43,7 +42,7 @@ def measure(operation: Operation, orders: int, seed: int = SEED) -> dict[str, ND
         Operation that is learned.
     orders : int
         Number of random orders.
-    seed : int, default SEED
+    seed : int
         Seed of the random orders.
 
     Returns
@@ -73,21 +72,10 @@ def critical_fraction(rows: Columns, level: float) -> Interval:
     return Interval(float(np.median(values)), float(values[low]), float(values[min(high, count - 1)]), count)
 
 
-def _critical(tokens: int, scale: float = 1.0, family: str = "plain addition") -> Any:
-    def measured(tables: Tables, level: float) -> Interval:
-        rows = where(tables["orders"], family=family, tokens=tokens)
-        return critical_fraction(rows, level).map(lambda value: float(np.log(value / scale)))
-
-    return measured
-
-
-def _ratio(first: Any, second: Any) -> Callable[[Tables, float], Interval]:
-    return lambda tables, level: difference(first(tables, level), second(tables, level)).map(np.exp)
-
-
-def _last(tables: Tables, level: float) -> Interval:
-    rows = where(tables["orders"], family="plain addition", tokens=60)
-    return share(np.repeat(rows["last"], rows["orders"]), level)
+def _critical(tokens: int, scale: float = 1.0, family: str = "plain addition") -> Measure:
+    return lambda tables, level: critical_fraction(
+        where(tables["orders"], family=family, tokens=tokens), level
+    ).map(lambda value: float(np.log(value / scale)))
 
 
 def _law(tokens: int) -> Any:
@@ -97,15 +85,15 @@ def _law(tokens: int) -> Any:
 LARGEST = {"family": "plain addition", "tokens": 60}
 
 
-@partial(Chance, "fractions at p = 60 that are 28/60 of those at p = 28, as by a law 1/p")
+@partial(counters.Chance, "fractions at p = 60 that are 28/60 of those at p = 28, as by a law 1/p")
 def _one_over_p(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which 60 symbols need as many samples for each symbol as 28 do."""
-    rows = instead("orders", rows=LARGEST | {"tokens": 28}, of=LARGEST)(tables, generator)["orders"]
+    rows = counters.instead("orders", rows=LARGEST | {"tokens": 28}, of=LARGEST)(tables, generator)["orders"]
     own = (rows["family"] == LARGEST["family"]) & (rows["tokens"] == 60)
     return {**tables, "orders": {**rows, "fraction": np.where(own, 28 / 60, 1) * rows["fraction"]}}
 
 
-@partial(Chance, "the last isolated symbol of another order, which is taken to complete that order")
+@partial(counters.Chance, "the last isolated symbol of another order, which is taken to complete that order")
 def _of_another_order(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables of p = 60 in which the last isolated symbol has nothing to do with completeness."""
     rows = where(tables["orders"], **LARGEST)
@@ -149,90 +137,68 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     return np.asarray(np.max(first, axis=0))
 
 
-def _draw_scaling(setting: Sizes, tables: Tables) -> dict[str, Figure]:
+def _draw_scaling(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the distribution of the critical fraction, and how it and the column "last" depend on p."""
     table = tables["orders"]
-    with style(11.4):
-        figure = Figure(figsize=(11.4, 4.6))
-        left, middle, right = figure.subplots(1, 3)
+    with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
         _show_distributions(left, where(table, family="plain addition"))
         _show_over_p(middle, table, critical_fraction)
         _show_over_p(right, table, lambda rows, level: share(np.repeat(rows["last"], rows["orders"]), level))
         smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
         law = np.log(smooth) / smooth
-        middle.plot(smooth, law, color=REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
+        middle.plot(smooth, law, color=palette.REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
         middle.set(yscale="log", ylabel=r"critical fraction $r_c$", title="critical fraction")
         middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
         middle.set_yticks([], minor=True)
         right.set(
             ylabel="share of orders", ylim=(0, 1), title="orders completed by\nthe last isolated symbol"
         )
-        legend_below(middle)
-        legend_below(right)
+        charts.legend_below(middle)
+        charts.legend_below(right)
     return {"liu-scaling": figure}
 
 
 @recipe(
-    "liu-scaling",
-    paper="beyond",
-    item="the transition for p = 5 … 60",
-    shows="The critical training fraction by the number of symbols p, next to ln p / p.",
-    quick=Sizes((5, 10, 28, 60), 20),
-    paper_setting=Sizes((5, 7, 10, 14, 20, 28, 40, 60), 10_000),
-    cost="two minutes",
+    "liu-scaling", item="the transition for p = 5 … 60", quick=Setting(tokens=(5, 10, 28, 60), orders=20),
+    paper_setting=Setting(tokens=(5, 7, 10, 14, 20, 28, 40, 60), orders=10_000), draw=_draw_scaling,
+    source="beyond the papers", independent="order", cost="two minutes",
     rules=(
-        Statement(
-            "r_c falls with p",
-            "the critical training data fraction r_c is not a constant",
-            "beyond the papers: Liu gives r_c = 0.4 at p = 10",
+        Statement("r_c falls with p", "the critical training data fraction r_c is not a constant",
             "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
-            _ratio(_critical(60), _critical(10)),
-            chance=EXACT,
-            counter=instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
-            most=0.8,
-            independent="order",
+            measures.ratio(_critical(60), _critical(10)), most=0.8,
+            source="beyond the papers: Liu gives r_c = 0.4 at p = 10",
+            chance=EXACT, counter=counters.instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
             note="r_c is the median fraction over random orders",
         ),
-        Statement(
-            "r_c falls as ln p / p",
-            "the coupon collector's law, of which large p has the limit",
-            "beyond the papers",
+        Statement("r_c falls as ln p / p", "the coupon collector's law, of which large p has the limit",
             "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
-            _ratio(_law(60), _law(28)),
-            chance=EXACT,
-            counter=_one_over_p,
-            least=0.9,
-            most=1.1,
+            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1,
+            chance=EXACT, counter=_one_over_p,
             note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60",
-            independent="order",
         ),
-        Statement(
-            "the last isolated symbol decides",
+        Statement("the last isolated symbol decides",
             "the representation is complete as soon as no symbol is isolated",
-            "beyond the papers",
             "share of orders in which the last isolated symbol completes it, p = 60, plain addition",
-            _last,
-            chance=EXACT,
-            counter=_of_another_order,
-            least=0.5,
-            independent="order",
+            measures.share("orders", "np.repeat(last, orders)", **LARGEST), least=0.5,
+            chance=EXACT, counter=_of_another_order,
         ),
     ),
-    draw=_draw_scaling,
-)
+)  # fmt: skip
 def scaling(run: Run) -> Result:
-    """Beyond the papers: measure the critical training fraction of addition, plain and modulo p.
+    """The critical training fraction by the number of symbols p, next to ln p / p.
 
+    Notes
+    -----
     Each random order of all samples is followed until the samples determine the representation. The table
     "orders" counts orders by the number of these samples. The rules judge, for plain addition, how the median
     fraction depends on p, and whether the last isolated symbol decides.
     """
-    setting: Sizes = run.setting
+    setting = run.setting
     parts = []
     for family, modular in FAMILIES.items():
         for p in setting.tokens:
             operation = Operation(p, modulus=p if modular else None)
-            part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, SEED + p))
+            part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, run.seed(SEED + p)))
             count = len(part["size"])
             parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
     return Result({"orders": joined(parts)})
@@ -241,7 +207,7 @@ def scaling(run: Run) -> Result:
 def _show_distributions(ax: Axes, rows: Columns) -> None:
     """Draw, for each p, the probability that a training set determines the representation, over its size."""
     tokens = np.unique(rows["tokens"])
-    for p, color in zip(tokens, graded_colors(len(tokens)), strict=True):
+    for p, color in zip(tokens, palette.graded_colors(len(tokens)), strict=True):
         own = where(rows, tokens=p)
         order = np.argsort(own["fraction"])
         passed = np.cumsum(own["orders"][order]) / own["orders"].sum()
@@ -249,7 +215,7 @@ def _show_distributions(ax: Axes, rows: Columns) -> None:
     ax.set(xlabel="training data fraction", ylabel="probability of a\nunique representation", xlim=(0, 1))
     ax.set(title="plain addition")
     ax.set_xticks(np.linspace(0, 1, 6))
-    legend_below(ax, title="p", handlelength=1.2)
+    charts.legend_below(ax, title="p", handlelength=1.2)
 
 
 def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Interval]) -> None:
@@ -290,43 +256,30 @@ def some_groups() -> list[FiniteGroup]:
     ]
 
 
-def _of_group(name: str) -> Any:
-    return lambda tables, level: critical_fraction(where(tables["orders"], group=name), level)
-
-
 def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     """Draw the critical fraction of each group with its interval."""
     table = tables["orders"]
     operations = {group.name: Operation(group=group) for group in some_groups()}
-    with style(6.4):
-        figure = Figure(figsize=(6.4, 4.4))
+    with charts.page(6.4, 4.4) as figure:
         _show_groups(figure.subplots(), table, operations)
     return {"liu-groups": figure}
 
 
 @recipe(
-    "liu-groups",
-    paper="beyond",
-    item="the transition for groups",
-    shows="Critical fractions of fifteen finite groups.",
-    quick=20,
-    paper_setting=10_000,
-    cost="five minutes",
+    "liu-groups", item="the transition for groups", quick=20, paper_setting=10_000, draw=_draw_groups,
+    source="Liu, Figure 18 (b)", independent="order", cost="five minutes",
     rules=(
-        Number(
-            "S_3: critical fraction by deduction, against networks on S_3",
-            Printed("0.5", "Liu, Figure 18 (b)"),
-            _of_group("S_3"),
-            margin=0.02,
-            independent="order",
+        Number("S_3: critical fraction by deduction, against networks on S_3", "0.5",
+            lambda tables, level: critical_fraction(where(tables["orders"], group="S_3"), level), margin=0.02,
             digits=3,
         ),
     ),
-    draw=_draw_groups,
-)
+)  # fmt: skip
 def groups(run: Run) -> Result:
-    """Beyond the papers: measure the critical training fraction of finite groups.
+    """Critical fractions of fifteen finite groups.
 
+    Notes
+    -----
     For groups that commute, it is the fraction at which the linear closure is complete, and for all others
     that at which the deduction is. The table "orders" counts random orders of all samples, for each group.
     The rule compares the fraction of S_3 with that of networks in Figure 18 (b) of Liu et al.
@@ -334,7 +287,7 @@ def groups(run: Run) -> Result:
     parts, commuting = [], {}
     for group in some_groups():
         operation = Operation(group=group)
-        part = run.keep(group.name, partial(measure, operation, run.setting))
+        part = run.keep(group.name, partial(measure, operation, run.setting, run.seed(SEED)))
         commuting[group.name] = operation.commutes
         kept = {name: part[name] for name in ("size", "fraction", "orders")}
         parts.append({"group": np.full(len(part["size"]), group.name), **kept})
@@ -348,8 +301,8 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
     """
     place = dict(zip(operations, np.arange(len(operations))[::-1], strict=True))
     for commutes, color, label in (
-        (True, FIRST, "commuting; unordered pairs"),
-        (False, SECOND, "not commuting; ordered pairs"),
+        (True, palette.FIRST, "commuting; unordered pairs"),
+        (False, palette.SECOND, "not commuting; ordered pairs"),
     ):
         names = [name for name, own in operations.items() if own.commutes == commutes]
         found = [critical_fraction(where(table, group=name), 0.95) for name in names]
@@ -364,4 +317,128 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
     ax.set(xlabel=r"critical fraction $r_c$, with 95 % intervals", ylabel="group, and its order")
     ax.set(title="Transitions of finite groups", xlim=(0, None))
     ax.grid(axis="y")
-    legend_below(ax)
+    charts.legend_below(ax)
+
+
+# -- beyond/seeds.py ----------------------------------------
+
+Integers = NDArray[np.int64]
+
+
+def phase_map(rows: Columns) -> Integers:
+    """Return the places in `PHASES` of the phases of all networks, int64 (rows, columns, networks).
+
+    `rows` is the table "networks" of a plane, whose cells have equally many networks.
+    """
+    order = np.lexsort((rows["network"], rows["column"], rows["row"]))
+    shape = (int(np.max(rows["row"])) + 1, int(np.max(rows["column"])) + 1, -1)
+    return np.array([PHASES.index(name) for name in rows["phase"][order]]).reshape(shape)
+
+
+def agreement(phases: Any) -> NDArray[np.float64]:
+    """Return the share of pairs of networks that have the same phase, over the last axis of `phases`."""
+    values = np.asarray(phases)
+    pairs = combinations(range(values.shape[-1]), 2)
+    return np.mean([values[..., a] == values[..., b] for a, b in pairs], axis=0)
+
+
+def _counts(phases: Any) -> Integers:
+    """Return how many networks of each cell have each of the `PHASES`, int64 (..., phases)."""
+    return np.stack([np.sum(phases == k, axis=-1) for k in range(len(PHASES))], axis=-1)
+
+
+def inner_cells(phases: Integers) -> NDArray[np.bool_]:
+    """Return which cells have neighbors of one phase, bool (rows, columns).
+
+    Neighbors are the cells on the left, on the right, above and below. The phase of a cell is here the most
+    frequent one of its networks, or the first of several in the order of `PHASES`. A cell itself does not
+    count, so that the result does not depend on the networks that `agreement` compares in it.
+    """
+    usual = np.pad(np.argmax(_counts(phases), axis=-1), 1, constant_values=-1)
+    around = np.stack([usual[1:-1, :-2], usual[1:-1, 2:], usual[:-2, 1:-1], usual[2:, 1:-1]])
+    first = np.max(around, axis=0)
+    return np.all((around == first) | (around == -1), axis=0)
+
+
+def _beyond_chance(tables: Tables, level: float) -> Interval:
+    """Return the agreement within cells minus that of networks of different cells, with a jackknife."""
+    phases = phase_map(tables["networks"])
+    cells = phases.reshape(-1, phases.shape[-1])
+
+    def beyond(*columns: Any) -> float:
+        own = np.stack(columns, axis=-1)
+        counts = _counts(own)
+        total = counts.sum(axis=0)
+        across = np.sum(total**2) - np.sum(counts**2)  # ordered pairs of equal networks of two cells
+        everything = own.size**2 - len(own) * own.shape[1] ** 2
+        return float(agreement(own).mean() - across / everything)
+
+    return jackknife(beyond, tuple(cells.T), level)
+
+
+def _inner_minus_others(tables: Tables, level: float) -> Interval:
+    phases = phase_map(tables["networks"])
+    inner, same = inner_cells(phases), agreement(phases)
+    return difference(mean(same[inner], level), mean(same[~inner], level))
+
+
+def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
+    """Draw a phase diagram of each seed, and the share of pairs of networks that agree in each cell."""
+    phases = phase_map(tables["networks"])
+    (model,) = plane.models.values()
+    x, y = plane.axes(model)
+    edges = plane.edges(model)
+    with charts.page(11.4, 4.0) as figure:
+        *each, last = figure.subplots(1, phases.shape[-1] + 1, sharex=True, sharey=True)
+        for k, ax in enumerate(each):
+            show_phases(ax, edges, phases[..., k])
+            ax.set_title(f"network {k} of each cell")
+        _show_agreement(last, edges, agreement(phases))
+        for ax in (*each, last):
+            ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
+        each[0].set_ylabel(y.label)
+        name_phases(figure)
+    return {"liu-seeds": figure}
+
+
+def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> None:
+    """Draw the share of agreeing pairs of each cell, with a scale of colors."""
+    drawn = ax.pcolormesh(*edges, same, cmap="Purples", vmin=0, vmax=1)
+    ax.set_title("pairs that agree")
+    ax.figure.colorbar(drawn, ax=ax, label="share of pairs")
+
+
+@recipe(
+    "liu-seeds", item="Figure 6 (a) of Liu et al., network by network", quick=replace(RATES["quick"], each=2),
+    paper_setting=RATES["paper_setting"], draw=_draw,
+    source="beyond the papers: the figures of Liu et al. show one color in each cell", independent="cell",
+    cost="an hour or two alone; no time after liu-6a, whose networks it shares",
+    rules=(
+        Statement("one phase", "networks of one cell, which differ in their seed, have the same phase",
+            "share of pairs of networks of one cell that have the same phase, mean over the cells",
+            lambda tables, level: mean(agreement(phase_map(tables["networks"])).ravel(), level), least=0.9,
+            chance=CHANCE,
+        ),
+        Statement("beyond chance", "the learning rates tell the phase of a network",
+            "the same share minus that of pairs of networks of two cells; by chance 0",
+            _beyond_chance, least=0.2,
+            chance=CHANCE,
+        ),
+        Statement("borders", "networks of one cell differ where two phases meet",
+            "the same share in cells whose neighbors all have one most frequent phase, minus that in the "
+            "others; by chance 0",
+            _inner_minus_others, least=0.1, source="this project; no paper says it",
+            chance=CHANCE, note="the two to four cells that share a side with it",
+        ),
+    ),
+)  # fmt: skip
+def seeds(run: Run) -> Result:
+    """How often two networks of one cell of a phase diagram have the same phase.
+
+    Notes
+    -----
+    The table "networks" is that of `liu-6a`, whose networks are trained only once. The rules judge how often
+    two networks of one cell have the same phase, and where.
+    """
+    rows = train_plane(run, run.setting, family="liu-6a")
+    return Result({"networks": rows})

@@ -1,0 +1,1244 @@
+"""How well the survivors that are predicted, or those of another network, agree with those of a network.
+
+Beyond Ding et al.: activations for which circles compete.
+
+Beyond Ding et al.: pairs of circles of which rarely both survive, the frequencies k and 2k.
+
+Beyond Ding et al.: whether the start settles which circles survive, and how well predictors find them.
+
+Beyond Ding et al. and He et al.: the lottery among the neurons of Ding's network, and a vote of neurons.
+
+A neuron of Ding's network (`EmbeddingMLP`) reads its two tokens by effective weights E @ W of an embedding E
+that all neurons share. Suppose that each neuron had separate input weights, as in `TwoLayer`. Then for the
+activation x² and small weights, the complex amplitudes θ₁ and θ₂ with which the neuron reads a frequency,
+and the amplitude ξ with which it votes for the answer, would follow
+
+    dθ₁/dt = c conj(θ₂) ξ,    dθ₂/dt = c conj(θ₁) ξ,    dξ/dt = c θ₁θ₂:
+
+the equations of three coupled waves with a constant c, of which `FourierLottery` is the case θ₁ = θ₂, in
+other units. Each frequency diverges at a time t*. The recipe measures how much of this remains if the
+embedding is shared and moves. The rules were written after a pilot at p = 23 (24 networks, of other seeds)
+and before any run at p = 31 and 59.
+
+Beyond Ding et al.: what the rounding of one subtraction does to a network that has long generalized.
+
+The gradient of the cross-entropy with respect to the logit of the right class is q - 1, where q is the
+probability of this class. Numbers of 32 bits near 1 are multiples of 6e-8, so that the subtraction leaves
+only rounding once the loss is that small. PyTorch computes it so, and so did the published codes. Summed over
+all other classes, their probabilities give the same number with all its digits. The recipe trains networks in
+three kinds of arithmetic from the same starts. The rules were written after a pilot (three networks of
+another seed, p = 31), in which the loss jumped up by five orders and circles died with q - 1 in 32 bits only.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from textwrap import fill
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.special import elliprf
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from analysis.circles import survival
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import survives
+from analysis.laws.nonlinear import MeanFieldRegressor
+from analysis.laws.ode import PUBLISHED, fit_trajectories
+from analysis.laws.scores import fit_law
+from analysis.plots import palette
+from analysis.stats.intervals import Interval
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.ding.training import DECAY
+from grokphys.papers.evidence import joined, mean, where
+from grokphys.papers.pieces import in_parts
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from nets.architecture import EMBEDDING
+from nets.models import EmbeddingMLP
+from nets.networks import networks as rebuilt
+from nets.training import train
+from physics.neurons.spectrum import neuron_spectrum
+from physics.seeds import generator as generator_of
+
+# -- beyond/agreement.py ----------------------------------------
+
+
+def agreement(first: Any, second: Any) -> NDArray[np.float64]:
+    """Return `analysis.circles.agreement` of two sets of survivors, or 0 where both are empty: nothing is known."""
+    return np.asarray(np.nan_to_num(survival.agreement(first, second)))
+
+
+def strongest(scores: NDArray[np.float64], final: Any) -> NDArray[np.bool_]:
+    """Return which circles are predicted to survive, bool (networks, K): those with the largest scores.
+
+    A network is predicted to keep as many circles as the other networks keep on average, rounded. `final`,
+    bool (networks, K), holds which circles survive in the end.
+    """
+    counts = final.sum(axis=1)
+    alive = np.zeros(scores.shape, bool)
+    for run, values in enumerate(scores):
+        alive[run, np.argsort(-values)[: round(float(np.delete(counts, run).mean()))]] = True
+    return alive
+
+
+# -- beyond/selection.py ----------------------------------------
+
+SOURCE_SELECTION = "beyond the papers; SCIENCE of this project, measured beforehand on other seeds"
+
+
+class Kind(NamedTuple):
+    """An activation: its name, and the weight λ (`even`) with which the even part of SiLU is added to it."""
+
+    activation: Any
+    even: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.activation}, λ = {self.even:g}" if self.even else str(self.activation)
+
+
+class Place(NamedTuple):
+    """Size and training of a network: modulus (`tokens`), embedding dimension (`dim`), and steps."""
+
+    tokens: int
+    dim: int
+    steps: int
+
+
+def effective_number(signals: Any) -> NDArray[np.float64]:
+    """Return the effective number of circles, ``(Σx²)² / Σx⁴`` for the Fourier signals x of all frequencies.
+
+    Parameters
+    ----------
+    signals : array_like, shape (..., K)
+        Signals of K frequencies.
+
+    Returns
+    -------
+    ndarray of float64, shape (...)
+        1 if only one signal is not zero, K if all are equal and not zero, and NaN if all are zero.
+    """
+    squares = np.asarray(signals, np.float64) ** 2
+    return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
+
+
+def octaves(alive: Any, tokens: int) -> NDArray[np.int64]:
+    """Count the pairs of survivors of which one has twice the frequency of the other.
+
+    Parameters
+    ----------
+    alive : array_like of bool, shape (..., K)
+        Whether the circle of each frequency k = 1 … K survives.
+    tokens : int
+        Modulus, an odd number of at least 5; frequencies are taken modulo it and up to sign.
+
+    Returns
+    -------
+    ndarray of int64, shape (...)
+        Number of pairs.
+    """
+    survived = np.asarray(alive, bool)
+    k = np.arange(1, survived.shape[-1] + 1)
+    double = 2 * k % tokens
+    double = np.minimum(double, tokens - double)
+    return np.asarray((survived & survived[..., double - 1]).sum(axis=-1))
+
+
+def networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
+    """Train networks of all sizes and activations of a setting, and return a table with a row for each.
+
+    The modulus is added to `seed`. `_trained` describes the columns.
+    """
+    setting = run.setting
+    return joined(
+        run.keep(
+            f"{place.tokens}-{kind.activation}-{kind.even:g}",
+            partial(_trained_selection, kind, place, setting.runs, run.seed(seed + place.tokens)),
+        )
+        for place in setting.places
+        for kind in setting.kinds
+    )
+
+
+def _trained_selection(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
+    """Train networks of one activation and one size, and return a table with a row for each.
+
+    Its columns are modulus, activation and number of the network; the effective number of circles as a
+    fraction of all; the numbers of survivors, of their pairs, and of the pairs with the ratio 2; and the
+    validation accuracy. All activations share initial weights and training sets, because the seed depends
+    only on the modulus.
+    """
+    model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
+    trained = train(
+        model,
+        runs=runs,
+        steps=place.steps,
+        seed=seed,
+        weight_decay=DECAY,
+        record=place.steps,
+        observables=("validation_accuracy",),
+    )
+    signals = fourier_signals(trained.final)
+    alive = survives(signals)
+    counts = alive.sum(axis=1)
+    return {
+        "tokens": np.full(runs, place.tokens),
+        "activation": np.full(runs, kind.activation),
+        "even": np.full(runs, kind.even),
+        "network": np.arange(runs),
+        "effective": effective_number(signals) / signals.shape[1],
+        "survivors": counts,
+        "pairs": counts * (counts - 1) // 2,
+        "octaves": octaves(alive, place.tokens),
+        "accuracy": trained.observables["validation_accuracy"][:, -1],
+    }
+
+
+# -- selection ---------------------------------------------------------------------------------------------
+
+
+def _mean(column: str, tokens: int, kind: Kind) -> Measure:
+    return measures.mean("networks", column, tokens=tokens, activation=kind.activation, even=kind.even)
+
+
+def gap(tokens: int, first: Kind, second: Kind, statistic: Callable[..., Any], *columns: str) -> Measure:
+    """Return a measure of a statistic of columns with one activation minus the same with another.
+
+    Networks with the same number share their initial weights, so these are left out together.
+    """
+    kinds = (f"(activation == {kind.activation!r}) & (even == {kind.even})" for kind in (first, second))
+    halves = dict(zip(("first", "second"), kinds, strict=True))
+    return measures.paired_gap(statistic, "networks", *columns, **halves, by="network", tokens=tokens)
+
+
+ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
+PART = "effective number of circles as a part of all"
+ANY = counters.shuffled("networks", "effective", within="tokens", among={"even": 0.0})
+EFFECTIVE = "(Σs²)²/Σs⁴ of the final signals s: all if they are equal, as they nearly are at the start"
+PAIRED_SELECTION = "corrected after the run: networks with the same initial weights are resampled together"
+
+
+def _selection_rules(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    tanh, quarter, silu = Kind("tanh"), Kind("tanh", 0.25), Kind("silu")
+    plain = {"tokens": tokens, "activation": "tanh", "even": 0.0}
+    return (
+        *(
+            Statement(f"{at}: {name} selects nothing", "an odd activation lets all circles survive",
+                f"{PART}, {name}",
+                _mean("effective", tokens, Kind(name)), least=0.85, source=SOURCE_SELECTION,
+                chance=ANY, note=EFFECTIVE,
+            )
+            for name in ODD
+        ),
+        *(
+            Statement(f"{at}: {name} selects", "an activation with an even part lets a few circles survive",
+                f"{PART}, {name}",
+                _mean("effective", tokens, Kind(name)), most=0.5, source=SOURCE_SELECTION,
+                chance=ANY, note=EFFECTIVE,
+            )
+            for name in SELECTS
+        ),
+        Statement(f"{at}: tanh generalizes as well", "without an even part the network generalizes as well",
+            "validation accuracy with tanh minus that with SiLU",
+            gap(tokens, tanh, silu, np.mean, "accuracy"), least=-0.02, source=SOURCE_SELECTION,
+            chance="shuffling activations would make them alike",
+            counter=counters.instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain),
+            note=PAIRED_SELECTION,
+        ),
+        Statement(f"{at}: the even part competes", "the more of the even part, the fewer circles survive",
+            "Kendall's τ of the effective number of circles and λ, tanh; by chance 0",
+            measures.rank_correlation(
+                "networks", "even", "effective", by="network", tokens=tokens, activation="tanh",
+            ),
+            most=-0.5, source=SOURCE_SELECTION,
+            chance=counters.shuffled("networks", "even", within="activation"), note=PAIRED_SELECTION,
+        ),
+        Statement(f"{at}: there is a threshold", "a little of the even part changes nothing",
+            f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
+            gap(tokens, quarter, tanh, np.mean, "effective"), least=-0.05, most=0.05, source=SOURCE_SELECTION,
+            chance="shuffling λ would make them alike; the fall over all λ is the rule before",
+            counter=counters.instead("networks", rows={"even": 0.5}, of={"even": 0.25}),
+            withdrawn="a smooth curve that begins flat passes as well, without any threshold",
+            note=PAIRED_SELECTION,
+        ),
+    )  # fmt: skip
+
+
+MIXED_SELECTION = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.0)
+FOUR = tuple(Kind(name) for name in (*SELECTS, *ODD))
+SPELLED = {"silu": "SiLU", "relu": "ReLU"}
+
+
+def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the effective number of circles over the even part, and by activation."""
+    table = tables["networks"]
+    with charts.panels(10.4, 3.9, 1, 2, sharey=True) as (figure, (left, right)):
+        for n, p in enumerate(np.unique(table["tokens"])):
+            rows = where(table, tokens=p, activation="tanh")
+            weights = np.unique(rows["even"])
+            found = [mean(where(rows, even=even)["effective"], 0.95) for even in weights]
+            look: Any = {"color": palette.SERIES[n], "marker": "os"[n % 2], "label": f"p = {p}"}
+            charts.intervals(left, weights, found, **look)
+            four = (where(table, tokens=p, activation=k.activation, even=0.0) for k in FOUR)
+            plain = [mean(own["effective"], 0.95) for own in four]
+            charts.intervals(right, np.arange(4) + 0.1 * n, plain, linestyle="none", **look)
+        left.set_xscale("symlog", linthresh=0.1)
+        left.set(xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylim=(0, 1.05))
+        left.set_ylabel("effective number of circles\nover all frequencies")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        right.set_xticks(range(4), [SPELLED.get(kind.activation, kind.activation) for kind in FOUR])
+        right.set_title(f"{setting.runs} networks each")
+    return {"selection": figure}
+
+
+@recipe(
+    "selection", item="selection: the even part of the activation",
+    quick=Setting(kinds=(*FOUR, Kind("tanh", 0.25), Kind("tanh", 4.0)), places=(Place(31, 64, 60),), runs=3),
+    paper_setting=Setting(
+        kinds=(*FOUR, *(Kind("tanh", even) for even in MIXED_SELECTION[1:]), Kind("asinh", 1.0)),
+        places=(Place(31, 64, 1500), Place(59, 128, 3000)), runs=40,
+    ),
+    draw=_draw_selection, cost="one to two hours",
+    rules=(*_selection_rules(31), *_selection_rules(59)),
+)  # fmt: skip
+def selection(run: Run) -> Result:
+    """The effective number of circles, as a share of all, by the even part of the activation.
+
+    Notes
+    -----
+    The table "networks" has a row for each network. The rules judge the effective number of circles, as a
+    fraction of all, and the validation accuracy.
+    """
+    return Result({"networks": networks(run, 31_000)})
+
+
+# -- beyond/octaves.py ----------------------------------------
+
+
+def _relative(found: Any, pairs: Any, tokens: Any) -> float:
+    return float((found * (np.asarray(tokens) - 3) / 4).sum() / pairs.sum())
+
+
+def _octaves(kind: Kind, tokens: int) -> Measure:
+    """Return a measure of how often pairs of survivors have the ratio 2, relative to equally likely ratios.
+
+    It is 1 by chance. The modulus p must be a prime that is 3 modulo 4. Then the K = (p - 1)/2 frequencies,
+    up to sign, form a group of odd order under multiplication. Their pairs have (K - 1)/2 ratios up to order,
+    each of K pairs, so that by chance a ratio has the share 2/(K - 1).
+    """
+    kinds: Any = {"activation": kind.activation, "even": kind.even, "tokens": tokens}
+    return measures.statistic(_relative, "networks", "octaves", "pairs", "tokens", **kinds)
+
+
+@partial(counters.Chance, "each pair of survivors has the ratio 2 as often as any other ratio")
+def _any_ratio(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which pairs of survivors have the ratio 2 as often as any other ratio, by chance."""
+    rows = tables["networks"]
+    found = generator.binomial(rows["pairs"].astype(int), 4 / (rows["tokens"] - 3))
+    return {**tables, "networks": {**rows, "octaves": found}}
+
+
+MODULI = (Place(23, 48, 1500), Place(31, 64, 1500), Place(43, 92, 2000), Place(59, 128, 2000))
+COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), Kind("tanh", 4.0))
+
+
+def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how often survivors have the ratio 2, relative to any ratio, by modulus and activation."""
+    places = [place.tokens for place in setting.places]
+    with charts.panels(6.8, 4.0) as (figure, ax):
+        for n, kind in enumerate(setting.kinds):
+            found = [_octaves(kind, p)(tables, 0.95) for p in places]
+            x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
+            look: Any = {"marker": "os^Dv"[n], "label": SPELLED.get(str(kind), str(kind))}
+            charts.intervals(ax, x, found, color=palette.SERIES[n], linestyle="none", **look)
+        ax.axhline(1, color=palette.REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
+        ax.set(xlabel="p", xticks=places, ylabel="frequency of the ratio 2\nover chance", ylim=(0, None))
+        ax.set_title(f"{setting.runs} networks each")
+        charts.legend_below(ax)
+    return {"octaves": figure}
+
+
+@recipe(
+    "octaves", item="octaves: survivors k and 2k",
+    quick=Setting(kinds=COMPETING[:2], places=(Place(23, 48, 300),), runs=4),
+    paper_setting=Setting(kinds=COMPETING, places=MODULI, runs=200), draw=_draw_octaves,
+    source=SOURCE_SELECTION, cost="two to four hours",
+    rules=(
+        *(
+            Statement(f"p = {place.tokens}, {kind}", "pairs of survivors (k, 2k) are rarer than other ratios",
+                "frequency of the ratio 2 among pairs of survivors, over that of any ratio; by chance 1",
+                _octaves(kind, place.tokens), most=0.8,
+                chance=_any_ratio,
+            )
+            for kind in COMPETING[:2]
+            for place in MODULI
+        ),
+        Statement("rarer as λ grows", "the more of the even part, the rarer",
+            "the same with tanh and λ = 4 minus that with λ = 1, p = 31; by chance 0",
+            gap(31, Kind("tanh", 4.0), Kind("tanh", 1.0), _relative, "octaves", "pairs", "tokens"), most=-0.1,
+            chance=_any_ratio,
+        ),
+    ),
+)  # fmt: skip
+def pairs_of_survivors(run: Run) -> Result:
+    """How often two survivors have the frequencies k and 2k, relative to chance.
+
+    λ is the weight with which the even part of SiLU is added to tanh.
+
+    Notes
+    -----
+    The table "networks" has a row for each network. The rules judge this frequency relative to that of any
+    ratio, and whether it falls with the weight λ.
+    """
+    return Result({"networks": networks(run, 32_000)})
+
+
+# -- beyond/predictability.py ----------------------------------------
+
+Array = NDArray[np.float64]
+EVERY = 10
+"""Number of steps from one frame to the next of the signals to which laws are fitted."""
+AHEAD = 4
+"""Number of steps over which a rate of change is measured, as in Figure 7 of Ding et al."""
+FOLDS = 4
+UNRELATED = "all fresh"
+SHARED = {
+    "fresh layers": ("embedding", "split"),
+    "fresh split": ("embedding", "layers"),
+    "fresh layers and split": ("embedding",),
+    "fresh embedding": ("layers", "split"),
+    UNRELATED: (),
+}
+"""Random draws that a network shares with the first one, by the name of what is drawn separately."""
+CHANGED = "start × (1 ± {:g})"
+"""Name of a change of the initial embedding, by its relative size."""
+
+
+# -- the same network again --------------------------------------------------------------------------------
+
+
+def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
+    """Train one network, and others that differ a little from it, and return a table of their agreement.
+
+    The table has a row for each network with a slightly changed embedding at the start, and for each network
+    that shares only some random draws with the first. It holds the agreement with the survivors of the first
+    network, whose seed the number `base` determines.
+    """
+    setting = run.setting
+    options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
+    options |= {"seed": run.seed(41_000 + 100 * place.tokens + base), "record": place.steps}
+    model = EmbeddingMLP(place.tokens, place.dim)
+    first = train(model, runs=1, **options)
+    E = first.initial[0].astype(float)
+    noise = generator_of(run.seed(base)).standard_normal(E.shape) * E.std()
+    changed = [E + size * noise for size in setting.changes]
+    twins = train(
+        model,
+        runs=len(changed),
+        run_numbers=[0] * len(changed),
+        initial={EMBEDDING: np.stack(changed)},
+        **options,
+    )
+    names, finals = [CHANGED.format(size) for size in setting.changes], [twins.final]
+    for name, shared in SHARED.items():
+        finals.append(train(model, runs=2, first_run=1, shared=shared, **options).final)
+        names += [name] * 2
+    own, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
+    count = len(names)
+    return {
+        "tokens": np.full(count, place.tokens),
+        "base": np.full(count, base),
+        "change": np.array(names),
+        "agreement": agreement(own, others),
+    }
+
+
+# -- predictors --------------------------------------------------------------------------------------------
+
+
+def _predicted(run: Run, place: Place) -> dict[str, Any]:
+    """Predict the survivors of networks from several steps, and return a table of the agreement.
+
+    The table has a row for each step, predictor and network. No law or classifier is fitted to the network
+    that it predicts.
+    """
+    setting = run.setting
+    grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
+    steps = sorted(grid | {place.steps})
+    trained = train(
+        EmbeddingMLP(place.tokens, place.dim),
+        runs=setting.runs,
+        steps=place.steps,
+        seed=run.seed(42_000 + place.tokens),
+        weight_decay=DECAY,
+        record=steps,
+        observables=(),
+    )
+    signals = trajectory_signals(trained).astype(float)
+    clock = trained.steps
+    final = survives(signals[:, -1])
+    regular = signals[:, (clock % EVERY == 0) & (clock <= setting.last)]
+    rows: list[Columns] = []
+    for start in setting.starts:
+        now, then = (signals[:, np.searchsorted(clock, step)] for step in (start, start + AHEAD))
+        scores = _scores(now, then - now, regular[:, start // EVERY :], final)
+        for name, values in scores.items():
+            rows.append(
+                {
+                    "tokens": np.full(setting.runs, place.tokens),
+                    "start": np.full(setting.runs, start),
+                    "predictor": np.full(setting.runs, name),
+                    "network": np.arange(setting.runs),
+                    "agreement": agreement(strongest(values, final), final),
+                }
+            )
+    return joined(rows)
+
+
+def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
+    """Score every circle by each predictor: circles with larger scores should survive.
+
+    Parameters
+    ----------
+    now, rate : ndarray of float64, shape (networks, K)
+        Signals of K frequencies at the step of the prediction, and their changes over `AHEAD` steps.
+    pieces : ndarray of float64, shape (networks, frames, K)
+        Signals from this step on, to which laws are fitted.
+    final : ndarray of bool, shape (networks, K)
+        Whether the circle of each frequency survives in the end.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (networks, K)
+        Scores by the name of the predictor.
+    """
+    found = {"signal": now, "rate": rate}
+    fitted: dict[str, Callable[[Any], Any]] = {
+        "linear law": lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
+        "mean field": lambda x: fit_law(MeanFieldRegressor(), x),
+    }
+    for name in ("SVM", *fitted):
+        found[name] = np.zeros_like(now)
+    X = np.stack([now, rate], axis=2)
+    frames = np.arange(pieces.shape[1])
+    for fold in range(FOLDS):
+        out = np.arange(fold, len(now), FOLDS)
+        seen = np.setdiff1d(np.arange(len(now)), out)
+        machine = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+        if 0 < final[seen].sum() < final[seen].size:
+            machine.fit(X[seen].reshape(-1, 2), final[seen].ravel())
+            found["SVM"][out] = machine.decision_function(X[out].reshape(-1, 2)).reshape(len(out), -1)
+        for name, fit in fitted.items():
+            law = fit(list(pieces[seen]))
+            for run in out:
+                path, _ = law.rollout(pieces[run, 0], frames)
+                # A rollout that diverges is replaced by the signal at its beginning.
+                found[name][run] = path[-1] if np.isfinite(path).all() else pieces[run, 0]
+    return found
+
+
+# -- the recipe --------------------------------------------------------------------------------------------
+
+
+def _changed(tokens: int, change: str) -> Measure:
+    return measures.mean("changes", "agreement", by="base", tokens=tokens, change=change)
+
+
+def _more(tokens: int, change: str, other: str = UNRELATED) -> Measure:
+    """Return a measure of the agreement after one change of an embedding minus that after another."""
+    halves: Any = {"first": f"change == {change!r}", "second": f"change == {other!r}"}
+    return measures.paired_gap(np.mean, "changes", "agreement", **halves, by="base", tokens=tokens)
+
+
+def _knows_predictability(tokens: int, predictor: str, start: int) -> Measure:
+    return measures.mean("predictions", "agreement", tokens=tokens, predictor=predictor, start=start)
+
+
+BOTH = "fresh layers and split"
+MIXED_PREDICTABILITY = counters.shuffled("changes", "change", within="tokens")
+TWIN = "part of the circles that survive in either network that do in both"
+POOLED = "corrected after the run: only the two groups that are compared are shuffled; before, all changes"
+SAME = "the mean-field law keeps the order of the signals, and so names the same circles"
+PAIRED_PREDICTABILITY = "corrected after the run: both changes of an embedding are resampled together"
+LITTLE = "circles that are called survivors and are, as a part of those that are either"
+
+
+def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    settled = tuple(
+        Statement(f"{at}: settled, start changed by {size:g}", "survivors are settled at step 0",
+            f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
+            _changed(tokens, CHANGED.format(size)), least=0.9, possible=(0.0, 1.0), independent="embedding",
+            source=SOURCE_SELECTION,
+            chance=MIXED_PREDICTABILITY,
+            note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed",
+        )
+        for size in (1e-6, 1e-4, 1e-2)
+    )  # fmt: skip
+    return (
+        *settled,
+        Statement(f"{at}: the embedding is not all",
+            "networks with the same embedding and split, but fresh layers, choose other circles",
+            "the same of a start changed by 1e-4, minus that of fresh layers; by chance 0",
+            _more(tokens, CHANGED.format(1e-4), "fresh layers"), least=0.2, independent="embedding",
+            source=SOURCE_SELECTION,
+            chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY,
+        ),
+        Statement(f"{at}: the embedding tells something",
+            "networks with the same embedding choose the same circles more often than unrelated ones",
+            "the same of fresh layers and split, minus that of unrelated networks; by chance 0",
+            _more(tokens, "fresh layers and split"), least=0.1, independent="embedding",
+            source=SOURCE_SELECTION,
+            chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY,
+        ),
+        Statement(f"{at}: layers and split alone tell nothing",
+            "networks with the same layers and split, but fresh embeddings, are like unrelated ones",
+            "the same of fresh embeddings, minus that of unrelated networks",
+            _more(tokens, "fresh embedding"), least=-0.1, most=0.1, independent="embedding",
+            source=SOURCE_SELECTION,
+            chance="shuffling would make them alike, as the statement says they are",
+            counter=counters.instead("changes", rows={"change": BOTH}, of={"change": "fresh embedding"}),
+            note=PAIRED_PREDICTABILITY,
+        ),
+        *(
+            Statement(f"{at}: {name} knows little at step 0",
+                "what is settled at step 0 is not known to any predictor there",
+                f"the same of a start changed by 1e-4, minus that of survivors predicted by {name}",
+                measures.difference(
+                    _changed(tokens, CHANGED.format(1e-4)), _knows_predictability(tokens, name, 0),
+                ),
+                least=0.2, source=SOURCE_SELECTION,
+                chance=counters.pooled(
+                    "agreement", ("changes", {"tokens": tokens, "change": CHANGED.format(1e-4)}),
+                    ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
+                ),
+                note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED,
+            )
+            for name in ("signal", "rate", "SVM", "linear law", "mean field")
+        ),
+        Statement(f"{at}: the signal knows at step 400",
+            "ranking by the signal tells the survivors from step 400 on",
+            LITTLE,
+            _knows_predictability(tokens, "signal", 400), least=0.8, source=SOURCE_SELECTION,
+            chance=counters.shuffled("predictions", "start", within="tokens"),
+        ),
+    )  # fmt: skip
+
+
+def _draw_predictability(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how well networks from nearly one start agree, and how well predictors do at each step."""
+    with charts.page(12.6, 6.4) as figure:
+        axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
+        places = np.arange(len(setting.starts))  # one place for each step, as most of them are early
+        names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
+        for n, place in enumerate(setting.places):
+            found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
+            look: Any = {"color": palette.SERIES[n], "marker": "os"[n % 2], "label": f"p = {place.tokens}"}
+            at = np.arange(len(names)) + 0.2 * n
+            charts.intervals(axes[0], at, found, across=True, linestyle="none", **look)
+            ax = axes[n + 1]
+            for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
+                values = [
+                    _knows_predictability(place.tokens, name, start)(tables, 0.95) for start in setting.starts
+                ]
+                shape: Any = {"color": palette.SERIES[k], "marker": "os^Dv"[k], "label": name}
+                charts.intervals(ax, places + 0.14 * (k - 2), values, **shape)
+            ax.set_xticks(places, map(str, setting.starts), rotation=45)
+            ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
+            charts.legend_below(ax)
+            ax.set_ylabel("agreement on the survivors")
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].set(xlabel="agreement on the survivors", xlim=(0, 1.02), title="The same network again")
+        axes[0].invert_yaxis()
+        charts.legend_below(axes[0])
+    return {"predictability": figure}
+
+
+PAPER_PREDICTABILITY = Setting(
+    places=(Place(31, 64, 1500), Place(59, 128, 2000)),
+    bases=60,
+    changes=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
+    runs=60,
+    starts=(0, 10, 20, 50, 100, 150, 200, 300, 400, 600),
+    last=1000,
+    first_base=40,
+)
+
+
+@recipe(
+    "predictability", item="predictability: survivors are settled at step 0",
+    quick=Setting(
+        places=(Place(31, 64, 60),), bases=2, changes=(1e-4, 1e-1), runs=8, starts=(0, 20), last=60,
+        first_base=0,
+    ),
+    paper_setting=PAPER_PREDICTABILITY, draw=_draw_predictability,
+    shows="How often networks from nearly the same start keep the same circles, and how well predictors "
+    "name "
+    f"them, for {PAPER_PREDICTABILITY.bases} networks of each modulus p. Fresh parts are drawn again. The "
+    "rate is the "
+    f"change of the signal over {AHEAD} steps; near step 50 of p = 31 the signals of survivors fall "
+    "fastest, "
+    "so that it names them last.",
+    cost="two hours",
+    rules=(*_rules_predictability(31), *_rules_predictability(59)),
+)  # fmt: skip
+def predictability(run: Run) -> Result:
+    """Beyond the papers: compare how well networks from nearly one start agree, and how well predictors do.
+
+    The result holds the tables "changes" and "predictions" and the figure "predictability". The rules judge
+    the agreement on the survivors in both tables, for each modulus.
+    """
+    setting = run.setting
+    changes, predictions = [], []
+    for place in setting.places:
+        changes += [
+            run.keep(f"changes-{place.tokens}-{base}", partial(_again, run, place, base))
+            for base in range(setting.first_base, setting.first_base + setting.bases)
+        ]
+        predictions.append(run.keep(f"predictions-{place.tokens}", partial(_predicted, run, place)))
+    return Result({"changes": joined(changes), "predictions": joined(predictions)})
+
+
+# -- beyond/votes.py ----------------------------------------
+
+Array = NDArray[np.float64]
+READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
+SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
+PIECE_VOTES = 50, 50
+"""Largest number of networks that are trained together, on a CPU and on a GPU."""
+ROWS = 40
+"""Largest number of neurons of each network that the table lists."""
+
+
+def blowup_times(first: Any, second: Any, xi: Any) -> Array:
+    """Return the blow-up time t*, at which θ₁, θ₂ and ξ of the module's equations diverge, for c = 1.
+
+    The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
+    float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
+    w`` and ``B = |θ₂|² - w`` do not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
+    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial. They are eigenvalues of a
+    companion matrix, exact enough to rank times. If R < 0, w first falls to the largest root.
+    """
+    w = np.abs(xi) ** 2
+    A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w
+    product = np.asarray(first) * second * np.conj(xi)
+    companion = np.zeros((*w.shape, 3, 3))
+    companion[..., 0, :] = np.stack([-A - B, -A * B, product.imag**2], axis=-1)
+    companion[..., 1, 0] = companion[..., 2, 1] = 1
+    roots = np.linalg.eigvals(companion).astype(np.complex128)
+    top = roots.real.max(axis=-1)  # the largest real root: a pair of complex ones lies to its left
+    roots = np.take_along_axis(roots, np.argsort(-roots.real, axis=-1), axis=-1)
+
+    def time(w: Array) -> Array:
+        return np.asarray(elliprf(w - top + 0j, w - roots[..., 1], w - roots[..., 2])).real
+
+    ahead = time(np.maximum(w, top))
+    return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
+
+
+def _trained_votes(place: Place, seed: int, part: range) -> dict[str, Any]:
+    """Train a part of the networks of one size, and return what their start predicts and how they end.
+
+    Parameters
+    ----------
+    place : Place
+        Modulus, dimension and number of steps.
+    seed : int
+        Seed, to which the modulus is added.
+    part : range
+        Numbers of the networks.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (networks, ...)
+        For each neuron its final frequency (0 if it is dead) and the predicted ones; for each circle three
+        scores, and whether it survives; for each network its accuracy.
+    """
+    trained = train(
+        EmbeddingMLP(place.tokens, place.dim),
+        runs=len(part),
+        first_run=part.start,
+        steps=place.steps,
+        seed=seed,
+        weight_decay=DECAY,
+        record=place.steps,
+        observables=("layers", "validation_accuracy"),
+        device="cpu",
+    )
+    begun, ended = rebuilt(trained, 0), rebuilt(trained)
+    # At small weights SiLU is x/2, and so is what the second hidden layer makes of a neuron of the first.
+    through = begun.parameters["hidden2.weight"] @ begun.parameters["output.weight"] / 2
+    read, reads = begun.neuron_weights(), ended.neuron_weights()
+    start = neuron_spectrum(read["W_in"], through, second=read["second"])
+    end = neuron_spectrum(reads["W_in"], second=reads["second"])
+    parts = start.theta, start.theta_second, start.xi
+    first, second, xi = (np.asarray(part, np.complex128) for part in parts)
+    product = first * second * xi.conj()
+    times = blowup_times(first, second, xi)
+    named = times.argmin(axis=-1)
+    signals, final = (fourier_signals(one.parameters["embedding"]) for one in (begun, ended))
+    haste = (1 / times).mean(axis=1)
+    return {
+        "chosen": end.frequency,
+        "single": end.kind == "single",
+        "single_at_start": start.kind == "single",
+        "time": 1 + named,
+        "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
+        "phase": 1 + np.abs(np.angle(product)).argmin(axis=-1),
+        "signal": signals,
+        # Circles with equally many votes are ranked by their speed.
+        "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
+        "haste": haste,
+        "survived": survives(final),
+        "accuracy": trained.observables["validation_accuracy"][:, -1],
+    }
+
+
+def _tables_votes(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
+    """Train the networks of all sizes; return tables of their first `ROWS` neurons and of their circles."""
+    setting = run.setting
+    tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
+    for place, runs in zip(setting.places, setting.runs, strict=True):
+        part = joined(
+            in_parts(
+                run,
+                runs,
+                PIECE_VOTES,
+                partial(_trained_votes, place, run.seed(seed + place.tokens)),
+                f"p-{place.tokens}-networks",
+            )
+        )
+        for table, columns, width in (
+            ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
+            ("circles", (*SCORES, "survived"), place.tokens),
+        ):
+            own = {name: part[name][:, :width] for name in columns}
+            shape = own[columns[0]].shape
+            own["tokens"] = np.full(shape, place.tokens)
+            own["network"] = np.broadcast_to(1000 * place.tokens + np.arange(runs)[:, None], shape)
+            tables[table].append({name: values.ravel() for name, values in own.items()})
+    return {table: joined(parts) for table, parts in tables.items()}
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def _foretells(reader: str, tokens: int) -> Measure:
+    """Return a measure of the share of living neurons that end at the frequency of a predictor."""
+    return measures.mean("neurons", f"chosen == {reader}", by="network", among="chosen > 0", tokens=tokens)
+
+
+def _beyond_survival(own: Columns) -> Any:
+    """Return how much better blow-up times predict the frequencies of a network's neurons than chance.
+
+    This is the share of living neurons that end at the frequency with the smallest blow-up time, minus the
+    same share if the neurons exchange their predicted frequencies.
+    """
+    chosen, named = (np.bincount(own[name], minlength=own["tokens"][0]) for name in ("chosen", "time"))
+    return np.mean(own["chosen"] == own["time"]) - chosen @ named / len(own["chosen"]) ** 2
+
+
+def _lead(rows: Columns) -> Any:
+    """Return for living neurons whether the blow-up time is right, minus whether a rival is.
+
+    The rival is magnitude or phase, whichever is right for more of the neurons.
+    """
+    right = {reader: rows[reader] == rows["chosen"] for reader in ("time", "magnitude", "phase")}
+    rival = max(("magnitude", "phase"), key=lambda reader: int(right[reader].sum()))
+    return 1.0 * right["time"] - right[rival]
+
+
+def _agreement(tables: Tables, score: str, tokens: int) -> Array:
+    """Return how well the circles with the largest scores agree with the survivors, for each network.
+
+    `score` is a column of the table "circles". The agreement, float64 (networks,), is the number of circles
+    in both sets as a fraction of those in either.
+    """
+    rows = where(tables["circles"], tokens=tokens)
+    shape = -1, tokens // 2
+    final = np.asarray(rows["survived"], bool).reshape(shape)
+    return agreement(strongest(np.asarray(rows[score], float).reshape(shape), final), final)
+
+
+def _knows_votes(score: str, tokens: int) -> Measure:
+    return lambda tables, level: mean(_agreement(tables, score, tokens), level)
+
+
+def _better(score: str, tokens: int) -> Measure:
+    return lambda tables, level: mean(
+        _agreement(tables, score, tokens) - _agreement(tables, "signal", tokens), level
+    )
+
+
+@partial(counters.Chance, "`single` of each neuron replaced by what it was at the start")
+def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
+    """Return tables in which neurons have a single frequency if they had it at the start, as by chance."""
+    rows = tables["neurons"]
+    return {**tables, "neurons": {**rows, "single": rows["single_at_start"]}}
+
+
+SOURCE_VOTES, HE = (
+    "beyond both papers: a question of this project",
+    "Abstract of He et al., who train `TwoLayer`",
+)
+ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
+LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
+EXCHANGED = "if neurons of a network exchange their predictions, the share is 1.4 to 1.6 times that chance"
+OVERLAP = (
+    "the circles in both sets, predicted and final survivors, over those in at least one of them; as many "
+    "are predicted as the other networks keep on average"
+)
+COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
+DRAWN = counters.shuffled("neurons", "time", within="network")
+
+
+def _rules_votes(tokens: int) -> tuple[Statement, ...]:
+    at = f"p = {tokens}"
+    return (
+        Statement(f"{at}: a single frequency", "every neuron concentrates its energy at a single frequency",
+            "share of neurons that hold at least 90 % of their input power in one frequency",
+            measures.mean("neurons", "single", by="network", tokens=tokens), least=0.9,
+            source="Section 3.1, Observation 1 of He et al. (authors' page)",
+            chance=_as_begun, note=LISTED,
+        ),
+        Statement(f"{at}: t* names the winner",
+            "the “winner” determined by its initial spectral magnitude and phase alignment",
+            f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
+            _foretells("time", tokens), least=0.5, source=HE,
+            chance=DRAWN, note=f"{LISTED}; {EXCHANGED}",
+        ),
+        Statement(f"{at}: t* tells neurons apart",
+            "a neuron ends where its own t* is smallest, and not only where those of its network end",
+            f"{ENDS_THERE}, minus what it is if neurons of a network exchange their t*; by chance 0",
+            measures.of_networks("neurons", _beyond_survival, among="chosen > 0", tokens=tokens), least=0.05,
+            source=SOURCE_VOTES,
+            chance=DRAWN, note=LISTED,
+        ),
+        Statement(f"{at}: neither alone",
+            "the “winner” determined by its initial spectral magnitude and phase alignment",
+            f"{ENDS_THERE}, minus that for largest |θ₁θ₂| or for best phase, whichever is larger",
+            measures.mean("neurons", _lead, by="network", among="chosen > 0", tokens=tokens), least=0.05,
+            source=HE,
+            chance=DRAWN, note=LISTED,
+        ),
+        Statement(f"{at}: a vote tells survivors",
+            "the frequencies for which most neurons vote at the start survive",
+            f"{COMMON}; every neuron votes for its frequency of smallest t*",
+            _knows_votes("votes", tokens), least=0.3, source=SOURCE_VOTES,
+            chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP,
+        ),
+        *(
+            Statement(f"{at}: {words}",
+                "a vote of the neurons tells the survivors better than the ranking by signal",
+                f"{COMMON}, ranked by {SCORES[score]}, minus that ranked by signal; 0 if neither is better",
+                _better(score, tokens), least=0.05, source=SOURCE_VOTES,
+                chance=counters.shuffled("circles", score, within="network"), note=OVERLAP,
+            )
+            for score, words in (
+                ("votes", "the vote is better than the signal"),
+                ("haste", "a vote weighted by 1/t* is better"),
+            )
+        ),
+    )  # fmt: skip
+
+
+def _draw_votes(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw how often each predictor is right about neurons, and how well each ranking of circles agrees."""
+    with charts.page(10.4, 4.2, layout="constrained") as figure:
+        left, right = figure.subplots(1, 2)
+        for n, place in enumerate(setting.places):
+            p = place.tokens
+            named = [_foretells(reader, p)(tables, 0.95) for reader in READERS]
+            known = [_knows_votes(score, p)(tables, 0.95) for score in SCORES]
+            for ax, found in ((left, named), (right, known)):
+                look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
+                charts.intervals(ax, np.arange(3) + 0.1 * n, found, **look)
+            left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
+            above: Any = {
+                "xytext": (0, 2),
+                "va": "bottom",
+                "textcoords": "offset points",
+                "ha": "center",
+                "color": palette.SOFT,
+            }
+            left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), **above)
+        left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
+        left.set(title="neurons; bars: 95 % intervals", ylabel="share predicted correctly", ylim=(0, None))
+        for ax in (left, right):
+            ax.margins(x=0.15)
+        right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
+        right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
+        charts.legend_below(left)
+        charts.legend_below(right)
+    return {"votes": figure}
+
+
+PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(120, 16))
+
+
+@recipe(
+    "votes", item="votes: the lottery in Ding's network",
+    quick=Setting(places=(Place(23, 48, 150),), runs=(4,)), paper_setting=PAPER_VOTES, draw=_draw_votes,
+    shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors, "
+    f"in {PAPER_VOTES.runs[0]} networks of p = {PAPER_VOTES.places[0].tokens} and {PAPER_VOTES.runs[1]} of "
+    f"p = {PAPER_VOTES.places[1].tokens}.",
+    cost="ten minutes",
+    rules=(*_rules_votes(31), *_rules_votes(59)),
+)  # fmt: skip
+def votes(run: Run) -> Result:
+    """Beyond the papers: judge predictors of the frequencies of neurons, and rankings of circles, at step 0.
+
+    The result holds the tables "neurons" and "circles".
+    """
+    return Result(_tables_votes(run, 46_000))
+
+
+# -- beyond/rounding.py ----------------------------------------
+
+USUAL, STABLE, DOUBLE = "subtraction, 32 bits", "sum, 32 bits", "subtraction, 64 bits"
+OPTIONS: dict[str, dict[str, Any]] = {
+    USUAL: {"dtype": "float32"},
+    STABLE: {"dtype": "float32", "stable_gradient": True},
+    DOUBLE: {"dtype": "float64"},
+}
+"""Arguments of `nets.train` for each arithmetic."""
+PIECE_ROUNDING = 8, 120
+"""Largest number of networks that are trained together, on a CPU and on a GPU."""
+FRAMES = 300
+"""Number of recorded steps, at equal distances."""
+SETTLED = 5000
+"""Step before which a rise of the loss does not count. Networks have long generalized by then."""
+SEED = 48_000
+
+
+def largest_rise(losses: Any) -> NDArray[np.float64]:
+    """Return the largest rise of losses (..., steps) above their smallest value before, as a decimal log.
+
+    A loss that always falls gives a number below 0, of the size of its slowest fall.
+    """
+    return np.asarray(_rises(losses).max(axis=-1))
+
+
+def first_jump(losses: Any, steps: Any) -> NDArray[np.float64]:
+    """Return the first of `steps` (steps,) at which losses (..., steps) exceed ten times their least before.
+
+    The result is NaN where there is no such step.
+    """
+    jumps = _rises(losses) > 1
+    return np.where(jumps.any(axis=-1), np.asarray(steps)[1:][jumps.argmax(axis=-1)], np.nan)
+
+
+def _rises(losses: Any) -> Any:
+    """Return the decimal log of each loss but the first over the least before, (..., steps - 1)."""
+    logs = np.log10(losses)
+    return logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1]
+
+
+def _trained_rounding(run: Run, place: Place, arithmetic: str, part: range) -> dict[str, NDArray[Any]]:
+    """Train a part of the networks of one size; return the loss, and which circles survive, at each frame."""
+    trained = train(
+        EmbeddingMLP(place.tokens, place.dim),
+        runs=len(part),
+        first_run=part.start,
+        steps=place.steps,
+        seed=run.seed(SEED + place.tokens),
+        weight_decay=DECAY,
+        record=place.steps // FRAMES,
+        observables=("train_loss", "validation_accuracy"),
+        keep_start=False,
+        **OPTIONS[arithmetic],
+    )
+    alive = survives(fourier_signals(trained.positions))
+    return {
+        "step": np.tile(trained.steps, (len(part), 1)),
+        "loss": trained.observables["train_loss"],
+        "alive": alive,
+        "accuracy": trained.observables["validation_accuracy"][:, -1],
+    }
+
+
+def _tables_rounding(run: Run) -> dict[str, Columns]:
+    """Train all networks; return tables of the networks at the end, and of losses and circles on the way."""
+    setting = run.setting
+    ends: list[Columns] = []
+    courses: list[Columns] = []
+    for place, runs, doubles in zip(setting.places, setting.runs, setting.doubles, strict=True):
+        counts = {DOUBLE: doubles, USUAL: runs, STABLE: runs}
+        found = {
+            arithmetic: joined(
+                in_parts(
+                    run,
+                    count,
+                    PIECE_ROUNDING,
+                    partial(_trained_rounding, run, place, arithmetic),
+                    f"{place.tokens}, {arithmetic}",
+                )
+            )
+            for arithmetic, count in counts.items()
+        }
+        for arithmetic, rows in found.items():
+            count, steps = counts[arithmetic], rows["step"][0]
+            late = steps >= min(SETTLED, place.steps // 2)
+            before, end = rows["alive"][:, late.argmax()], rows["alive"][:, -1]
+            own = agreement(end[:doubles], found[DOUBLE]["alive"][:, -1])
+            ends.append(
+                {
+                    "tokens": np.full(count, place.tokens),
+                    "network": 1000 * place.tokens + np.arange(count),
+                    "arithmetic": np.full(count, arithmetic),
+                    "rise": largest_rise(rows["loss"][:, late]),
+                    "jump": first_jump(rows["loss"][:, late], steps[late]),
+                    "loss": np.log10(rows["loss"][:, -1]),
+                    "circles": end.sum(axis=1),
+                    "died": (before & ~end).sum(axis=1),
+                    "as_double": np.append(own, np.full(count - len(own), np.nan)),
+                    "accuracy": rows["accuracy"],
+                }
+            )
+            courses.append(
+                {
+                    "tokens": np.full(len(steps), place.tokens),
+                    "arithmetic": np.full(len(steps), arithmetic),
+                    "step": steps,
+                    "first_loss": np.log10(rows["loss"][0]),
+                    "circles": rows["alive"][:doubles].sum(axis=2).mean(axis=0),
+                }
+            )
+    return {"networks": joined(ends), "course": joined(courses)}
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def _gap(
+    tokens: int, column: str, first: str, second: str, *, also: str = "", sizes: bool = False
+) -> Measure:
+    """Return a `Measure` of a column in one arithmetic minus that in another, as a mean of networks.
+
+    Only networks count that have been trained in both, and in the arithmetic `also` if it is given. With
+    `sizes`, absolute values are averaged.
+    """
+
+    def measure(tables: Tables, level: float) -> Interval:
+        one, other, third = (
+            where(tables["networks"], tokens=tokens, arithmetic=name)
+            for name in (first, second, also or second)
+        )
+        common = np.intersect1d(np.intersect1d(one["network"], other["network"]), third["network"])
+        places = (dict(zip(rows["network"].tolist(), rows[column], strict=True)) for rows in (one, other))
+        here, there = (np.array([values[network] for network in common.tolist()]) for values in places)
+        return mean(np.abs(here - there) if sizes else here - there, level)
+
+    return measure
+
+
+def _mixed(column: str) -> counters.Chance:
+    return counters.shuffled("networks", column, within="network")
+
+
+SOURCE_ROUNDING = "a question of this project, after a pilot at p = 31 with other seeds"
+RISE = (
+    f"decimal log of the largest rise of the training loss after step {SETTLED} above its least before, at "
+    "every hundredth step"
+)
+
+
+def _rules_rounding(tokens: int) -> tuple[Statement, ...]:
+    at, circles = f"p = {tokens}", float(tokens // 2)
+    return (
+        Statement(f"{at}: one subtraction lets the loss jump up",
+            "the gradient at the right class is its probability minus 1; in 32 bits this subtraction throws "
+            "a network back that has long generalized",
+            f"{RISE}: by subtraction minus that by the sum, both in 32 bits; by chance 0",
+            _gap(tokens, "rise", USUAL, STABLE), least=2.0, source=SOURCE_ROUNDING,
+            chance=_mixed("rise"),
+        ),
+        Statement(f"{at}: it does not by the sum",
+            "the loss does not jump up if the probabilities of the other classes are summed instead",
+            f"{RISE}: by the sum in 32 bits",
+            measures.mean("networks", "rise", tokens=tokens, arithmetic=STABLE), most=0.3,
+            source=SOURCE_ROUNDING,
+            chance=_mixed("rise"),
+        ),
+        Statement(f"{at}: nor in 64 bits", "nor does it jump up by subtraction in 64 bits",
+            f"{RISE}: by subtraction in 64 bits",
+            measures.mean("networks", "rise", tokens=tokens, arithmetic=DOUBLE), most=0.3,
+            source=SOURCE_ROUNDING,
+            chance=_mixed("rise"),
+        ),
+        Statement(f"{at}: circles die of it", "circles that have survived the competition die of rounding",
+            f"circles that survive at step {SETTLED} and not at the end: by subtraction minus by the sum, "
+            "both in 32 bits; by chance 0",
+            _gap(tokens, "died", USUAL, STABLE), least=0.25, possible=(-circles, circles),
+            source=SOURCE_ROUNDING,
+            chance=_mixed("died"),
+        ),
+        Statement(f"{at}: the loss is that of 64 bits", "by the sum, training in 32 bits is like that in 64",
+            "decimal log of the training loss at the end, by the sum in 32 bits minus by subtraction in 64: "
+            "its absolute value",
+            _gap(tokens, "loss", STABLE, DOUBLE, sizes=True), most=0.1, source=SOURCE_ROUNDING,
+            chance=_mixed("loss"), note="the mean of these absolute values",
+        ),
+        Statement(f"{at}: and so are the circles",
+            "by the sum, 32 bits keep more of the circles that 64 keep than they do by subtraction",
+            "part of the circles that survive in 32 or in 64 bits that do in both: by the sum in 32 bits "
+            "minus that by subtraction in 32; by chance 0",
+            _gap(tokens, "as_double", STABLE, USUAL, also=DOUBLE), least=0.1, possible=(-1.0, 1.0),
+            source=SOURCE_ROUNDING,
+            chance=_mixed("as_double"),
+        ),
+    )  # fmt: skip
+
+
+def _draw_rounding(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the loss of one network and the mean number of circles over the steps, for each size."""
+    looks = {
+        USUAL: (palette.SERIES[1], "-"),
+        STABLE: (palette.SERIES[0], "-"),
+        DOUBLE: (palette.SERIES[5], ":"),
+    }
+    rows = len(setting.places)
+    with charts.page(10.4, 0.6 + 3.1 * rows, layout="constrained") as figure:
+        axes = figure.subplots(rows, 2, squeeze=False)
+        counts = zip(setting.places, setting.doubles, strict=True)
+        for (left, right), (place, doubles) in zip(axes, counts, strict=True):
+            for arithmetic, (color, line) in looks.items():
+                own = where(tables["course"], tokens=place.tokens, arithmetic=arithmetic)
+                look: Any = {"color": color, "linestyle": line, "label": arithmetic, "linewidth": 1.4}
+                left.plot(own["step"][1:], 10 ** own["first_loss"][1:], **look)
+                right.plot(own["step"][1:], own["circles"][1:], **look)
+            left.set_yscale("log")
+            left.set(ylabel="training loss (nats)", title=f"p = {place.tokens}, d = {place.dim}: one network")
+            right.set(ylabel="circles that survive", ylim=(0, None))
+            right.set_title(f"mean of {doubles} networks")
+        for ax in axes[-1]:
+            ax.set_xlabel("step")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    return {"rounding": figure}
+
+
+PAPER_ROUNDING = Setting(
+    places=(Place(31, 64, 30_000), Place(59, 128, 30_000)), runs=(24, 12), doubles=(12, 8)
+)
+
+
+@recipe(
+    "rounding", item="rounding: one subtraction in 32 bits",
+    quick=Setting(places=(Place(31, 32, 600),), runs=(3,), doubles=(2,)), paper_setting=PAPER_ROUNDING,
+    draw=_draw_rounding,
+    shows=f"Training loss and circles over {PAPER_ROUNDING.places[0].steps} steps, in three kinds of "
+    "arithmetic. The gradient is the probability of the right class minus 1 (subtraction), or else minus "
+    "the sum of the probabilities of all other classes (sum).",
+    cost="two hours",
+    rules=(*_rules_rounding(31), *_rules_rounding(59)),
+)  # fmt: skip
+def rounding(run: Run) -> Result:
+    """Beyond the papers: train the same networks in 32 and 64 bits, and with a gradient without cancellation.
+
+    The table "networks" has a row for each network and arithmetic, and "course" one for each arithmetic and
+    recorded step.
+    """
+    return Result(_tables_rounding(run))

@@ -1,0 +1,83 @@
+"""Pictures of recipes: figures in the style of the library, and drawings that several of them share."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis.circles.prediction import survival_rates
+from analysis.plots.palette import DEAD, SURVIVES
+from analysis.plots.style import legend_below as legend_below
+from analysis.plots.style import points as points
+from analysis.plots.style import style
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.evidence import mean
+
+
+@contextmanager
+def page(width: float, height: float, title: str = "", **options: Any) -> Iterator[Figure]:
+    """Make a figure of a size in inches, in whose style everything in the context is drawn."""
+    with style(width):
+        figure = Figure(figsize=(width, height), **options)
+        if title:
+            figure.suptitle(title)
+        yield figure
+
+
+@contextmanager
+def panels(
+    width: float, height: float, rows: int = 1, columns: int = 1, title: str = "", **options: Any
+) -> Iterator[tuple[Figure, Any]]:
+    """Make a figure as `page` does, with the panels of `Figure.subplots`, which are yielded with it."""
+    with page(width, height, title) as figure:
+        yield figure, figure.subplots(rows, columns, **options)
+
+
+def intervals(
+    ax: Axes, places: Any, values: Sequence[Interval], *, across: bool = False, **look: Any
+) -> Axes:
+    """Draw estimates at places (n,) on the x-axis as points with error bars; a bound of NaN gives no bar.
+
+    With `across`, the places are on the y-axis and the bars are horizontal. `look` holds options of
+    `Axes.errorbar`.
+    """
+    middle, low, high = (
+        np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
+    )
+    bars = np.nan_to_num(np.clip([middle - low, high - middle], 0, None))
+    options: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2} | look
+    if across:
+        ax.errorbar(middle, places, xerr=bars, **options)
+    else:
+        ax.errorbar(places, middle, bars, **options)
+    return ax
+
+
+def means(
+    ax: Axes, x: Any, y: Any, places: Any = None, *, possible: Any = (-np.inf, np.inf), **look: Any
+) -> None:
+    """Draw the mean of y at each place on the x-axis with its 95 % interval, by default at all values of x."""
+    places = np.unique(x) if places is None else places
+    values = [mean(np.asarray(y)[np.asarray(x) == place], CONFIDENCE).within(*possible) for place in places]
+    intervals(ax, places, values, **look)
+
+
+def survival(ax: Axes, values: Any, survived: Any, groups: Any, **look: Any) -> None:
+    """Draw the survival rate of circles over a quantity, in bins of equally many circles, with intervals."""
+    bins = survival_rates(values[:, None], survived[:, None], groups=groups)
+    look = {"color": SURVIVES} | look
+    intervals(ax, [one.value for one in bins], [one.rate for one in bins], **look)
+    ax.set(ylabel="survival rate")
+
+
+def densities(ax: Axes, values: Any, survived: Any, edges: Any, label: str) -> None:
+    """Draw the distribution of a quantity over dead circles, and over survivors."""
+    for state, color, alive in (("dead", DEAD, False), ("survived", SURVIVES, True)):
+        part = values[survived == alive]
+        if len(part):  # an empty histogram has no density
+            ax.hist(part, edges, density=True, alpha=0.55, color=color, label=f"{state} ({len(part)})")
+    ax.set(xlabel=label, ylabel="density")
+    legend_below(ax)

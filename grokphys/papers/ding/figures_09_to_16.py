@@ -1,0 +1,820 @@
+"""Ding et al., Figures 9, 15 and 16: laws fitted to the signals of single networks.
+
+Ding et al., Figure 10: how many circles survive, by the weight decay.
+
+Ding et al., Figure 12: networks that start from one or two circles.
+
+Ding et al., Figure 13: the gradient of the loss with respect to the embedding, by frequency, over time.
+"""
+
+from functools import partial
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.survival import survives
+from analysis.laws.ode import ODEFit
+from analysis.laws.scores import Law
+from analysis.plots import palette
+from analysis.plots.signals import show_coefficients
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.ding.training import (
+    DECAY,
+    LASSO,
+    LINEAR,
+    PAPER,
+    QUADRATIC,
+    QUICK,
+    SOLVED,
+    Size,
+    law_of,
+    path_of,
+)
+from grokphys.papers.evidence import (
+    columns_of,
+    joined,
+    mean,
+    share,
+    where,
+)
+from grokphys.papers.pieces import in_parts
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from nets.interventions import keep_frequencies
+from nets.models import EmbeddingMLP
+from nets.training import train
+from physics.seeds import generator as generator_of
+from physics.trajectory import Trajectory
+
+
+def _jump(rows: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the largest number of circles up to a decay drawn at random, and the smallest above it."""
+    decay, circles = rows["weight_decay"], rows["circles"]
+    return np.where(decay <= rng.choice(np.unique(decay)[:-1]), circles.max(), circles.min())
+
+
+DRIFT = counters.drawn(
+    "laws of constant drift, which have an R² of 0 and follow no circle", "fits", r2=0, missed=1, followed=0
+)
+COMPETING = counters.drawn("coefficients that are all negative", "fits", collaborate=0)
+ONE_JUMP = counters.drawn(
+    "a single jump from the largest to the smallest number of circles, at a weight decay drawn at random",
+    "networks",
+    circles=_jump,
+)
+
+
+# -- ding/figure_09.py ----------------------------------------
+
+Array = NDArray[np.float64]
+
+LOOK: dict[str, Any] = {
+    "original": {"color": palette.INK, "linewidth": 2.4, "alpha": 0.55},
+    SOLVED: {"color": palette.SERIES[4], "linewidth": 3.5},
+    LINEAR: {"color": palette.SECOND, "linestyle": (0, (4, 2)), "linewidth": 1.3},
+    LASSO: {"color": palette.FIRST, "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
+}
+WILD = 1e3
+"""Relative error that replaces a larger one, and that of a trajectory that overflows."""
+PIECE_09 = 5, 5
+"""Most networks trained together, on a CPU and on a GPU. Embeddings of all steps are in memory."""
+
+
+def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
+    """Train the networks of a `Fits` setting, and fit each law to each network alone.
+
+    The result is a table with a row for each network and law, and the signals of all networks at their K
+    frequencies (networks, steps + 1, K).
+    """
+    setting = run.setting
+
+    def train_part(d: int, part: range) -> dict[str, Any]:
+        trained = train(
+            EmbeddingMLP(tokens=setting.tokens, dim=d),
+            runs=len(part),
+            first_run=part.start,
+            steps=setting.steps,
+            seed=run.seed(setting.seed + d),
+            weight_decay=DECAY,
+            record=1,
+            observables=(),
+        )
+        signals = trajectory_signals(trained)
+        rows = [
+            {"d": d, "network": part.start + k, "law": name} | _score(name, x)
+            for k, x in enumerate(signals)
+            for name in setting.laws
+        ]
+        return columns_of(rows) | {"signals": signals}
+
+    found = joined(
+        part
+        for d in setting.dims
+        for part in in_parts(run, setting.networks, PIECE_09, partial(train_part, d), f"d-{d}-networks")
+    )
+    return found, found.pop("signals")
+
+
+def _score(name: str, x: Array) -> dict[str, Any]:
+    """Return how well a law describes signals x (frames, frequencies), as a row of the table of fits."""
+    law = law_of(name, x)
+    path = path_of(name, law, x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        changes, found = np.diff(x, axis=0), law.changes(x[:-1])
+        missed = np.mean(np.sum((changes - found) ** 2, axis=0) / (len(changes) * changes.var(axis=0)))
+        wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
+        error = np.linalg.norm(path - x) / np.linalg.norm(x)
+    signs = np.sign(law.A) if isinstance(law, ODEFit) else np.zeros((1, 1))
+    between = signs[~np.eye(len(signs), dtype=bool) & (signs != 0)]
+    return {
+        "r2": 1 - missed,
+        "missed": missed,  # of which r2 keeps too few digits if it is close to 1
+        "error": error if error <= WILD else WILD,
+        "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
+        "followed": np.mean(wrong <= 0.1 * x[0]),
+        "coefficients": np.mean(signs != 0) if isinstance(law, ODEFit) else 1.0,
+        "collaborate": np.mean(between > 0) if len(between) else np.nan,
+    }
+
+
+AT_REST = counters.drawn(
+    "each error replaced by that of signals that never change, in any order",
+    "fits",
+    error=lambda rows, rng: rng.permutation(rows["error_of_rest"]),
+)
+CLOSE = 0.1
+"""Largest relative error of a trajectory that a law describes well."""
+SHARE = (
+    f"relative error of at most {CLOSE:g}; an earlier rule asked for the mean, which one network "
+    "that blows up decided, so this one has fresh seeds"
+)
+OF_A_CONSTANT = "an R² of 0, that of a law of constant drift: there is nothing to shuffle"
+MODULUS, DIM = PAPER.tokens, PAPER.dim
+WORDS = {SOLVED: "closed solution (Lasso)", QUADRATIC: "quadratic law"}
+MATRIX = (
+    "The title says how many coefficients of the matrix are not zero. Red: the frequency that acts "
+    "strengthens the one that changes; blue: it weakens it. Bold numbers are survivors."
+)
+SPARSE = Statement("sparse", "Lasso provides … extremely sparse coefficients",
+    "part of the coefficients of Lasso that are not zero, mean of networks; least squares has 1",
+    measures.mean("fits", "coefficients", law=LASSO), most=0.1, source="Section 4.2",
+    chance=counters.shuffled("fits", "coefficients"),
+)  # fmt: skip
+
+
+@recipe(
+    "ding-9", item="Figure 9 (b) to (d); Eqs. 2 to 4",
+    quick=Setting(
+        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=0, laws=(LINEAR, LASSO, SOLVED, QUADRATIC),
+        steps=200,
+    ),
+    paper_setting=Setting(
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=95_000, laws=(LINEAR, LASSO, SOLVED, QUADRATIC),
+        steps=1000,
+    ),
+    source="Section 4.2",
+    shows=f"Two signals of a network, the laws fitted to them, and the matrix of the Lasso fit. {MATRIX}",
+    cost="five to fifteen minutes",
+    rules=(
+        Statement("Eq. 2: fit", "the fit yields an R² value close to 1",
+            "R² of the changes by the quadratic law, mean of networks",
+            measures.complement(measures.mean("fits", "missed", law=QUADRATIC)), least=0.95,
+            chance=OF_A_CONSTANT, counter=DRIFT,
+        ),
+        Statement("Eq. 2: unstable",
+            "to compute a trajectory …, errors accumulate, leading to a rapid loss of numerical stability",
+            "share of networks whose trajectory the quadratic law misses by all of it, or overflows",
+            measures.share("fits", "~(error <= 1)", law=QUADRATIC), least=0.75,
+            chance=counters.shuffled("fits", "error"),
+        ),
+        Statement("linear regression", "linear regression gives us an almost perfect fit",
+            "relative error of the trajectory by least squares, mean of networks",
+            measures.mean("fits", "error", law=LINEAR), most=0.01, digits=4,
+            chance=AT_REST,
+        ),
+        Statement("Lasso", "Lasso provides comparable estimations with reasonable errors bounds",
+            f"share of networks whose trajectory Lasso describes to a {SHARE}",
+            measures.share("fits", f"error <= {CLOSE}", law=LASSO), least=0.75,
+            chance=AT_REST,
+        ),
+        Statement("Eq. 4",
+            "The analytical solution similarly provides us with a comparable estimation of the trajectory",
+            f"share of networks whose trajectory Eq. 4 with Lasso's A describes to a {SHARE}",
+            measures.share("fits", f"error <= {CLOSE}", law=SOLVED), least=0.75,
+            chance=AT_REST,
+        ),
+        SPARSE,
+        Statement("both signs",
+            "Some circle pairs display collaborative behavior, while other pairs are competitive",
+            "part of Lasso's coefficients between circles that are positive, mean of networks",
+            measures.mean("fits", "collaborate", law=LASSO), least=0.05, most=0.95, source="Section 1",
+            chance="signs drawn at random would be of both kinds too: the paper claims no more",
+            counter=COMPETING,
+        ),
+    ),
+)  # fmt: skip
+def equations(run: Run) -> Result:
+    """Reproduce Figure 9 (b) to (d) of Ding et al.: two signals, the fitted laws, and a matrix by Lasso.
+
+    The table "fits" has a row for each network and law. The rules judge R² of the changes, the errors of
+    predicted trajectories, and how many coefficients of Lasso are zero or positive.
+    """
+    fits, signals = fit_networks(run)
+    x = signals[0]
+    best = int(np.argmax(x[-1]))
+    dead = int(np.argmax(np.where(x[-1] > 2 * x[-1].mean(), 0, x[0])))
+    laws = {name: law_of(name, x) for name in (SOLVED, LINEAR, LASSO, QUADRATIC)}
+    paths = {name: path_of(name, law, x) for name, law in laws.items()}
+    with charts.panels(11.4, 5.2, 1, 3) as (figure, (first, second, third)):
+        for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
+            ax.plot(x[:, k], label="original", **LOOK["original"])
+            for name in (SOLVED, LINEAR, LASSO):
+                ax.plot(paths[name][:, k], label=WORDS.get(name, name), **LOOK[name])
+            quadratic = np.clip(np.nan_to_num(paths[QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
+            ax.plot(quadratic, label=WORDS[QUADRATIC], color=palette.SERIES[3], linewidth=0.9)
+            ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}")
+            ax.set_ylim(0, 1.05 * float(x[:, k].max()))
+        _show_matrix(third, laws[LASSO], x)
+        figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return Result({"fits": fits}, {"ding-9": figure})
+
+
+def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
+    assert isinstance(law, ODEFit)
+    alive = (1 + np.flatnonzero(x[-1] > 2 * x[-1].mean())).tolist()
+    show_coefficients(law.A, ax, marked=alive, title=f"{named}Lasso: {(law.A != 0).sum()} of {law.A.size}")
+
+
+@recipe(
+    "ding-9a", item="Figure 9 (a)",
+    quick=Setting(tokens=QUICK.tokens, dims=(16, 32), networks=3, seed=0, laws=(LINEAR, LASSO), steps=200),
+    paper_setting=Setting(
+        tokens=MODULUS, dims=tuple(range(16, 129, 16)), networks=20, seed=91_000, laws=(LINEAR, LASSO),
+        steps=1000,
+    ),
+    source="Section 4.2", cost="ten to thirty minutes",
+    rules=(
+        Statement("linear regression",
+            "we can model the trajectory well … linear regression gives us an almost perfect fit",
+            "R² of the changes by least squares, mean of networks of all dimensions",
+            measures.mean("fits", "r2", law=LINEAR), least=0.95,
+            chance=OF_A_CONSTANT, counter=DRIFT,
+        ),
+        Statement("Lasso", "Lasso provides comparable estimations with reasonable errors bounds",
+            "relative error of the trajectory by Lasso, mean of networks of all dimensions",
+            measures.mean("fits", "error", law=LASSO), most=0.1, digits=3, possible=(0.0, np.inf),
+            fitted="an R² of 0.8 was asked for until the embedded run had been seen",
+            chance=AT_REST,
+            note=f"a trajectory that blows up counts as an error of {WILD:g}, and decides the mean",
+        ),
+    ),
+)  # fmt: skip
+def fits_by_size(run: Run) -> Result:
+    """How well the linear law fits the changes of the signals, for each embedding dimension.
+
+    Notes
+    -----
+    The table "fits" has a row for each network and law. The rules judge R² of least squares, and the error of
+    trajectories that Lasso predicts.
+    """
+    setting = run.setting
+    fits, _ = fit_networks(run)
+    with charts.panels(5.6, 3.8) as (figure, ax):
+        for name in setting.laws:
+            values = [mean(where(fits, law=name, d=d)["r2"], CONFIDENCE) for d in setting.dims]
+            charts.intervals(ax, setting.dims, values, label=name)
+        ax.set(xlabel="embedding dimension d", ylabel="R² of the changes, in sample", ylim=(None, 1.02))
+        ax.set_title(f"p = {setting.tokens}, {setting.networks} networks each, mean and 95 % interval")
+        charts.legend_below(ax)
+    return Result({"fits": fits}, {"ding-9a": figure})
+
+
+@recipe(
+    "ding-15", item="Figure 15; Appendix G",
+    quick=Setting(
+        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=1, laws=(LINEAR, LASSO), steps=200,
+    ),
+    paper_setting=Setting(
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=150_000, laws=(LINEAR, LASSO), steps=1000,
+    ),
+    shows=f"Matrices of the Lasso fit for three more networks. {MATRIX}", cost="five to fifteen minutes",
+    rules=(SPARSE,),
+)  # fmt: skip
+def three_fits(run: Run) -> Result:
+    """Reproduce Figure 15 of Ding et al.: the matrices of the linear law by Lasso for three networks.
+
+    The table "fits" has a row for each network and law. The rule judges how few coefficients are not zero, as
+    a mean over all networks.
+    """
+    fits, signals = fit_networks(run)
+    with charts.panels(8.4, 7.0, 2, 2) as (figure, axes):
+        axes = axes.ravel()
+        axes[3].axis("off")
+        for n, x in enumerate(signals[:3]):
+            _show_matrix(axes[n], law_of(LASSO, x), x, f"network {n}, ")
+        axes[3].text(0, 0.9, fill(MATRIX, 34), va="top")
+    return Result({"fits": fits}, {"ding-15": figure})
+
+
+@recipe(
+    "ding-16", item="Figure 16; Appendix G",
+    quick=Setting(
+        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=2, laws=(LINEAR, LASSO), steps=200,
+    ),
+    paper_setting=Setting(
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=160_000, laws=(LINEAR, LASSO), steps=1000,
+    ),
+    source="Section 4.2", cost="five to fifteen minutes",
+    rules=(
+        Statement("followed", "With this new set of equations, we can model the trajectory well",
+            "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
+            measures.mean("fits", "followed", law=LASSO), least=0.9, possible=(0.0, 1.0),
+            chance="a law that follows none has 0: there is nothing to shuffle", counter=DRIFT,
+        ),
+    ),
+)  # fmt: skip
+def all_trajectories(run: Run) -> Result:
+    """All signals of a network, and the linear laws fitted to them.
+
+    Notes
+    -----
+    The table "fits" has a row for each network and law. The rule asks how many signals Lasso follows.
+    """
+    fits, signals = fit_networks(run)
+    x = signals[0]
+    paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}
+    with charts.panels(12.0, 8.6, 5, 6, sharex=True, sharey=True) as (figure, axes):
+        axes = axes.ravel()
+        for k, ax in enumerate(axes[: x.shape[1]]):
+            ax.plot(x[:, k], label="original", **LOOK["original"])
+            for name, path in paths.items():
+                ax.plot(path[:, k], label=name, **LOOK[name])
+            alive = x[-1, k] > 2 * x[-1].mean()
+            look: Any = {"weight": "bold", "color": palette.SECOND} if alive else {"color": palette.INK}
+            ax.text(0.96, 0.93, f"{k + 1}", transform=ax.transAxes, ha="right", va="top", **look)
+        axes[0].set_ylim(0, 1.05 * float(x.max()))
+        for ax in axes[x.shape[1] :]:
+            ax.axis("off")
+        axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center")
+        figure.supxlabel("step")
+        figure.supylabel("signal ‖$F_k$‖; survivors' numbers in bold")
+    return Result({"fits": fits}, {"ding-16": figure})
+
+
+# -- ding/figure_10.py ----------------------------------------
+
+PIECE_10 = 20, 130
+"""Largest number of networks that are trained together, on a CPU (where they take an hour) and on a GPU."""
+PART = 1 / 3
+"""A circle survives here if its signal exceeds this fraction of the largest signal of its network.
+
+All circles can, whereas they cannot all exceed the paper's limit, twice the mean signal. A weight decay that
+shrinks all circles alike takes none of them below it, as it would below a fixed limit."""
+
+
+def _largest_drop(decay: Any, circles: Any) -> float:
+    """Return the largest drop of the mean number of circles from one weight decay to the next, as a fraction.
+
+    The whole is the drop from the smallest weight decay to the fewest circles. If it is less than one circle,
+    the result is NaN.
+    """
+    group = np.unique(decay, return_inverse=True)[1]
+    number = np.bincount(group, circles) / np.bincount(group)
+    whole = number[0] - number.min()
+    return float((number[:-1] - number[1:]).max() / whole) if whole >= 1 else np.nan
+
+
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw mean numbers of circles, by two rules, and mean test accuracies over the weight decay."""
+    rows, size = tables["networks"], setting.size
+    smallest = min(decay for decay in setting.decays if decay)
+    with charts.panels(9.6, 3.6, 1, 2) as (figure, (left, right)):
+        for ax, name, label, most in (
+            (left, "circles", "above a third of the largest", size.tokens // 2),
+            (left, "above_twice_mean", "above twice the mean", size.tokens // 2),
+            (right, "accuracy", "test accuracy", 1),
+        ):
+            chosen = [rows[name][rows["weight_decay"] == decay] for decay in setting.decays]
+            means = [mean(values, CONFIDENCE).within(0, most) for values in chosen]
+            charts.intervals(ax, setting.decays, means, label=label)
+        left.set(ylabel="circles that survive", ylim=(0, None))
+        left.set_title(
+            f"p = {size.tokens}, d = {size.dim}, {size.steps} steps, {setting.networks} networks each"
+        )
+        right.set(ylabel="test accuracy", ylim=(0, 1.03))
+        for ax in (left, right):
+            ax.set_xscale("symlog", linthresh=smallest)
+            ax.set_xlim(0, None)
+            ax.set_xlabel(f"weight decay (linear below {smallest:g})")
+            charts.legend_below(ax)
+    return {"ding-10": figure}
+
+
+@recipe(
+    "ding-10", item="Figure 10; Appendix A",
+    quick=Setting(size=QUICK, decays=(0.0, 0.5, 2.0), networks=3, seed=0),
+    paper_setting=Setting(
+        size=PAPER,
+        decays=(
+            *(0.0, 0.002, 0.003, 0.004, 0.005, 0.007, 0.01, 0.02, 0.03, 0.05, 0.07),
+            *(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5),
+        ),
+        networks=20, seed=100_010,
+    ),
+    draw=_draw, source="Appendix A",
+    cost="six to ten hours: all networks are trained to the end; twenty networks at a time are kept",
+    rules=(
+        Statement("no decay",
+            "there is no resource limit and it is not surprising that all the frequencies survive",
+            "share of the circles above a third of the largest signal at the end, without weight decay",
+            measures.mean("networks", "circles / frequencies", weight_decay=0.0), least=0.95,
+            possible=(0.0, 1.0),
+            chance=counters.shuffled("networks", "circles"),
+            note="equal values of 20 networks cannot decide; some 100 networks would be needed",
+        ),
+        Statement("no generalization", "while the neural network fails to generalize",
+            "test accuracy at the end, without weight decay; by chance 1/59",
+            measures.mean("networks", "accuracy", weight_decay=0.0), most=0.5, possible=(0.0, 1.0),
+            chance=counters.shuffled("networks", "accuracy"),
+            note="16 of the 20 are at 1 % or below, and four at 11 to 65 %",
+        ),
+        Statement("drops", "The number of final circular representations gradually drops",
+            "Kendall's τ of the number of circles above a third of the largest signal and weight decay; by "
+            "chance 0",
+            measures.rank_correlation("networks", "weight_decay", "circles"), most=-0.3,
+            chance=counters.shuffled("networks", "circles"),
+            note="one trend over all decays: the number is smallest at 0.1, and rises again up to 1.5",
+        ),
+        Statement("gradually", "The number of final circular representations gradually drops",
+            "largest drop between neighboring decays, as a share of the whole; 1 for a single jump",
+            measures.statistic(_largest_drop, "networks", "weight_decay", "circles", by="network"), most=0.5,
+            chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
+            counter=ONE_JUMP, note="26 networks, one of each decay, are left out at a time",
+        ),
+    ),
+)  # fmt: skip
+def by_decay(run: Run) -> Result:
+    """How many circles survive, by the weight decay, and how accurate the networks are.
+
+    At 0.05 one of 20 networks is far from accurate, which makes the interval wide.
+
+    Notes
+    -----
+    The table "networks" has a row for each network. The rules judge how many circles survive and how accurate
+    networks are without weight decay, and whether the number of circles drops gradually with it.
+    """
+    setting = run.setting
+    size, count = setting.size, setting.networks
+
+    def train_part(part: range) -> dict[str, Any]:
+        numbers = np.array(part)
+        decays = np.array(setting.decays)[numbers // count]
+        trained = train(
+            size.model,
+            runs=len(part),
+            first_run=part.start,
+            steps=size.steps,
+            seed=run.seed(setting.seed),
+            weight_decay=decays.tolist(),
+            record=[size.steps],
+            observables=("validation_accuracy",),
+        )
+        signals = fourier_signals(np.nan_to_num(trained.final))
+        return {
+            "weight_decay": decays,
+            "network": numbers % count,
+            "circles": (signals > PART * signals.max(axis=1, keepdims=True)).sum(axis=1),
+            "above_twice_mean": survives(signals).sum(axis=1),
+            "frequencies": np.full(len(part), signals.shape[1]),
+            "accuracy": trained.observables["validation_accuracy"][:, -1],
+        }
+
+    return Result({"networks": joined(in_parts(run, len(setting.decays) * count, PIECE_10, train_part))})
+
+
+# -- ding/figure_12.py ----------------------------------------
+
+ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
+    "all",
+    "the largest (A)",
+    "the largest two (B)",
+    "one random (C)",
+    "two random (D)",
+)
+LEARNT = 1e-2
+"""Test loss below which a network has learned the task."""
+PIECE_12 = 4, 60
+"""Largest number of networks of a start that are trained together, on a CPU (half an hour) and on a GPU."""
+SHOWN = 60
+"""Largest number of steps of a loss curve that the table keeps."""
+
+
+def _later(starts: tuple[str, ...], sign: int) -> Measure:
+    """Return a measure of the share of networks with some starts that learn later than with all circles.
+
+    Learning means a test loss below `LEARNT`. With the sign -1 it is the share that learns earlier. A tie,
+    which is learning at the same recorded step or never from both starts, counts one half.
+    """
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = measures.rows_of(tables, "networks", {}, lambda rows: np.isin(rows["start"], starts))
+        usual = np.tile(where(tables["networks"], start=ALL)["learnt"], len(starts))
+        later = (sign * rows["learnt"] > sign * usual) + (rows["learnt"] == usual) / 2
+        return share(later, level, groups=rows["network"])
+
+    return measure
+
+
+PAPER_ABLATION = Setting(size=PAPER, record="10:2000,100", networks=60, seed=120_000)
+STAYS = counters.drawn(
+    "nothing revived that began at zero",
+    "networks",
+    circles=lambda rows, _: np.where(rows["start"] == ALL, rows["circles"], rows["kept"]),
+    others=0,
+)
+
+
+@recipe(
+    "ding-12", item="Figure 12; Appendix C", quick=Setting(size=QUICK, record="20", networks=3, seed=0),
+    paper_setting=PAPER_ABLATION, source="Appendix C",
+    shows="Test loss of networks that begin with all circles, the one or two strongest, or one or two "
+    f"random ones: of the first network (solid), and the median of {PAPER_ABLATION.networks} (dotted). The "
+    "rise near step 19 000 is an effect of rounding in 32 bits (see `rounding`).",
+    cost="four to eight hours; four networks of each start at a time are kept",
+    rules=(
+        Statement("A: others are revived", "the model revives some frequencies with an originally 0 signal",
+            "share of networks A in which a frequency survives that began at zero",
+            measures.share("networks", "others > 0", start=LARGEST), least=0.75,
+            chance="none, if what began at zero stayed there", counter=STAYS,
+        ),
+        Statement("A: four circles", "and eventually ends up with four learned circles",
+            "mean number of circles of networks A",
+            measures.mean("networks", "circles", start=LARGEST), least=3.5, most=4.5,
+            chance="they began with one; shuffling among one start leaves the mean", counter=STAYS,
+        ),
+        Statement("A to D: never one",
+            "In none of our experiments were we able to construct … a single-circle representation",
+            "share of networks A to D that end with a single circle",
+            measures.share("networks", "circles == 1", by="network", among=f"start != {ALL!r}"), most=0.1,
+            chance="half of them begin with one; what survives cannot be shuffled to be one", counter=STAYS,
+        ),
+        Statement("B: two suffice",
+            "achieves good performance using only the two circles initialized with non-zero signals",
+            "share of networks B in which nothing but these two survives",
+            measures.share("networks", "(others == 0) & (kept == 2)", start=TWO), least=0.75,
+            chance=counters.shuffled("networks", "others", within="network"),
+        ),
+        Statement("B: loss", "Two circles seem sufficient for the model to achieve a loss as low as 1e-7",
+            "mean log₁₀ of the lowest test loss of networks B; guessing has 0.6",
+            measures.mean("networks", "np.log10(lowest)", start=TWO), most=-6.0,
+            chance="all starts may come as low in 30 000 steps: shuffling among them tells nothing",
+            counter=counters.instead("networks", rows={"start": RANDOM}, of={"start": TWO}),
+            note="by PyTorch in float32, in which the smallest losses come out too small",
+        ),
+        Statement("B: faster", "Experiment B reaches lower test loss more quickly than the original",
+            "share of networks B whose test loss is below 0.01 earlier than with all circles; by chance 0.5",
+            _later((TWO,), -1), least=0.75,
+            chance=counters.shuffled("networks", "learnt", within="network"),
+        ),
+        Statement("C and D: slower", "the model struggles to learn with only 1 or 2 random frequencies",
+            "share of networks C and D whose test loss is below 0.01 later than with all; by chance 0.5",
+            _later((RANDOM, TWO_RANDOM), 1), least=0.75,
+            chance=counters.shuffled("networks", "learnt", within="network"),
+            note="both starts together: from one circle always later, from two nearly always earlier",
+        ),
+        Statement("C and D: three or more", "after training, at least three circles survive",
+            "share of networks C and D in which three circles or more survive",
+            measures.share(
+                "networks", "circles >= 3", by="network", among=f"np.isin(start, {[RANDOM, TWO_RANDOM]})",
+            ),
+            least=0.75,
+            chance="none, if what began at zero stayed there", counter=STAYS,
+            note="both starts together: from one circle always, while two random ones mostly stay alone",
+        ),
+    ),
+)  # fmt: skip
+def ablation(run: Run) -> Result:
+    """Reproduce Figure 12 of Ding et al.: trainings that start from only the strongest or random frequencies.
+
+    Embedding MLPs start from all circles, from the one or two that were strongest at the end of that
+    training, or from one or two random ones. The table "networks" has a row for each network, and "curves"
+    the test loss over time. The rules judge which circles survive, the lowest test loss, and whether learning
+    is faster or slower than from all circles.
+    """
+    setting = run.setting
+    trained = joined(in_parts(run, setting.networks, PIECE_12, partial(_train_part, run)))
+    found = {name: where(trained, start=name) for name in (ALL, LARGEST, TWO, RANDOM, TWO_RANDOM)}
+    rows = joined(found.values())
+    names = ("start", "network", "circles", "kept", "others", "lowest", "learnt")
+    tables = {"networks": {name: rows[name] for name in names}, "curves": _curves(found)}
+    return Result(tables, {"ding-12": _show_12(found)})
+
+
+def _train_part(run: Run, part: range) -> dict[str, Any]:
+    """Train some of the networks from each of the five starts; return a table of what `_ended` returns."""
+    setting = run.setting
+    options: dict[str, Any] = {
+        "steps": setting.size.steps,
+        "seed": run.seed(setting.seed),
+        "weight_decay": DECAY,
+        "record": setting.record,
+        "observables": ("validation_loss",),
+    }
+    whole = train(setting.size.model, runs=len(part), first_run=part.start, **options)
+    order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
+    # Random frequencies are drawn from all except the two that were strongest at the end, in the same way
+    # whichever networks are trained together.
+    generator = generator_of(options["seed"])
+    ranks = [2 + generator.choice(order.shape[1] - 2, 2, replace=False) for _ in range(part.stop)]
+    drawn = np.take_along_axis(order, np.array(ranks[part.start :]), axis=1)
+    cases = {LARGEST: order[:, :1], TWO: order[:, :2], RANDOM: drawn[:, :1], TWO_RANDOM: drawn}
+    starts = [
+        keep_frequencies(E, chosen)
+        for kept in cases.values()
+        for E, chosen in zip(whole.initial, kept.tolist(), strict=True)
+    ]
+    # Seed and numbers are the same, so layers and training sets are those of the undisturbed networks.
+    again = train(
+        setting.size.model,
+        runs=len(starts),
+        run_numbers=[*part] * len(cases),
+        initial={"embedding": np.stack(starts)},
+        **options,
+    )
+    found = [_ended(ALL, part, whole, order[:, :0])]
+    for n, (name, kept) in enumerate(cases.items()):
+        found.append(_ended(name, part, again[n * len(part) : (n + 1) * len(part)], kept))
+    return joined(found)
+
+
+def _ended(start: str, part: range, trained: Trajectory, kept: NDArray[np.int64]) -> dict[str, Any]:
+    """Return a table of networks, which started from the frequencies `kept` (networks, n).
+
+    It has a row for each network with the name of its start and its number; numbers of survivors (all, those
+    kept, and others); the lowest test loss; the first recorded step with a loss below `LEARNT` (infinite if
+    there is none); and the steps and losses of all frames, each (networks, frames).
+    """
+    alive = survives(fourier_signals(np.nan_to_num(trained.final)))
+    losses, steps = trained.observables["validation_loss"], trained.steps
+    chosen = np.zeros_like(alive)
+    np.put_along_axis(chosen, kept - 1, True, axis=1)
+    below = losses < LEARNT
+    return {
+        "start": np.full(len(part), start),
+        "network": np.array(part),
+        "circles": alive.sum(axis=1),
+        "kept": (alive & chosen).sum(axis=1),
+        "others": (alive & ~chosen).sum(axis=1),
+        "lowest": losses.min(axis=1),
+        "learnt": np.where(below.any(axis=1), steps[below.argmax(axis=1)], np.inf),
+        "steps": np.broadcast_to(steps, losses.shape),
+        "losses": losses,
+    }
+
+
+def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
+    """Return a table of the median and the range of the test loss over networks, at up to `SHOWN` steps.
+
+    `found` holds the tables of `_ended` by the name of the start. The steps become sparser with time.
+    """
+    steps = found[ALL]["steps"][0]
+    at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
+    return {
+        "start": np.repeat(list(found), len(at)),
+        "step": np.tile(steps[at], len(found)),
+        "median": np.concatenate([np.median(one["losses"][:, at], axis=0) for one in found.values()]),
+        "lowest": np.concatenate([one["losses"][:, at].min(axis=0) for one in found.values()]),
+        "highest": np.concatenate([one["losses"][:, at].max(axis=0) for one in found.values()]),
+    }
+
+
+def _show_12(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
+    """Draw the test loss over time for each start: of the first network, and the median of all networks.
+
+    `found` holds the tables of `_ended` by the name of the start.
+    """
+    with charts.panels(10.4, 4.6, 1, 2, sharey=True) as (figure, axes):
+        for ax, title, names in (
+            (axes[0], "the strongest of the undisturbed network", (ALL, LARGEST, TWO)),
+            (axes[1], "random frequencies", (ALL, RANDOM, TWO_RANDOM)),
+        ):
+            for n, name in enumerate(names):
+                one = found[name]
+                steps, losses = one["steps"][0], one["losses"]
+                ax.plot(steps, losses[0], color=palette.SERIES[n], linewidth=1.0, label=name)
+                ax.plot(steps, np.median(losses, axis=0), color=palette.SERIES[n], linestyle=":")
+            ax.set(xlabel="step", yscale="log", title=title)
+            charts.legend_below(
+                ax, title="frequencies at the start (dotted: median of all networks)", columns=3
+            )
+        axes[0].set(ylabel="test loss")
+    return figure
+
+
+# -- ding/figure_13.py ----------------------------------------
+
+ROUNDING = (
+    "in one network a second rise, by rounding, makes the gradient largest near step 18 000, which widens "
+    "the interval; in the others it is largest near step 20 (see the notes)"
+)
+PIECE_13 = 5, 5
+"""Most networks trained together, on a CPU and on a GPU. Gradients of all frames are in memory."""
+
+
+def _late(own: Columns) -> float:
+    """Return the mean gradient of a network after step 1000 over that of the steps 50 to 200."""
+    early = (own["step"] >= 50) & (own["step"] <= 200)
+    return float(own["largest"][own["step"] > 1000].mean() / own["largest"][early].mean())
+
+
+@recipe(
+    "ding-13", item="Figure 13; Appendix D",
+    quick=Setting(size=Size(QUICK.tokens, QUICK.dim, 1200), record="10:1000,40", networks=3, seed=0),
+    paper_setting=Setting(size=PAPER, record="5:1000,200", networks=20, seed=130_000), source="Appendix D",
+    cost="half an hour to two hours",
+    rules=(
+        Statement("spike", "The Fourier gradient spikes around 100 steps",
+            "step at which the largest gradient of a network is largest",
+            measures.of_networks("gradients", lambda own: own["step"][np.argmax(own["largest"])]), least=50.0,
+            most=200.0, digits=0, possible=(0.0, np.inf),
+            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING,
+        ),
+        Statement("over", "and quickly diminishes to near zero after 1000 steps",
+            "mean largest gradient after step 1000 over that of steps 50 to 200; by chance 1",
+            measures.of_networks("gradients", _late), most=0.1, possible=(0.0, np.inf),
+            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING,
+        ),
+    ),
+)  # fmt: skip
+def gradients(run: Run) -> Result:
+    """The gradient of the loss of one network by the embedding, for each frequency, during training.
+
+    The rise after step 10⁴ is an effect of rounding in 32 bits (see `rounding`).
+
+    Notes
+    -----
+    Embedding MLPs are trained on addition modulo p, and the Fourier norms of the gradient are recorded. The
+    table "gradients" has a row for each network and recorded step. The rules judge when the gradient is
+    largest, and how small it is after step 1000.
+    """
+    setting = run.setting
+    size = setting.size
+
+    def train_part(part: range) -> dict[str, Any]:
+        trained = train(
+            size.model,
+            runs=len(part),
+            first_run=part.start,
+            steps=size.steps,
+            seed=run.seed(setting.seed),
+            weight_decay=DECAY,
+            record=setting.record,
+            observables=("gradient",),
+        )
+        slopes = fourier_signals(trained.observables["gradient"])
+        alive, steps = survives(fourier_signals(trained.final)), trained.steps
+        return {
+            "network": np.repeat(part, len(steps)),
+            "step": np.tile(steps, len(part)),
+            "largest": slopes.max(axis=2).ravel(),
+            "mean": slopes.mean(axis=2).ravel(),
+            "slopes": slopes.reshape(-1, slopes.shape[2]),
+            "alive": np.repeat(alive, len(steps), axis=0),
+        }
+
+    rows = joined(in_parts(run, setting.networks, PIECE_13, train_part))
+    table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
+    return Result({"gradients": table}, {"ding-13": _show_13(where(rows, network=0))})
+
+
+def _show_13(rows: dict[str, NDArray[Any]]) -> Figure:
+    """Draw the gradient of one network at all frequencies, at all steps and from step 100 to step 1000.
+
+    `rows` has a row for each recorded step.
+    """
+    alive = np.flatnonzero(rows["alive"][0])
+    with charts.panels(10.4, 3.7, 1, 2) as (figure, axes):
+        for ax, first, last in ((axes[0], 0, np.inf), (axes[1], 100, 1000)):
+            window = (rows["step"] >= first) & (rows["step"] <= last)
+            steps, slopes = rows["step"][window], rows["slopes"][window]
+            ax.plot(steps, np.delete(slopes, alive, axis=1), color=palette.DEAD, linewidth=0.6)
+            for n, k in enumerate(alive):
+                ax.plot(
+                    steps,
+                    slopes[:, k],
+                    color=palette.SERIES[n % len(palette.SERIES)],
+                    linewidth=1.4,
+                    label=f"k = {k + 1}",
+                )
+            ax.set(xlabel="step", ylabel="‖Fourier transform\nof ∂L/∂E‖ at k", ylim=(0, None))
+        axes[0].set_xscale("symlog", linthresh=100)
+        axes[0].set(title="one network; survivors in color", xlim=(0, None))
+        axes[1].set(title="steps 100 to 1000")
+        if len(alive):
+            charts.legend_below(axes[0])
+    return figure

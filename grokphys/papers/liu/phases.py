@@ -1,0 +1,1261 @@
+"""Liu et al.: networks over a plane of two hyperparameters, rules for their phases, and figures of them.
+
+Two networks of one cell that differ only in their seed can have different phases. Some recipes therefore
+train several networks in each cell, and the figures show the share of each phase.
+
+Liu et al., Figures 6 and 13 to 15, Table 1: phases of toy networks on addition and on permutations.
+
+Liu et al., Figures 8 and 20 (§4.3, Appendix J): grokking on images.
+
+If the environment variable GROKPHYS_MNIST is set, it names a directory of MNIST's files or an npz archive.
+Otherwise the images are the 1797 digits that come with scikit-learn. The items of the recipes say which.
+
+Liu et al., Figure 7: a transformer that learns modular addition; its dimension, dropout, and phases.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from textwrap import fill
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from analysis.circles.geometry import effective_dimension
+from analysis.phases.axes import Axis, Span
+from analysis.phases.classification import DELAY, PHASES, classify_phases
+from analysis.plots import palette
+from analysis.stats.intervals import Interval
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.evidence import (
+    above_median,
+    joined,
+    where,
+)
+from grokphys.papers.pieces import in_parts
+from grokphys.papers.recipe import Draw, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.phases import ACCURACIES, Training, axis
+from nets import ImageMLP, TokenTransformer
+from nets.models import DenseModel, GroupDecoder, ToyAddition
+from nets.training import train
+
+OF_RATE = counters.replaced("networks", row="column", column="row")
+
+
+def _without_a_phase(rows: Any, generator: np.random.Generator) -> Any:
+    return np.where(rows["printed"] == generator.choice(PHASES), "not named", rows["printed"])
+
+
+UNNAMED = counters.drawn("one phase without a name, at random", "outcomes", printed=_without_a_phase)
+
+
+def _distance(column: Any, row: Any, phase: Any) -> float:
+    """Return how much farther from memorization networks of comprehension are than those of grokking.
+
+    The arguments (n,) are the column and the row of each network, and the name of its phase. Distances in
+    cells are means over pairs of networks. The result is NaN if one of the three phases is absent.
+    """
+    places = np.stack([column, row], axis=1).astype(float)
+    goal = places[phase == "memorization"]
+    if not len(goal):
+        return float("nan")
+    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
+    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
+    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
+
+
+def comprehends(here: tuple[float, float], there: tuple[float, float]) -> Measure:
+    """Return a measure of the share of comprehension in one range of log₁₀ ratios minus that in another.
+
+    The ratio is that of the learning rates of representation and decoder. Ranges exclude their lower end.
+    """
+    ratio = "np.log10(embedding_learning_rate / learning_rate).round(6)"
+    shares = (
+        measures.share(
+            "networks", "phase == 'comprehension'", among=f"({low} < {ratio}) & ({ratio} <= {high})"
+        )
+        for low, high in (here, there)
+    )
+    return measures.difference(*shares)
+
+
+# -- liu/planes.py ----------------------------------------
+
+LOW: Span = (0.0, 1 / 3)
+HIGH: Span = (2 / 3, 1.0)
+ALL: Span = (0.0, 1.0)
+"""Parts of an axis as fractions of its length; `LOW` and `HIGH` define the corners of the plane."""
+GENERAL = ("comprehension", "grokking")
+"""Phases of the networks that generalize."""
+GENERALIZES = f"np.isin(phase, {GENERAL})"
+CELL = "row.astype(int) * 10_000 + column.astype(int)"
+"""Expressions of whether a network generalizes, and of the cell in which it is, for measures."""
+Columns = Mapping[str, NDArray[Any]]
+
+
+# -- networks ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Setting of a phase diagram over the decoder's learning rate (x) and another hyperparameter (y).
+
+    Attributes
+    ----------
+    models : mapping of str to Model
+        Model that is trained for each diagram, by title.
+    x, y : tuple of str, float and float
+        Name of a hyperparameter, and the limits of its axis.
+    cells : int
+        Number of cells along each axis.
+    each : int
+        Number of networks in a cell.
+    steps : int
+        Largest number of steps of a training.
+    options : mapping
+        Other arguments of `nets.train`.
+    seed : int
+        Seed, to which the place of the diagram is added.
+    delay : float, default DELAY
+        Number of steps between fitting and generalizing from which a network counts as grokking.
+    thresholds : mapping of str to float, default ACCURACIES
+        Training and validation accuracies at which a network has fitted its training set, or has generalized.
+    labels : pair of str, default ("", "")
+        Labels of the axes in the figures; by default they follow from the names.
+    """
+
+    models: Mapping[str, Any]
+    x: tuple[str, float, float]
+    y: tuple[str, float, float]
+    cells: int
+    each: int
+    steps: int
+    options: Mapping[str, Any]
+    seed: int
+    delay: float = DELAY
+    thresholds: Mapping[str, float] = field(default_factory=lambda: ACCURACIES)
+    labels: tuple[str, str] = ("", "")
+
+    def axes(self, model: Any) -> tuple[Axis, Axis]:
+        """Return the horizontal and the vertical axis of the diagram of a model."""
+        first, second = (
+            axis(model, *side, self.cells, label=label)
+            for side, label in zip((self.x, self.y), self.labels, strict=True)
+        )
+        return first, second
+
+    def edges(self, model: Any) -> list[list[float]]:
+        """Return the values between which the cells lie, on the horizontal and on the vertical axis."""
+        return [[one.value(k / self.cells) for k in range(self.cells + 1)] for one in self.axes(model)]
+
+
+def train_plane(run: Run, plane: Plane, *, family: str = "", width: int = 0) -> dict[str, NDArray[Any]]:
+    """Train the networks of all cells of a plane, and return a table with a row for each of them.
+
+    Its columns include the title of the diagram, the cell ("column" and "row"), the steps to both accuracies
+    (infinite if never), and the phase. `Run.keep` stores each row of cells, for all recipes of the `family`,
+    or each piece of a row that is `width` cells wide.
+    """
+    parts = []
+    for title in plane.models:
+        for row in range(plane.cells):
+            for first in range(0, plane.cells, width or plane.cells):
+                columns = range(first, min(first + (width or plane.cells), plane.cells))
+                name = f"{title}-row-{row}" + (f"-column-{first}" if width else "")
+                make = partial(_train_cells, run, plane, title, row, columns)
+                parts.append(run.keep(name.replace(" ", "-").replace(",", ""), make, family=family))
+    return joined(parts)
+
+
+def _train_cells(run: Run, plane: Plane, title: str, row: int, cells: range) -> dict[str, Any]:
+    model = plane.models[title]
+    x, y = plane.axes(model)
+    columns = np.repeat(cells, plane.each)
+    value = y.point(y.spans[row])
+    points = [(float(x.point(x.spans[column])), value) for column in columns]
+    training = Training(
+        model,
+        x,
+        y,
+        plane.steps,
+        plane.delay,
+        plane.thresholds,
+        run.seed(plane.seed + list(plane.models).index(title)),
+        plane.options,
+    )
+    found = training(points, (row * plane.cells + cells.start) * plane.each)
+    steps = np.where(np.isfinite(found[:, 1:]), found[:, 1:], np.inf)
+    return {
+        "diagram": np.full(len(points), title),
+        "column": columns,
+        "row": np.full(len(points), row),
+        plane.x[0]: np.array([point[0] for point in points]),
+        plane.y[0]: np.array([point[1] for point in points]),
+        "network": found[:, 0].astype(int),
+        "train_steps": steps[:, 0],
+        "validation_steps": steps[:, 1],
+        "phase": classify_phases(found[:, 1], found[:, 2], delay=plane.delay),
+    }
+
+
+# -- rules -------------------------------------------------------------------------------------------------
+
+
+def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
+    """Return which networks are in a part of the plane, bool (n,).
+
+    A network is inside if the middle of its cell lies in the spans x and y, as fractions of the axes.
+    """
+    found = np.ones(len(rows["row"]), bool)
+    for name, (low, high) in (("column", x), ("row", y)):
+        place = (rows[name] + 0.5) / (np.max(rows[name]) + 1)
+        found &= (low <= place) & (place <= high)
+    return found
+
+
+def between(phase: str | Sequence[str], x: Span, here: Span, there: Span, *, title: str = "") -> Measure:
+    """Return a measure of the share of a phase in one part of the vertical axis, minus that in another.
+
+    Only networks in the span x of the horizontal axis count, and only those of one diagram if there is a
+    title. `phase` may name several phases. Spans are fractions of an axis.
+    """
+    shares = (
+        measures.share(
+            "networks",
+            lambda rows: np.isin(rows["phase"], phase),
+            among=partial(inside, x=x, y=y),
+            **_of(title),
+        )
+        for y in (here, there)
+    )
+    return measures.difference(*shares)
+
+
+def corner(
+    name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "", note: str = ""
+) -> Statement:
+    """Return the rule that a phase is far more frequent in a corner of the plane than elsewhere.
+
+    x and y are spans of the axes as fractions. Without a title, the networks of all diagrams count. The other
+    arguments are those of `Statement`, and `excess` measures the difference.
+    """
+    return Statement(name, quote,
+        f"share of {phase} in that ninth of the plane minus its share elsewhere; by chance 0",
+        measures.contrast("networks", f"phase == {phase!r}", partial(inside, x=x, y=y), **_of(title)),
+        least=0.4, source=source,
+        chance=CHANCE, note=note,
+    )  # fmt: skip
+
+
+CHANCE = counters.shuffled("networks", "phase")
+
+
+def _of(title: str) -> dict[str, str]:
+    return {"diagram": title} if title else {}
+
+
+FOUR = Statement("four phases", "they all include four phases",
+    "share of the rarest phase among the networks of the plane",
+    measures.rarest("networks", "phase", PHASES), least=0.01, digits=3, source="Section 4.1",
+    chance="none: where phases stand in the plane changes no share",
+    counter=counters.rarest_absent("networks", "phase"),
+)  # fmt: skip
+
+
+def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
+    """Return the share of each of the `PHASES` in each cell, float64 (phases, rows, columns).
+
+    The arguments (n,) are the column, the row and the phase of each network. The shares of a cell without
+    networks are zero.
+    """
+    shape = (len(PHASES), int(np.max(row)) + 1, int(np.max(column)) + 1)
+    counts = np.zeros(shape)
+    np.add.at(counts, (np.searchsorted(sorted(PHASES), phase), row, column), 1)
+    counts = counts[[sorted(PHASES).index(name) for name in PHASES]]
+    return counts / np.maximum(counts.sum(axis=0), 1)
+
+
+BORDERS = (
+    ("grokking", "comprehension"),
+    ("grokking", "memorization"),
+    ("comprehension", "memorization"),
+)
+
+
+def _sandwiched(column: Any, row: Any, phase: Any) -> float:
+    """Return how much more grokking borders on comprehension and memorization than these on each other.
+
+    The arguments (n,) are as in `_densities`. Each of the three borders is a share of all borders, in excess
+    of chance. The border of comprehension and memorization is subtracted from the lesser of the two borders
+    of grokking. The result is NaN if one of the three phases is absent or no two of them touch.
+    """
+    density = dict(zip(PHASES, _densities(column, row, phase), strict=True))
+
+    def contact(first: str, second: str) -> float:
+        a, b = density[first], density[second]
+        across = np.sum(a[:, 1:] * b[:, :-1] + a[:, :-1] * b[:, 1:])
+        return float(across + np.sum(a[1:] * b[:-1] + a[:-1] * b[1:]))
+
+    found = np.array([contact(*pair) for pair in BORDERS])
+    expected = np.array([density[a].mean() * density[b].mean() for a, b in BORDERS])
+    if not found.sum() or not expected.all():
+        return float("nan")
+    beyond = found / found.sum() - expected / expected.sum()
+    return float(min(beyond[:2]) - beyond[2])
+
+
+SANDWICH = Statement("sandwiched", "grokking is sandwiched between comprehension and memorization",
+    "of all borders between these three phases, the share of those of grokking (with the one that it has "
+    "less of) minus the share between the two others, each in excess of chance",
+    measures.statistic(_sandwiched, "networks", "column", "row", "phase", by=CELL), least=0.1,
+    independent="cell", source="Section 4.1",
+    chance=CHANCE,
+)  # fmt: skip
+
+
+# -- pictures ----------------------------------------------------------------------------------------------
+
+
+def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figure:
+    """Draw the most frequent phase of each cell, and if it has several networks the share of each phase.
+
+    `rows` is the table that `train_plane` has made of the `plane`. Each diagram has a row of panels. A dot
+    marks cells in which several phases are the most frequent; they have the color of the first of the
+    `PHASES`. The vertical axis points downwards by default, as in most figures of the paper.
+    """
+    titles = list(plane.models)
+    several = plane.each > 1
+    networks = f"{plane.each} networks" if several else "one network"
+    width, columns = (13.6, 5) if several else (5.0, 1)
+    marks: list[Artist] = []
+    with charts.panels(width, 1.4 + 3.2 * len(titles), len(titles), columns, squeeze=False, sharey="row") as (
+        figure,
+        grid,
+    ):
+        for title, line in zip(titles, grid, strict=True):
+            own = where(rows, diagram=title)
+            density = _densities(own["column"], own["row"], own["phase"])
+            axes = plane.axes(plane.models[title])
+            x, y = axes
+            edges = plane.edges(plane.models[title])
+            show_phases(line[0], edges, density.argmax(axis=0))
+            marks = _mark_ties(line[0], axes, density) or marks
+            words = fill(title, 20 if several else 50).replace("S_3", "$S_3$")
+            words += f"\nmost frequent of {plane.each}" if several else ""
+            line[0].set(title=words, ylabel=y.label)
+            for ax, name, part in zip(line[1:], PHASES, density, strict=several):
+                colors = LinearSegmentedColormap.from_list(name, [palette.WHITE, palette.PHASES[name]])
+                ax.pcolormesh(*edges, part, cmap=colors, vmin=0, vmax=1)
+                ax.set_title(f"share of\n{name}")
+            for ax in line:
+                ax.set(xscale=x.scale, yscale=y.scale)
+            if downwards:
+                line[0].invert_yaxis()
+            line[columns // 2].set_xlabel(x.label)
+        shades = "; shares: white for none, full color for all" if several else ""
+        name_phases(figure, *marks, title=f"{networks} in each cell{shades}", columns=4 if several else 2)
+    return figure
+
+
+def _mark_ties(ax: Axes, axes: tuple[Axis, Axis], density: NDArray[np.float64]) -> list[Artist]:
+    """Draw a dot in the cells in which several phases are the most frequent; return the dots, if any.
+
+    `density` holds the share of each phase in each cell, as `_densities` returns it.
+    """
+    most = density.max(axis=0)
+    row, column = np.nonzero((density == most).sum(axis=0) * (most > 0) > 1)
+    if not len(row):
+        return []
+    x, y = (
+        [axis.value((k + 0.5) / count) for k in places]
+        for axis, places, count in zip(axes, (column, row), most.shape[::-1], strict=True)
+    )
+    look: Any = {"color": palette.INK, "edgecolors": palette.WHITE, "linewidths": 1}
+    return [ax.scatter(x, y, s=charts.points(5) ** 2, label="tie, in the color listed first", **look)]
+
+
+def show_phases(ax: Axes, edges: Sequence[Sequence[float]], phases: NDArray[np.int64]) -> None:
+    """Draw the phase of each cell in its color: places in `PHASES` (rows, columns), between `Plane.edges`."""
+    colors = ListedColormap([palette.PHASES[name] for name in PHASES])
+    ax.pcolormesh(*edges, phases, cmap=colors, vmin=-0.5, vmax=len(PHASES) - 0.5)
+
+
+def name_phases(figure: Figure, *others: Artist, title: str = "", columns: int = 4) -> None:
+    """Add a legend with the colors of the phases, in some columns, below the panels of a figure.
+
+    The legend also has the labels of `others` in further columns, and a `title` above all entries.
+    """
+    handles = [*(Patch(color=palette.PHASES[name], label=name) for name in PHASES), *others]
+    place: Any = {"loc": "outside lower center", "ncols": columns + len(others), "frameon": False}
+    figure.legend(handles=handles, title=title, **place)
+
+
+def drawing(name: str, *, downwards: bool = True) -> Draw:
+    """Return a function `draw` for a recipe, which makes the figure of `show_planes` and calls it `name`."""
+
+    def draw(setting: Plane, tables: Tables) -> dict[str, Figure]:
+        return {name: show_planes(tables["networks"], setting, downwards=downwards)}
+
+    return draw
+
+
+def trained(run: Run, *, width: int = 0) -> Result:
+    """Train the networks of the plane of a `run`; return a `Result` with the table "networks" alone.
+
+    `width` is as in `train_plane`.
+    """
+    return Result({"networks": train_plane(run, run.setting, width=width)})
+
+
+def diagram(run: Run, name: str, *, width: int = 0) -> Result:
+    """Return what `trained` does, with a figure called `name`, for a recipe that has no function `draw`."""
+    result = trained(run, width=width)
+    return replace(result, figures=drawing(name)(run.setting, result.columns()))
+
+
+# -- liu/figures_06_13_to_15.py ----------------------------------------
+
+KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
+LABELS = {
+    "weight_decay": "decoder weight decay",
+    "embedding_learning_rate": "representation learning rate",
+    "embedding_weight_decay": "representation weight decay",
+    "embedding_scale": "initialization scale",
+    "batch_size": "batch size",
+}
+COST = "an hour or two: 300 networks of at most 1e5 steps, 0.2 ms for each step and network"
+COST_OF_TWO = "one to two hours: 600 networks of at most 1e5 steps"
+
+
+def plane_of(
+    models: Mapping[str, DenseModel], y: str, limits: tuple[float, float], seed: int, **others: Any
+) -> dict[str, Any]:
+    """Return the arguments of `recipe` for a plane: the setting of the paper, and that of a smoke test.
+
+    `models` are those of the diagrams by title, and `y` and `limits` describe the vertical axis. `others` may
+    set "least", the lowest learning rate of the decoder, which is 1e-5 by default, and "each", the number of
+    networks in a cell at the setting of the paper, which is 3 by default.
+    """
+    fraction = 24 / 36 if any(isinstance(model, GroupDecoder) for model in models.values()) else 45 / 55
+    least, each = others.pop("least", 1e-5), others.pop("each", 3)
+    options = {"weight_decay": 0.0, "embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
+    options = {name: value for name, value in options.items() if name != y} | {"train_fraction": fraction}
+    small = {title: type(model)(**_small(model)) for title, model in models.items()}
+    common: dict[str, Any] = {"x": ("learning_rate", least, 1e-2), "y": (y, *limits), "seed": seed}
+    common |= {"options": options, "labels": ("decoder learning rate", LABELS[y])}
+    return {
+        "paper_setting": Plane(models, cells=10, each=each, steps=100_000, **common),
+        "quick": Plane(small, cells=3, each=1, steps=1500, delay=100, **common),
+    }
+
+
+def _small(model: Any) -> dict[str, Any]:
+    return {"hidden": (20, 20)} | ({"kind": model.kind} if isinstance(model, ToyAddition) else {})
+
+
+def both(y: str, limits: tuple[float, float], seed: int, each: int = 3) -> dict[str, Any]:
+    """Return what `plane_of` returns for addition with both losses, at rates of the decoder from 1e-4."""
+    models = {f"Addition, {kind}": ToyAddition(kind=kind) for kind in KINDS}
+    return plane_of(models, y, limits, seed, least=1e-4, each=each)
+
+
+# -- Figure 6 ----------------------------------------------------------------------------------------------
+
+
+def _takes_long(tables: Tables, level: float) -> Interval:
+    """Return the share of networks generalizing top left that are slower than the median elsewhere."""
+    rows = measures.rows_of(tables, "networks", {}, "np.isfinite(validation_steps)")
+    steps, here = rows["validation_steps"], inside(tables["networks"], LOW, HIGH)
+    here = here[np.isfinite(tables["networks"]["validation_steps"])]
+    return above_median(steps[here], steps[~here], level)
+
+
+SECTION = "Section 4.1"
+STRICT = "corrected after the run: equal rates are not faster, and rounding does not split a diagonal"
+RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_rate", (1e-5, 1e-2), seed=600)
+
+
+@recipe(
+    "liu-6a", item="Figure 6 (a)", draw=drawing("liu-6a", downwards=False), source=SECTION, cost=COST,
+    rules=(
+        corner("memorization",
+            "a fast decoder coupled with slow representation learning (bottom right) lead to memorization",
+            SECTION, "memorization", HIGH, LOW,
+            note="all networks in this corner memorize, but so do most of the others",
+        ),
+        Statement("slow decoder",
+            "an extremely slow decoder coupled with fast representation learning (top left) will generalize",
+            "share of both in that ninth of the plane minus that elsewhere; by chance 0",
+            measures.contrast("networks", GENERALIZES, partial(inside, x=LOW, y=HIGH)), least=0.1,
+            chance=CHANCE, note="the share of comprehension and grokking together",
+        ),
+        Statement("long", "the generalization time is long due to the inefficient decoder training",
+            "share of the networks that generalize there which need more steps than the median of those "
+            "that do elsewhere; by chance a half",
+            _takes_long, least=0.7,
+            chance=counters.shuffled("networks", "validation_steps"),
+            note="corrected after the run: the median elsewhere has an error of its own",
+        ),
+        Statement("faster",
+            "The ideal phase (comprehension) requires representation learning to be faster ... than the "
+            "decoder",
+            "share of comprehension where the representation is faster minus that where it is slower; by "
+            "chance 0, although most of what can be comprehension may lie on one side",
+            comprehends((0, 99), (-99, -1e-6)), least=0.1,
+            chance=CHANCE, note=STRICT,
+        ),
+        Statement("but not too much",
+            "representation learning to be faster, but not too much, than the decoder",
+            "share of comprehension where the representation is up to 32 times as fast minus that where it "
+            "is faster still; by chance 0",
+            comprehends((0, 1.5), (1.5, 99)), least=0.1,
+            chance=CHANCE, note=STRICT,
+        ),
+    ),
+    **RATES,
+)  # fmt: skip
+def competition(run: Run) -> Result:
+    """Phases of the toy model over the learning rates of the representation and of the decoder.
+
+    Notes
+    -----
+    The rules judge where memorization, comprehension and late generalization are frequent.
+    """
+    return trained(run)
+
+
+CAPACITY = (
+    FOUR,
+    corner("top right", "The top right corner (a fast and capable decoder) is the memorization phase",
+        SECTION, "memorization", HIGH, LOW,
+    ),
+    corner("bottom right", "the bottom right corner (a fast and simple decoder) is the confusion phase",
+        SECTION, "confusion", HIGH, HIGH,
+    ),
+    SANDWICH,
+)  # fmt: skip
+for _letter, _title, _model, _most in (
+    ("b", "Addition, regression", ToyAddition(), 10.0),
+    ("c", "Addition, classification", ToyAddition(kind="classification"), 20.0),
+    ("d", "Permutations S_3, regression", GroupDecoder(), 200.0),
+):
+
+    @recipe(
+        f"liu-6{_letter}", item=f"Figure 6 ({_letter})", draw=drawing(f"liu-6{_letter}"),
+        shows=f"{_title}: phases over the decoder's learning rate and weight decay.", cost=COST,
+        rules=CAPACITY, **plane_of({_title: _model}, "weight_decay", (0.0, _most), seed=610 + ord(_letter)),
+    )  # fmt: skip
+    def capacity(run: Run) -> Result:
+        """Reproduce Figure 6 (b), (c) or (d): the phases over learning rate and weight decay of the decoder.
+
+        The rules ask whether all four phases occur, which phases fill two corners of the plane, and whether
+        grokking lies between comprehension and memorization.
+        """
+        return trained(run)
+
+
+# -- Figures 13 to 15 --------------------------------------------------------------------------------------
+# In Figure 6 (a), nearly all networks with rates of the decoder above 1e-3 memorize, whatever else changes.
+# The rules therefore compare the ends of the other axis at low rates.
+
+LOWER: Span = (0.0, 0.5)
+UPPER: Span = (0.5, 1.0)
+
+
+def _for_both(name: str, quote: str, source: str, effect: str, phase: str, *spans: Any) -> list[Statement]:
+    """Return the same rule for both losses. `phase` and the three `spans` are arguments of `between`."""
+    return [
+        Statement(
+            f"{name}, {kind}",
+            quote,
+            f"{effect}; by chance 0",
+            between(phase, *spans, title=f"Addition, {kind}"),
+            source=source,
+            chance=CHANCE,
+            least=0.1,
+        )
+        for kind in KINDS
+    ]
+
+
+@recipe(
+    "liu-13", item="Figure 13; Appendix G", draw=drawing("liu-13"), cost=COST_OF_TWO,
+    rules=(
+        *_for_both(
+            "small batches",
+            "the grokking region appears at the top left … (small decoder learning rate and small batch "
+            "size)",
+            "Appendix G",
+            "in the lowest third of rates, share of grokking in the smallest third of batches minus that in "
+            "the largest",
+            "grokking", *(LOW, LOW, HIGH),
+        ),
+        *_for_both(
+            "large batches", "large batch size (with small learning rate) leads to comprehension",
+            "Appendix G",
+            "in the lowest third of rates, share of comprehension in the largest third of batches minus "
+            "that in the smallest",
+            "comprehension", *(LOW, HIGH, LOW),
+        ),
+    ),
+    **both("batch_size", (5, 45), seed=1300),
+)  # fmt: skip
+def batches(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the batch size."""
+    return trained(run)
+
+
+@recipe(
+    "liu-14", item="Figure 14; Appendix G", draw=drawing("liu-14"), cost=COST_OF_TWO,
+    rules=_for_both(
+        "small start", "Small initialization scale (top) leads to comprehension", "Figure 14",
+        "at rates up to 1e-3, share of comprehension in the half of smaller scales minus that in the other",
+        "comprehension", *(LOWER, LOWER, UPPER),
+    ),
+    **both("embedding_scale", (0.1, 10.0), seed=1400),
+)  # fmt: skip
+def initialisation(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the scale of the initial embeddings."""
+    return trained(run)
+
+
+@recipe(
+    "liu-15", item="Figure 15; Appendix G", draw=drawing("liu-15"), source="Appendix G",
+    cost="two to three hours: 1000 networks of at most 1e5 steps",
+    rules=tuple(
+        Statement(f"no matter, {kind}",
+            "the representation weight decay in general does not affect model performance much",
+            "at rates up to 1e-3, share of networks that generalize in the half of larger decays minus that "
+            "in the other",
+            between(GENERAL, LOWER, UPPER, LOWER, title=f"Addition, {kind}"), least=-0.2, most=0.2,
+            chance="none: a shuffle can only make this statement of no effect truer", counter=OF_RATE,
+        )
+        for kind in KINDS
+    ),
+    **both("embedding_weight_decay", (0.0, 5.0), seed=1500, each=5),
+)  # fmt: skip
+def representation_decay(run: Run) -> Result:
+    """Phases over the decoder's learning rate and the representation's weight decay."""
+    return trained(run)
+
+
+# -- Table 1 -----------------------------------------------------------------------------------------------
+
+
+def _named(tables: Tables) -> float:
+    """Return the share of the answers to the first two questions of Table 1 that it names."""
+    rows = tables["outcomes"]
+    answers = np.isfinite(rows["train_steps"]) * 2 + np.isfinite(rows["validation_steps"])
+    return len(np.unique(answers[rows["printed"] != "not named"])) / len(np.unique(answers))
+
+
+def _as_printed(tables: Tables) -> Any:
+    """Return the share of the outcomes named in Table 1 to which `classify_phases` gives the same name."""
+    rows = {
+        name: values[tables["outcomes"]["printed"] != "not named"]
+        for name, values in tables["outcomes"].items()
+    }
+    return np.mean(rows["printed"] == rows["phase"])
+
+
+@recipe(
+    "liu-table1", item="Table 1; Appendix A", quick=12, paper_setting=60, source="Appendix A",
+    independent="outcome", cost="a second",
+    rules=(
+        Statement("definitions", "Table 1: Definitions of the four phases of learning",
+            "share of the outcomes that the table names in which this project's phase is the printed one",
+            measures.exact(_as_printed), least=0.9, digits=3,
+            chance=counters.shuffled("outcomes", "phase"),
+        ),
+        Statement("complete", "The 2D plane is split into four phases",
+            "share of the answers to its first two questions (yes or no) that the table names: not that of "
+            "validation above 90 % with training below",
+            measures.exact(_named), least=0.99, digits=3, source=SECTION,
+            chance="none: the outcomes are counted, not drawn", counter=UNNAMED,
+        ),
+    ),
+)  # fmt: skip
+def definitions(run: Run) -> Result:
+    """The four phases by the steps to 90 % in training and in validation; one outcome has no name.
+
+    Notes
+    -----
+    Nothing is trained. The table "outcomes" has a row for each point of the grid. The rules ask how often
+    both phases agree, and whether the table of the paper names every outcome.
+    """
+    steps = np.append(np.geomspace(10, 1e5, run.setting - 1).round(), np.inf)
+    train, validation = (side.ravel() for side in np.meshgrid(steps, steps))
+    fits, generalizes = np.isfinite(train), np.isfinite(validation)
+    cases = (fits & (validation < train + DELAY), fits & generalizes, fits, ~generalizes)
+    printed = np.select(cases, PHASES, "not named")
+    rows = {"train_steps": train, "validation_steps": validation, "printed": printed}
+    rows["phase"] = classify_phases(*(np.where(np.isfinite(x), x, np.nan) for x in (train, validation)))
+    with charts.panels(5.6, 4.6) as (figure, ax):
+        places = [np.where(np.isfinite(side), side, 4e5) for side in (train, validation)]
+        for name, color in (*palette.PHASES.items(), ("not named", palette.WHITE)):
+            look: Any = {
+                "color": color,
+                "edgecolors": palette.REFERENCE,
+                "linewidths": 0.2,
+                "s": 22,
+                "marker": "s",
+            }
+            ax.scatter(*(side[printed == name] for side in places), label=name, **look)
+        ax.set(xscale="log", yscale="log", xlabel="steps to 90 % in training (last: never)")
+        ax.set(ylabel="steps to 90 % in validation (last: never)")
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return Result({"outcomes": rows}, {"liu-table1": figure})
+
+
+# -- liu/figures_08_20.py ----------------------------------------
+
+DATA = os.environ.get("GROKPHYS_MNIST", "digits")
+IMAGES = "scikit-learn's digits" if DATA == "digits" else "MNIST"
+APPENDIX = "Appendix J"
+THRESHOLDS = {"train_accuracy": 0.9, "validation_accuracy": 0.6}
+"""Accuracies at which a network has fitted and has generalized. For images the paper asks for 60 % on the
+validation set, instead of 90 % (Appendix J)."""
+SCALE = 8.0
+"""Factor of the initial weights: the paper says "a constant > 1", and the authors' later code has 8."""
+BATCH = 200
+SINGLE = "one network in each cell, so that a cell tells no probabilities"
+
+
+def options(model: ImageMLP, images: int) -> dict[str, Any]:
+    """Return split, batch size, initial scale and encoder's rate, as arguments of `nets.train`."""
+    return {
+        "train_fraction": images / (len(model.task) - len(model.task.held_out)),
+        "batch_size": min(BATCH, images),
+        "layer_scale": SCALE,
+        "embedding_learning_rate": 1e-3,
+    }
+
+
+def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
+    """Train the networks of a `Setting`, and return tables of the steps and the accuracies that they reach.
+
+    The table "networks" has the steps to the `THRESHOLDS` (infinite if never). With `curves`, all networks
+    are trained to the end, and the table "curves" has their accuracies over time. Otherwise a network stops
+    when it has reached both thresholds.
+    """
+    setting = run.setting
+    digest = str(setting.model.digest)[-12:]
+    rows = joined(
+        run.keep(f"images-{count}-{digest}", partial(_train, run, count, curves)) for count in setting.images
+    )
+    return {
+        table: {name.split(".")[1]: values for name, values in rows.items() if name.startswith(table)}
+        for table in dict.fromkeys(name.split(".")[0] for name in rows)
+    }
+
+
+def _train(run: Run, count: int, curves: bool) -> dict[str, Any]:
+    setting = run.setting
+    trained = train(
+        setting.model,
+        runs=setting.seeds,
+        steps=setting.steps,
+        seed=run.seed(setting.seed + count),
+        record="log:12" if curves else setting.steps,
+        observables=tuple(THRESHOLDS) if curves else (),
+        thresholds=THRESHOLDS,
+        track=max(setting.steps // 500, 1),
+        stop=None if curves else "thresholds",
+        learning_rate=setting.rate,
+        weight_decay=setting.weight_decay,
+        **options(setting.model, count),
+    )
+    reached = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in THRESHOLDS]
+    first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in reached)
+    found = {
+        "networks.images": np.full(setting.seeds, count),
+        "networks.train_steps": first,
+        "networks.validation_steps": second,
+    }
+    if curves:
+        frames = len(trained.steps)
+        found |= {
+            "curves.network": np.repeat(np.arange(setting.seeds), frames),
+            "curves.step": np.tile(trained.steps, setting.seeds),
+            **{f"curves.{name}": trained.observables[name].ravel() for name in THRESHOLDS},
+        }
+    return found
+
+
+# -- Figure 8 (a) ------------------------------------------------------------------------------------------
+
+
+def _draw_curves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw both accuracies of each network over the steps."""
+    rows = tables["curves"]
+    with charts.panels(6.0, 4.2) as (figure, ax):
+        for network in np.unique(rows["network"]):
+            own = (rows["network"] == network) & (rows["step"] > 0)
+            for name, color in zip(THRESHOLDS, (palette.FIRST, palette.SECOND), strict=True):
+                label = name.replace("_accuracy", "") if network == 0 else None
+                ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
+        ax.axhline(0.1, color=palette.REFERENCE, linestyle=":", linewidth=1, label="chance")
+        ax.set(xlabel="step", ylabel="accuracy", xscale="log", ylim=(0, 1.03))
+        ax.set_title(f"{setting.images[0]} training images of {IMAGES}")
+        charts.legend_below(ax)
+    return {"liu-8": figure}
+
+
+PAPER_CURVES = Setting(
+    model=ImageMLP(DATA), images=(1000,), seeds=10, steps=100_000, rate=1e-3, weight_decay=0.01, seed=800
+)
+
+
+@recipe(
+    "liu-8", item=f"Figure 8 (a), on {IMAGES}",
+    quick=Setting(
+        model=ImageMLP(hidden=(20, 20)), images=(50,), seeds=2, steps=200, rate=1e-3, weight_decay=0.01,
+        seed=800,
+    ),
+    paper_setting=PAPER_CURVES, draw=_draw_curves, source=APPENDIX,
+    shows=f"Accuracies of {PAPER_CURVES.seeds} image networks with large initial weights and a small "
+    "training set.",
+    cost="ten minutes: 10 networks of 1e5 steps, 0.4 ms for each step and network",
+    rules=(
+        Statement("much later",
+            "the network quickly fits the train set, and then much later in training validation accuracy "
+            "improves",
+            "share of networks that reach 60 % in validation, 1000 steps or more after 90 % in training",
+            measures.share(
+                "networks", f"np.isfinite(validation_steps) & (validation_steps >= train_steps + {DELAY})",
+            ),
+            least=0.5,
+            chance="none: the delay is a network's own, and no order of networks changes it",
+            counter=counters.exchanged("networks", "train_steps", "validation_steps"),
+        ),
+    ),
+)  # fmt: skip
+def grokking(run: Run) -> Result:
+    """Reproduce Figure 8 (a) of Liu et al.: training curves of networks that grok on images.
+
+    Networks start from large initial weights. The table "networks" has the steps to both accuracies, and
+    "curves" the accuracies over time. The rule asks how many networks generalize 1000 steps or more after
+    they have fitted.
+    """
+    return Result(train_images(run, curves=True))
+
+
+# -- Figure 8 (b) ------------------------------------------------------------------------------------------
+
+
+def _plane_08_20(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -> Plane:
+    return Plane(
+        {f"{images} images of {IMAGES}": model},
+        ("learning_rate", 1e-6, 1e-1),
+        ("weight_decay", 1e-4, 10.0),
+        cells,
+        1,
+        steps,
+        options(model, images),
+        seed=850,
+        delay=delay,
+        thresholds=THRESHOLDS,
+        labels=("learning rate of the last layer", "weight decay"),
+    )
+
+
+def _less_decay(row: Any, phase: Any) -> float:
+    """Return the mean row of comprehension minus that of grokking, in rows of rising weight decay."""
+    parts = [row[phase == name] for name in GENERAL]
+    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else np.nan
+
+
+@recipe(
+    "liu-8b", item=f"Figure 8 (b), on {IMAGES}",
+    quick=_plane_08_20(ImageMLP(hidden=(20, 20)), 50, 3, 100, 50),
+    paper_setting=_plane_08_20(ImageMLP(DATA), 1000, 10, 100_000, DELAY), draw=drawing("liu-8b"),
+    source=APPENDIX,
+    shows="Phases over the learning rate of the last layer and the weight decay. Networks have generalized "
+    f"at {100 * THRESHOLDS['validation_accuracy']:g} % of the validation set.",
+    cost="an hour or two: 100 networks of at most 1e5 steps; each row of cells is kept",
+    rules=(
+        corner("confusion",
+            "a “confusion” phase in the bottom right (high learning rate and high weight decay)", APPENDIX,
+            "confusion", HIGH, HIGH,
+            note=f"{SINGLE}; all networks in this corner reach 60 % in validation within 1000 steps",
+        ),
+        corner("memorization", "a “memorization” phase at low weight decay and low learning rate", APPENDIX,
+            "memorization", LOW, LOW, note=SINGLE,
+        ),
+        Statement("grokking", "a “grokking” phase as one decreases weight decay",
+            "mean row of comprehension minus that of grokking, in cells of weight decay; by chance 0",
+            measures.statistic(_less_decay, "networks", "row.astype(float)", "phase", among=GENERALIZES),
+            least=0.5,
+            chance=CHANCE, note=SINGLE,
+        ),
+    ),
+)  # fmt: skip
+def phases_08_20(run: Run) -> Result:
+    """Reproduce Figure 8 (b) of Liu et al.: the phases over the rate of the last layer and the weight decay.
+
+    One network is trained in each cell, from large initial weights. The rules judge where in the plane
+    confusion and memorization are frequent, and whether grokking has less weight decay than comprehension.
+    """
+    return trained(run)
+
+
+# -- Figure 20 ---------------------------------------------------------------------------------------------
+
+
+def _log_steps(rows: Columns) -> Any:
+    """Return log₁₀ of the steps to generalize; "never" counts with ten times the largest number of another network."""
+    steps = rows["validation_steps"]
+    return np.log10(np.where(np.isfinite(steps), steps, 10 * steps[np.isfinite(steps)].max(initial=1)))
+
+
+def _thirds(rows: Columns) -> Any:
+    place = np.unique(rows["images"], return_inverse=True)[1]
+    return 3 * place // (place.max() + 1)
+
+
+def _bend(third: Any, values: Any) -> float:
+    """Return how much more values rise from the middle third of sizes to the smallest than from the largest."""
+    small, middle, large = np.bincount(third, values, 3) / np.bincount(third, minlength=3)
+    return float(small - 2 * middle + large)
+
+
+def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the steps to both accuracies over the number of images, as a point for each network."""
+    rows = tables["networks"]
+    shares = {part: f"{100 * THRESHOLDS[f'{part}_accuracy']:g} %" for part in ("train", "validation")}
+    words = f"{shares['train']} in training", f"{shares['validation']} in validation"
+    with charts.panels(6.0, 4.2) as (figure, ax):
+        for part, goal, color, marker in zip(
+            shares, words, (palette.FIRST, palette.SECOND), "so", strict=True
+        ):
+            steps = rows[f"{part}_steps"]
+            done = np.isfinite(steps)
+            look: Any = {"color": color, "markersize": 5, "fillstyle": "none"}
+            ax.plot(rows["images"][done], steps[done], marker, label=f"to {goal}", **look)
+            if not done.all():
+                look = {"color": color, "label": f"never {goal}"}
+                ax.plot(rows["images"][~done], np.full((~done).sum(), setting.steps), "^", **look)
+        ax.set(xlabel=f"training images of {IMAGES}", ylabel="steps", xscale="log", yscale="log")
+        ax.set_title(f"{setting.seeds} networks for each number of images")
+        charts.legend_below(ax)
+    return {"liu-20": figure}
+
+
+@recipe(
+    "liu-20", item=f"Figure 20, on {IMAGES}",
+    quick=Setting(
+        model=ImageMLP(hidden=(20, 20)), images=(50, 200), seeds=2, steps=200, rate=1e-3, weight_decay=0.01,
+        seed=800,
+    ),
+    paper_setting=Setting(
+        model=ImageMLP(DATA), images=(50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500), seeds=10,
+        steps=100_000, rate=1e-3, weight_decay=0.01, seed=2000,
+    ),
+    draw=_draw_sizes, source=APPENDIX,
+    cost="an hour or two: 120 networks of at most 1e5 steps; each size is kept",
+    rules=(
+        Statement("size",
+            "generalization time increases rapidly once one drops below a certain amount of training data",
+            "Kendall's τ of the steps to 60 % in validation with the number of images; by chance 0",
+            measures.rank_correlation("networks", "images", "validation_steps"), most=-0.3,
+            chance=counters.shuffled("networks", "validation_steps"),
+        ),
+        Statement("rapidly",
+            "generalization time increases rapidly once one drops below a certain amount of training data",
+            "mean log₁₀ of the steps in the smallest third of sizes minus that in the middle third, less "
+            "the same for the middle and the largest third; by chance 0",
+            measures.statistic(_bend, "networks", _thirds, _log_steps), least=0.3,
+            chance=counters.shuffled("networks", "validation_steps"),
+            note="most of the rise of the logarithm lies between 1500 and 600 images",
+        ),
+    ),
+)  # fmt: skip
+def sizes(run: Run) -> Result:
+    """How soon image networks generalize, by the number of training images.
+
+    Notes
+    -----
+    Networks start from large initial weights. The table "networks" has the steps to both accuracies. The
+    rules ask whether networks generalize later with fewer training images, and much later with very few.
+    """
+    return Result(train_images(run, curves=False))
+
+
+# -- liu/figure_07.py ----------------------------------------
+
+EMBEDDING: dict[str, Any] = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
+SMALL = TokenTransformer(11, 16, depth=1, width=16)
+
+PIECE = 1, 10
+"""Largest number of transformers that are trained together, on a CPU and on a GPU (for minutes)."""
+
+
+def steps_reached(trained: Any) -> tuple[Any, Any]:
+    """Return the steps at which training and validation accuracy reach 90 %, each float64 (runs,).
+
+    They are infinite for a network that never reaches 90 %. `trained` is a trajectory of networks that were
+    trained with the thresholds `ACCURACIES`.
+    """
+    found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
+    first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
+    return first, second
+
+
+# -- left --------------------------------------------------------------------------------------------------
+
+
+def _change(first: str, second: str, own: Columns) -> float:
+    """Return the logarithm of the effective dimension of a network at one moment over that at an earlier one."""
+    a, b = (own["dimension"][own["moment"] == name][0] for name in (first, second))
+    return float(np.log(b / a))
+
+
+@recipe(
+    "liu-7", item="Figure 7, left",
+    quick=Setting(
+        model=SMALL, seeds=2, steps=200, piece=2, frames=1000, learning_rate=1e-3, weight_decay=1.0,
+    ),
+    paper_setting=Setting(
+        model=TokenTransformer(), seeds=100, steps=20_000, piece=1, frames=1000, learning_rate=1e-3,
+        weight_decay=1.0,
+    ),
+    source="Section 4.2",
+    cost="0.1 s for each step and network: 55 hours, or half an hour of a GPU; 30 of 100 are stored",
+    rules=(
+        Statement("rises", "the entropy increases up to generalization time",
+            "mean logarithm of the dimension when 90 % are validated over that at the start; by chance 0",
+            measures.of_networks("moments", partial(_change, "start", "generalized")), least=0.02, digits=3,
+            chance=counters.shuffled("moments", "dimension", within="network"),
+        ),
+        Statement("falls", "then decreases drastically afterwards",
+            "mean logarithm of the dimension at the end over that when 90 % are validated; by chance 0",
+            measures.of_networks("moments", partial(_change, "generalized", "end")), most=-0.5,
+            chance=counters.shuffled("moments", "dimension", within="network"),
+        ),
+    ),
+)  # fmt: skip
+def dimension(run: Run) -> Result:
+    """The effective dimension of the embeddings, and the accuracies, during training.
+
+    Notes
+    -----
+    The figure marks the step at which a network reaches 90 % validation accuracy. The rules ask whether the
+    dimension rises until then, and falls afterward.
+    """
+    setting = run.setting
+    parts = list(in_parts(run, setting.seeds, (setting.piece, PIECE[1]), partial(_follow, run)))
+    curves = np.concatenate([part["dimension"] for part in parts])
+    reached = np.concatenate([part["validation_steps"] for part in parts])
+    steps = parts[0]["steps"]
+    done = np.flatnonzero(np.isfinite(reached))
+    at = [int(np.argmax(steps >= reached[k])) for k in done]
+    values = np.stack([curves[done, 0], curves[done, at], curves[done, -1]], axis=1)
+    moments = {
+        "network": np.repeat(done, 3),
+        "moment": np.tile(["start", "generalized", "end"], len(done)),
+        "dimension": values.ravel(),
+    }
+    networks = {"network": np.arange(len(reached)), "validation_steps": reached}
+    middle = {"step": steps} | {f"quartile_{k}": np.quantile(curves, k / 4, axis=0) for k in (1, 2, 3)}
+    with charts.panels(6.0, 4.2) as (figure, ax):
+        ax.plot(steps, curves.T, color=palette.FIRST, linewidth=0.6, alpha=0.3)
+        ax.plot(steps, middle["quartile_2"], color=palette.FIRST, label=f"median of {len(curves)} networks")
+        ax.plot(
+            reached[done],
+            values[:, 1],
+            "o",
+            color=palette.SECOND,
+            markersize=4,
+            label="90 % validation accuracy",
+        )
+        ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
+        charts.legend_below(ax)
+    return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
+
+
+def _follow(run: Run, part: range) -> dict[str, Any]:
+    setting = run.setting
+    trained = train(
+        setting.model,
+        runs=len(part),
+        first_run=part.start,
+        seed=run.seed(700),
+        steps=setting.steps,
+        record=max(setting.steps // setting.frames, 1),
+        thresholds=ACCURACIES,
+        learning_rate=setting.learning_rate,
+        weight_decay=setting.weight_decay,
+        **EMBEDDING,
+    )
+    return {
+        "steps": trained.steps,
+        "dimension": np.stack([effective_dimension(positions) for positions in trained.positions]),
+        "validation_steps": steps_reached(trained)[1],
+    }
+
+
+# -- center ------------------------------------------------------------------------------------------------
+
+MUCH_DROPOUT = "dropout >= 0.2"
+"""Which rates of dropout count as significant in the rules."""
+
+
+def _without_dropout(name: str) -> counters.Draw:
+    def column(rows: Any, _: np.random.Generator) -> Any:
+        return np.resize(rows[name][rows["dropout"] == 0], len(rows[name]))
+
+    return column
+
+
+DRY = counters.drawn(
+    "the steps of networks without dropout for all",
+    "networks",
+    **{name: _without_dropout(name) for name in ("train_steps", "validation_steps")},
+)
+
+
+@recipe(
+    "liu-7b", item="Figure 7, center",
+    quick=Setting(model=SMALL, rates=(0.0, 0.2), seeds=2, steps=100, learning_rate=1e-3),
+    paper_setting=Setting(
+        model=TokenTransformer(), rates=tuple(np.linspace(0, 0.5, 10).round(3).tolist()), seeds=5,
+        steps=20_000, learning_rate=1e-3,
+    ),
+    source="Section 4.2",
+    cost="0.1 s for each step and network, up to 28 hours on two cores; each network is kept",
+    rules=(
+        Statement("below 1000 steps",
+            "With a significant dropout rate, the generalization time can be brought down to under 10^3 "
+            "steps",
+            "share of networks with dropout of 0.2 or more that generalize in fewer than 1000 steps",
+            measures.share("networks", "validation_steps < 1000", among=MUCH_DROPOUT), least=0.5,
+            chance="none: most networks have this much dropout; the rule on speed tests the rates",
+            counter=DRY, note="all do at rates from 0.2 to 0.4, and one of ten above",
+        ),
+        Statement("no grokking", "and the grokking phenomenon vanishes completely",
+            "share of networks with dropout of 0.2 or more that generalize within 1000 steps after they fit",
+            measures.share(
+                "networks", f"np.isfinite(validation_steps) & (validation_steps < train_steps + {DELAY})",
+                among=MUCH_DROPOUT,
+            ),
+            least=0.8,
+            chance="none: most networks have this much dropout; the rule on speed tests the rates",
+            counter=DRY, note="all do at rates from 0.2 to 0.45, and one of five at 0.5",
+        ),
+        Statement("speeds up", "Effect of dropout on speeding up generalization",
+            "Kendall's τ of the steps to 90 % of the validation set with the rate of dropout; by chance 0",
+            measures.rank_correlation("networks", "dropout", "validation_steps"), most=-0.2,
+            source="Figure 7",
+            chance=counters.shuffled("networks", "validation_steps"),
+            note="fewer steps up to a rate of a quarter, and more beyond (see the notes)",
+        ),
+    ),
+)  # fmt: skip
+def dropout(run: Run) -> Result:
+    """How soon networks generalize, by the rate of dropout.
+
+    Networks of equal numbers share a dot; the dotted line is at 1000 steps.
+
+    Notes
+    -----
+    The table "networks" has a row for each network. The rules ask how many networks with much dropout
+    generalize early, how many do so soon after they fit, and whether the steps to generalization fall as the
+    rate of dropout rises.
+    """
+    setting = run.setting
+    parts = (
+        in_parts(run, setting.seeds, PIECE, partial(_with_dropout, run, k), f"dropout-{rate:g}-networks")
+        for k, rate in enumerate(setting.rates)
+    )
+    rows = joined(chain.from_iterable(parts))
+    with charts.panels(6.0, 4.2) as (figure, ax):
+        for part, color in (("train", palette.FIRST), ("validation", palette.SECOND)):
+            steps = rows[f"{part}_steps"]
+            done = np.isfinite(steps)
+            ax.plot(rows["dropout"][done], steps[done], "o", color=color, markersize=5, label=part)
+            ax.plot(rows["dropout"][~done], np.full((~done).sum(), setting.steps), "^", color=color)
+        ax.plot([], [], "^", color=palette.REFERENCE, label=f"never in {setting.steps} steps")
+        ax.axhline(1000, color=palette.REFERENCE, linestyle=":", linewidth=1)
+        ax.set(xlabel="rate of dropout", ylabel="steps to 90 %", yscale="log")
+        charts.legend_below(ax)
+    return Result({"networks": rows}, {"liu-7b": figure})
+
+
+def _with_dropout(run: Run, number: int, part: range) -> dict[str, Any]:
+    setting = run.setting
+    rate = setting.rates[number]
+    trained = train(
+        replace(setting.model, dropout=rate),
+        runs=len(part),
+        first_run=part.start,
+        seed=run.seed(750 + number),
+        steps=setting.steps,
+        record=setting.steps,
+        observables=(),
+        thresholds=ACCURACIES,
+        track=20,
+        stop="thresholds",
+        learning_rate=setting.learning_rate,
+        weight_decay=0.0,
+        **EMBEDDING,
+    )
+    fitted, generalized = steps_reached(trained)
+    return {"dropout": np.full(len(part), rate), "train_steps": fitted, "validation_steps": generalized}
+
+
+# -- right -------------------------------------------------------------------------------------------------
+
+
+def _plane_07(model: TokenTransformer, cells: int, steps: int, delay: float) -> Plane:
+    return Plane(
+        {"Transformer": model},
+        ("learning_rate", 1e-6, 1e-2),
+        ("weight_decay", 0.02, 20.0),
+        cells,
+        1,
+        steps,
+        EMBEDDING,
+        seed=780,
+        delay=delay,
+        labels=("decoder learning rate", "decoder weight decay"),
+    )
+
+
+@recipe(
+    "liu-7c", item="Figure 7, right", quick=_plane_07(SMALL, 3, 60, 20),
+    paper_setting=_plane_07(TokenTransformer(), 8, 100_000, 1000), source="Section 4.2",
+    cost="0.1 s for each step and network, two to seven days on two cores; each cell is kept",
+    rules=(
+        Statement("weight decay", "a certain amount of weight decay proves beneficial to generalization",
+            "share of networks that generalize with more than the lowest third of decays minus that in it",
+            measures.contrast("networks", GENERALIZES, lambda rows: ~inside(rows, ALL, (0.0, 1 / 3))),
+            least=0.1,
+            chance=CHANCE,
+        ),
+        Statement("closer to memorization",
+            "on transformers the grokking phase stays closer to the memorization phase (compared to the "
+            "comprehension phase)",
+            "mean distance to memorization, in cells, of comprehension minus that of grokking; by chance 0",
+            measures.statistic(_distance, "networks", "column", "row", "phase", by=CELL), least=0.5,
+            independent="cell", source="Abstract",
+            chance=CHANCE,
+        ),
+    ),
+)  # fmt: skip
+def phases_07(run: Run) -> Result:
+    """Phases of the transformer over the decoder's learning rate and weight decay.
+
+    Notes
+    -----
+    The table "networks" has a row for each network. The rules ask whether weight decay helps to generalize,
+    and whether grokking is nearer to memorization than comprehension is.
+    """
+    return diagram(run, "liu-7c", width=1)

@@ -1,0 +1,563 @@
+"""Figures 1, 2 and 5, Appendices D, E and G of Musat: final structures of embeddings and particles.
+
+Figures 3 and 4, Appendix F of Musat: embeddings, and what their networks answer over the plane.
+
+Figure 6 of Musat: how weight decay limits the weights and the biases of the hidden layer (Appendix B).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from analysis.circles.classes import structures
+from analysis.plots import maps
+from analysis.plots.embeddings import show_embedding
+from grokphys.papers import charts, counters, measures
+from grokphys.papers.evidence import joined, mean, where
+from grokphys.papers.musat.tables import (
+    EPOCHS,
+    FITTED,
+    GRID,
+    ORDERED,
+    PAIRS,
+    STEPS,
+    gallery,
+    networks,
+    particles,
+    random_positions,
+    structures_of,
+    table_of,
+    what,
+)
+from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.report.musat import TABLE_1, TABLE_2, typical_runs
+from nets.models import ConstantAttention
+from nets.networks import networks as revived
+from physics.errors import InputError
+from physics.trajectory import Trajectory
+
+# -- musat/galleries.py ----------------------------------------
+
+PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
+    3: ((0, 1), (0, 2), (1, 2)),
+    4: ((0, 1), (1, 2), (2, 3)),
+}
+"""Pairs of dimensions that Appendix G shows, by the dimension D; for D = 4 the paper does not name them."""
+SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
+
+
+def _structures(quote: str, source: str, fitted: str = "", **constants: float) -> tuple[Statement, ...]:
+    meaning = {
+        "circles": ("largest norm less than 1.2 times the smallest", "circle"),
+        "grids": (f"at most {GRID} of {PAIRS} imperfections", f"~circle & (imperfections <= {GRID})"),
+        "imperfect grids": (
+            f"{GRID + 1} to {ORDERED} imperfections",
+            f"~circle & (imperfections > {GRID}) & (imperfections <= {ORDERED})",
+        ),
+    }
+    return tuple(
+        Statement(name, quote,
+            f"share of {name} ({text}); random positions are none of these",
+            measures.share("runs", which, **constants), least=0.05, independent="run", source=source,
+            fitted=fitted,
+            chance=random_positions("runs"),
+            note="of runs with " + ", ".join(f"{key.replace('t_d', 't d')} = {at:g}" for key, at in constants.items()),
+        )
+        for name, (text, which) in meaning.items()
+    )  # fmt: skip
+
+
+PAPER_PARTICLES = Setting(runs=500, shown=20, steps=STEPS)
+PAPER_NETWORKS = Setting(runs=200, shown=20, steps=EPOCHS)
+PAPER_HIGHER = Setting(runs=100, shown=8, steps=EPOCHS)
+
+
+@recipe(
+    "musat-5", item="Figure 5; Appendix E", quick=Setting(runs=24, shown=8, steps=STEPS),
+    paper_setting=PAPER_PARTICLES,
+    shows=f"Final positions of the first {PAPER_PARTICLES.shown} of {PAPER_PARTICLES.runs} runs of "
+    "particles, at three strengths f_a of the alignment.",
+    cost="a minute",
+    rules=_structures(
+        "the particles self-organize into the same structures as the embeddings in the trained transformer: "
+        "circles, grids, and imperfect grids",
+        "Section 6", FITTED, f_a=1.0,
+    ),
+)  # fmt: skip
+def arrangements(run: Run) -> Result:
+    """Reproduce Figure 5 and Appendix E of Musat: final positions of particles, and counts of their kinds.
+
+    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table "runs" has a row for each
+    run, and a figure for each f_a shows the first runs. The rules judge the shares of circles, grids and
+    imperfect grids at f_a = 1.
+    """
+    setting = run.setting
+    rows, pictures = [], {}
+    for f_a in (1.0, 2.0, 0.5):
+        end = particles(
+            f_a, runs=setting.runs, seed=run.seed(5100 + round(10 * f_a)), steps=setting.steps
+        ).final
+        rows.append({"f_a": np.full(setting.runs, f_a), **structures_of(end)})
+        name = "musat-5" if f_a == 1.0 else f"musat-5-fa{f_a:g}"
+        pictures[name] = gallery(end[: setting.shown], f"$f_a$ = {f_a:g}, {setting.steps} steps")
+    assert {float(row["f_a"][0]) for row in rows} == set(TABLE_2)
+    return Result({"runs": joined(rows)}, pictures)
+
+
+@recipe(
+    "musat-D", item="Figures 1, 2; Appendix D", quick=Setting(runs=8, shown=8, steps=300),
+    paper_setting=PAPER_NETWORKS, source="Section 2",
+    shows=f"Trained embeddings of the first {PAPER_NETWORKS.shown} of {PAPER_NETWORKS.runs} networks, at "
+    "four weight decays.",
+    cost="ten minutes",
+    rules=(
+        *_structures(
+            "embedding vectors tend to be positioned in arithmetic progressions, forming either grids or "
+            "circles … sometimes, however, the embeddings self-organize into imperfect grids",
+            "Section 4", weight_decay=1.0,
+        ),
+        Statement("weight decay", "weight decay plays a crucial role … in reducing grid imperfections",
+            "imperfections of all embeddings at weight decay 0 minus those at 1; by chance 0",
+            measures.difference(
+                *(measures.mean("runs", "imperfections", weight_decay=decay) for decay in (0.0, 1.0)),
+            ),
+            least=PAIRS / 10, digits=1,
+            chance=counters.shuffled("runs", "weight_decay"),
+        ),
+    ),
+)  # fmt: skip
+def embeddings(run: Run) -> Result:
+    """Reproduce Figures 1 and 2 and Appendix D of Musat: final embeddings, and counts of their kinds.
+
+    Networks of constant attention are trained at the four weight decays of Table 1. The table "runs" has a
+    row for each network, and a figure for each weight decay shows the first networks. The rules judge the
+    shares of circles, grids and imperfect grids at weight decay 1, and compare the imperfections of all
+    embeddings at weight decays 0 and 1.
+    """
+    setting = run.setting
+    rows, pictures = [], {}
+    for decay in sorted(TABLE_1, reverse=True):
+        trained = networks(
+            decay, runs=setting.runs, seed=run.seed(5200 + round(10 * decay)), epochs=setting.steps
+        )
+        table = table_of(trained)
+        rows.append({"weight_decay": np.full(setting.runs, decay), **table})
+        name = "musat-D" if decay == 1.0 else f"musat-D-wd{decay:g}"
+        title = f"Weight decay {decay:g}, {setting.steps} epochs"
+        pictures[name] = gallery(trained.final[: setting.shown], title, table["accuracy"])
+    return Result({"runs": joined(rows)}, pictures)
+
+
+# -- more dimensions ---------------------------------------------------------------------------------------
+
+
+@recipe(
+    "musat-G", item="Appendix G", quick=Setting(runs=8, shown=8, steps=300), paper_setting=PAPER_HIGHER,
+    source="Section 4",
+    shows=f"Trained embeddings in three and in four dimensions, of the first {SHOWN_HIGHER[3]} and "
+    f"{SHOWN_HIGHER[4]} of {PAPER_HIGHER.runs} networks. Each row shows two of the axes.",
+    cost="five minutes",
+    rules=tuple(
+        Statement(f"D = {dim}", "the similar structures emerge in higher-dimensional embedding spaces",
+            "part of the pair sums whose nearest other one is of another class; 0.96 for random positions",
+            measures.mean(f"D{dim}", f"imperfections / {PAIRS}"), most=0.5,
+            chance=random_positions(f"D{dim}", dim),
+        )
+        for dim in PLANES
+    ),
+)  # fmt: skip
+def higher(run: Run) -> Result:
+    """Reproduce Appendix G of Musat: embeddings in three and four dimensions, shown two dimensions at a time.
+
+    Networks of constant attention are trained at weight decay 1, with embeddings of three and of four
+    dimensions. The tables "D3" and "D4" have a row for each network, and each dimension has a figure. The
+    rules judge the share of pair sums whose nearest other pair sum is of another class.
+    """
+    setting = run.setting
+    tables, pictures = {}, {}
+    for dim, planes in PLANES.items():
+        trained = networks(
+            1.0,
+            runs=setting.runs,
+            seed=run.seed(5300 + dim),
+            epochs=setting.steps,
+            model=ConstantAttention(dim=dim),
+        )
+        tables[f"D{dim}"] = table_of(trained)
+        name = "musat-G" if dim == 3 else f"musat-G-D{dim}"
+        pictures[name] = _show_planes(trained.final, planes, tables[f"D{dim}"]["accuracy"], dim)
+    return Result(tables, pictures)
+
+
+def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, dim: int) -> Figure:
+    count = SHOWN_HIGHER[dim]
+    with charts.panels(2.1 * count, 7.3, len(planes), count, title=f"D = {dim}, weight decay 1") as (
+        figure,
+        axes,
+    ):
+        for n in range(count):
+            for ax, plane in zip(axes[:, n], planes, strict=True):
+                show_embedding(final[n][:, plane], ax)
+                if n == 0:
+                    ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
+            words = what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
+            axes[0, n].set_title(f"{n}: {words}", fontsize="small")
+    return figure
+
+
+# -- musat/classifiers.py ----------------------------------------
+
+FIRST, SECOND = np.triu_indices(17)
+CLASS = (FIRST + SECOND) % 17
+
+
+def _embeddings(tables: Tables) -> NDArray[np.float64]:
+    """Return embeddings (networks, 17, 2) from the table "tokens", with a row for each token of a network."""
+    rows = tables["tokens"]
+    order = np.lexsort((rows["token"], rows["network"]))
+    return np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
+
+
+def _circles(tables: Tables) -> NDArray[np.bool_]:
+    rows = tables["tokens"]
+    return np.asarray(rows["circle"][rows["token"] == 0])[np.argsort(rows["network"][rows["token"] == 0])]
+
+
+def _clustered(tables: Tables) -> NDArray[np.float64]:
+    """Return, for each network, the fraction of pair sums whose nearest other pair sum has the same class."""
+    return np.asarray(1 - structures_of(_embeddings(tables))["imperfections"] / PAIRS)
+
+
+def aligned(E: Any) -> NDArray[np.float64]:
+    """Return how well the pair sums of a class lie on one line through the origin, as a mean over classes.
+
+    Parameters
+    ----------
+    E : array_like, shape (networks, 17, 2)
+        Embeddings in the plane.
+
+    Returns
+    -------
+    ndarray of float64, shape (networks,)
+        Length of the pair sums along the best line of their class, as a fraction of their length. It is 1 if
+        all sums lie on the line, and about 2/π (more for few sums) if their directions are random.
+    """
+    sums = np.asarray(E)[:, FIRST] + np.asarray(E)[:, SECOND]
+    z = sums[..., 0] + 1j * sums[..., 1]
+    parts = []
+    for label in range(17):
+        own = z[:, label == CLASS]
+        axis = np.sqrt((own**2).sum(axis=1, keepdims=True))
+        along = np.abs((own * axis.conj()).real).sum(axis=1)
+        parts.append(along / (np.abs(axis[:, 0]) * np.abs(own).sum(axis=1)))
+    return np.mean(parts, axis=0)
+
+
+def _of(kind: bool, measure: Any) -> Measure:
+    return lambda tables, level: mean(measure(tables)[_circles(tables) == kind], level)
+
+
+NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
+SHUFFLED = counters.shuffled("tokens", "token", within="network")
+PAPER_TYPICAL, PAPER_MORE = (
+    Setting(runs=100, decay=1.0, epochs=EPOCHS),
+    Setting(runs=14, decay=0.6, epochs=EPOCHS),
+)
+MAP = (
+    "The color of the plane is the class that the network answers there, and that of a marker the correct "
+    "class of its pair sum; diamonds with a dark edge are pairs for validation."
+)
+TYPICAL = (
+    f"The pair sums of one of {PAPER_TYPICAL.runs} networks at weight decay {PAPER_TYPICAL.decay:g}, whose "
+    f"embedding is a {{}}, and the classes of their plane. {MAP}"
+)
+
+
+@recipe(
+    "musat-3", item="Figure 3", quick=Setting(runs=6, decay=1.0, epochs=300), paper_setting=PAPER_TYPICAL,
+    source="Section 5",
+    shows=TYPICAL.format("grid"), cost="three minutes",
+    rules=(
+        Statement("clusters", "the grid structure makes the pair sums cluster based on the modular sum",
+            f"{NEAREST}, of networks that are no circles",
+            _of(False, _clustered), least=0.5,
+            chance=SHUFFLED,
+        ),
+    ),
+)  # fmt: skip
+def grid_map(run: Run) -> Result:
+    """Reproduce Figure 3 of Musat: a network whose embedding is a grid, and its answers over the plane.
+
+    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
+    grid is drawn. The rule judges the share of pair sums whose nearest other pair sum is of their own class,
+    in networks without a circle.
+
+    The result holds the tables "tokens" and "sums" and the figure "musat-3".
+    """
+    return _typical(run, "grid", "musat-3", 4300)
+
+
+@recipe(
+    "musat-4", item="Figure 4", quick=Setting(runs=6, decay=1.0, epochs=300), paper_setting=PAPER_TYPICAL,
+    source="Section 5.2",
+    shows=TYPICAL.format("circle"), cost="three minutes",
+    rules=(
+        Statement("aligned", "they are aligned along lines that pass through the origin",
+            "part of the length of pair sums that lies along the line of their class, of circles",
+            _of(True, lambda tables: aligned(_embeddings(tables))), least=0.9,
+            chance=SHUFFLED,
+        ),
+        Statement("not clustered", "Pair sums are no longer clustered",
+            f"{NEAREST}; of circles minus of the rest",
+            measures.difference(_of(True, _clustered), _of(False, _clustered)), most=-0.1,
+            chance=counters.shuffled("tokens", "circle"),
+        ),
+    ),
+)  # fmt: skip
+def circle_map(run: Run) -> Result:
+    """Reproduce Figure 4 of Musat: a network whose embedding is a circle, and its answers over the plane.
+
+    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
+    circle is drawn. The rules judge whether the pair sums of a class lie on one line in circles, and whether
+    they are less clustered there than in the other networks.
+
+    The result holds the tables "tokens" and "sums" and the figure "musat-4".
+    """
+    return _typical(run, "circle", "musat-4", 4400)
+
+
+@recipe(
+    "musat-F", item="Appendix F", quick=Setting(runs=4, decay=0.6, epochs=300), paper_setting=PAPER_MORE,
+    source="Section 5.1",
+    shows=f"Embeddings and classifiers of {PAPER_MORE.runs} networks at weight decay {PAPER_MORE.decay:g}. "
+    f"{MAP}",
+    cost="a minute",
+    rules=(
+        Statement("clusters", "the pair sums tend to cluster based on their modular sum",
+            NEAREST,
+            lambda tables, level: mean(_clustered(tables), level), least=0.5,
+            chance=SHUFFLED,
+        ),
+    ),
+)  # fmt: skip
+def more_maps(run: Run) -> Result:
+    """Reproduce Appendix F of Musat: embeddings of networks at weight decay 0.6, and their answers.
+
+    All networks that are trained are drawn. The rule judges the share of pair sums whose nearest other pair
+    sum is of their own class.
+
+    The result holds the table "tokens" and the figure "musat-F".
+    """
+    trained = _trained_classifiers(run, 4500)
+    rows = -(-trained.runs // 2)
+    title = "Embeddings, and their classes with the pair sums (diamonds: validation)"
+    with charts.panels(13.0, 3.3 * rows, rows, 4, title, squeeze=False) as (figure, axes):
+        for n, (left, right) in enumerate(axes.reshape(-1, 2)):
+            if n < trained.runs:
+                _show(trained, n, left, right, "classes", brief=True)
+    return Result({"tokens": _tokens(trained)}, {"musat-F": figure})
+
+
+def _trained_classifiers(run: Run, seed: int) -> Trajectory:
+    setting = run.setting
+    return networks(
+        setting.decay,
+        runs=setting.runs,
+        seed=run.seed(seed),
+        epochs=setting.epochs,
+        observables=("validation_accuracy", "layers"),
+    )
+
+
+def _tokens(trained: Trajectory) -> dict[str, Any]:
+    x, y = trained.final.reshape(-1, 2).T
+    return {
+        "network": np.repeat(np.arange(trained.runs), 17),
+        "token": np.tile(np.arange(17), trained.runs),
+        "x": x,
+        "y": y,
+        "circle": np.repeat(structures(trained.final).circle, 17),
+    }
+
+
+def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
+    """Train networks, and draw one whose structure is the `kind` "circle" or "grid".
+
+    The result holds the tables "tokens" and "sums", and a figure called `name`. If no network has the
+    structure, the quick budget draws the first network.
+
+    Raises
+    ------
+    InputError
+        If no network has the structure at the setting of the paper.
+    """
+    trained = _trained_classifiers(run, seed)
+    chosen = typical_runs(trained, structures(trained.final))
+    if kind not in chosen and run.budget == "paper":
+        raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
+    with charts.page(9.6, 4.9) as figure:
+        figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
+        left, right = figure.subplots(1, 2)
+    title = "classes and pair sums (diamonds: validation)"
+    sums = _show(trained, chosen.get(kind, 0), left, right, title)
+    return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
+
+
+def _show(
+    trained: Trajectory, run: int, left: Any, right: Any, title: str, *, brief: bool = False
+) -> dict[str, Any]:
+    """Draw an embedding at the left, and at the right the classes that its network assigns to the plane.
+
+    Parameters
+    ----------
+    trained : Trajectory
+        Networks with their layers.
+    run : int
+        Number of the network.
+    left, right : matplotlib Axes
+        Axes for the embedding and for the classes.
+    title : str
+        Title of the right axes.
+    brief : bool, default False
+        Whether the title of the left axes is short, for narrow panels.
+
+    Returns
+    -------
+    dict of str to array
+        Table of the pair sums: position, class, the class that the network answers, and whether the pair was
+        held out for validation.
+    """
+    alone = revived(trained.run(run))
+    E, task = trained.final[run].astype(float), alone.model.task
+    sums = E[task.inputs].sum(axis=1)
+    held_out = np.isin(np.arange(len(task)), alone.examples("validation")[0])
+    seen = alone.classify(sums)[0]
+    grid, bounds = maps.plane(sums)
+    side = round(len(grid) ** 0.5)
+    accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
+    shape = what(E)
+    head = f"network {run}: {shape.replace('imperf.', 'grid imperfections')}; accuracy {accuracy:.0f} %"
+    show_embedding(E, left, title=f"{run}: {shape}, {accuracy:.0f} %" if brief else head)
+    maps.show_classifier(
+        alone.classify(grid)[0].reshape(side, side),
+        bounds,
+        right,
+        count=task.classes,
+        sums=sums,
+        labels=task.labels,
+        held_out=held_out,
+        title=title,
+    )
+    a, b = task.inputs.T
+    x, y = sums.T
+    return {"network": np.full(len(a), run), "a": a, "b": b, "x": x, "y": y} | {
+        "class": task.labels,
+        "seen": seen,
+        "validates": held_out,
+    }
+
+
+# -- musat/figure_06.py ----------------------------------------
+
+LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
+
+
+def _left(value: str) -> Measure:
+    """Return a measure of the geometric mean of a value at weight decay 1, as a fraction of that at 0."""
+    return measures.ratio(
+        *(measures.mean("networks", f"np.log({value})", weight_decay=decay) for decay in (1.0, 0.0))
+    )
+
+
+GEOMETRIC = "the means over the networks are geometric"
+
+
+def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+    """Draw the mean magnitudes of weights and biases after training, and during training at some decays."""
+    with charts.panels(9.6, 4.8, 1, 2) as (figure, (left, right)):
+        _show_last(left, tables["networks"], setting)
+        _show_course(right, tables["course"])
+    return {"musat-6": figure}
+
+
+@recipe(
+    "musat-6", item="Figure 6; Appendix B", quick=Setting(decays=(0.0, 0.5, 1.0), runs=6, epochs=200),
+    paper_setting=Setting(decays=tuple(np.linspace(0, 1, 11).round(1).tolist()), runs=100, epochs=EPOCHS),
+    draw=_draw, source="Appendix B", cost="ten minutes",
+    rules=(
+        *(
+            Statement(part, "weight decay strongly limits the magnitude of the weights and biases",
+                f"mean magnitude of the {part} at weight decay 1, as a part of that at 0; by chance 1",
+                _left(name), most=0.5,
+                chance=counters.shuffled("networks", "weight_decay"), note=GEOMETRIC,
+            )
+            for part, name in (("weights", "weight_norm"), ("biases", "bias_norm"))
+        ),
+        Statement("biases more", "biases being limited more than weights",
+            "what is left of the biases at weight decay 1 over what is left of the weights; by chance 1",
+            _left("bias_norm / weight_norm"), most=0.9,
+            chance=counters.shuffled("networks", "weight_decay"), note=GEOMETRIC,
+        ),
+    ),
+)  # fmt: skip
+def norms(run: Run) -> Result:
+    """Magnitudes of the weights and of the biases of the hidden layer, by weight decay.
+
+    Notes
+    -----
+    Networks of constant attention are trained at weight decays from 0 to 1. The table "networks" has their
+    final mean magnitudes, and "course" the means over networks at each recorded step. The rules compare the
+    magnitudes at weight decay 1 with those at 0.
+    """
+    setting = run.setting
+    parts = [run.keep(f"decay-{decay:g}", partial(_trained_06, run, decay)) for decay in setting.decays]
+    last, course = [], []
+    for decay, part in zip(setting.decays, parts, strict=True):
+        last.append(
+            {"weight_decay": np.full(setting.runs, decay)} | {name: part[name][:, -1] for name in LABELS}
+        )
+        course.append(
+            {"weight_decay": np.full(len(part["steps"]), decay), "step": part["steps"]}
+            | {name: part[name].mean(axis=0) for name in LABELS}
+        )
+    tables = {"networks": joined(last), "course": joined(course)}
+    return Result(tables)
+
+
+def _trained_06(run: Run, decay: float) -> dict[str, Any]:
+    setting = run.setting
+    every = setting.epochs // 40
+    trained = networks(
+        decay,
+        runs=setting.runs,
+        seed=run.seed(6600 + round(10 * decay)),
+        epochs=setting.epochs,
+        record=every,
+        observables=tuple(LABELS),
+    )
+    return {"steps": trained.steps} | {name: trained.observables[name] for name in LABELS}
+
+
+def _show_last(ax: Any, rows: Columns, setting: Setting) -> None:
+    for name, label in LABELS.items():
+        logs = [np.log(where(rows, weight_decay=decay)[name]) for decay in setting.decays]
+        charts.intervals(ax, setting.decays, [mean(one, 0.95).map(np.exp) for one in logs], label=label)
+    title = f"After {setting.epochs} epochs, {setting.runs} networks each"
+    ax.set(xlabel="weight decay", ylabel="magnitude, geometric mean\nover the networks", title=title)
+    ax.set(ylim=(0, None))
+    charts.legend_below(ax, title="with 95 % intervals")
+
+
+def _show_course(ax: Any, rows: Columns) -> None:
+    decays = np.unique(rows["weight_decay"])
+    for decay in decays[:: max(len(decays) // 3, 1)]:
+        own = where(rows, weight_decay=decay)
+        (line,) = ax.plot(own["step"], own["weight_norm"], label=f"weight decay {decay:g}")
+        ax.plot(own["step"], own["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
+    ax.set(xlabel="epoch", ylabel="magnitude, arithmetic mean\nover the networks", ylim=(0, None))
+    ax.set_title("Weights (lines), biases (dashed)")
+    charts.legend_below(ax)
