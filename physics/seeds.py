@@ -1,8 +1,6 @@
 """Seeds of the runs of an ensemble: each run has a seed that does not depend on the number of other runs."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,69 +10,27 @@ from physics.errors import InputError
 
 Seed = int | np.random.SeedSequence
 DEFAULT_POOL = np.random.SeedSequence(0).pool_size
-_heard: ContextVar[set[int] | None] = ContextVar("heard", default=None)
-_shift: ContextVar[int] = ContextVar("shift", default=0)
-
-
-@contextmanager
-def hear_seeds() -> Iterator[set[int]]:
-    """Yield a set that collects the seeds that `parent_seed` receives while the context is open.
-
-    The set holds the numbers of the seeds, with the shift of `other_seeds`. A child of a seed counts as its
-    parent.
-    """
-    heard: set[int] = set()
-    token = _heard.set(heard)
-    try:
-        yield heard
-    finally:
-        _heard.reset(token)
-
-
-@contextmanager
-def other_seeds(shift: int) -> Iterator[None]:
-    """Add `shift` to every seed that is given as a number while the context is open.
-
-    A whole computation can thus be repeated with independent random numbers. A `numpy.random.SeedSequence` is
-    not shifted. If contexts are nested, only the innermost shift counts.
-    """
-    token = _shift.set(shift)
-    try:
-        yield
-    finally:
-        _shift.reset(token)
 
 
 def parent_seed(seed: Any) -> np.random.SeedSequence:
     """Return the seed sequence of a `seed`, whose children are the seeds of the runs.
 
-    `seed` is a whole number of at least 0, to which the shift of `other_seeds` is added, or a
-    `numpy.random.SeedSequence`, which is returned unchanged. Anything else is an `InputError`.
+    `seed` is a whole number of at least 0, or a `numpy.random.SeedSequence`, which is returned unchanged.
+    Anything else is an `InputError`.
     """
     if isinstance(seed, np.random.SeedSequence):
-        if isinstance(seed.entropy, int):
-            hear(seed.entropy)
         return seed
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         got = short_text(seed)
         raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {got}")
     if seed < 0:
         raise InputError(f"seed must be at least 0, got {short_text(seed)}")
-    entropy = int(seed) + _shift.get()
-    hear(entropy)
-    return np.random.SeedSequence(entropy)
+    return np.random.SeedSequence(int(seed))
 
 
 def generator(seed: Any) -> np.random.Generator:
     """Return NumPy's default random generator for a `seed` as in `parent_seed`."""
     return np.random.default_rng(parent_seed(seed))
-
-
-def hear(*seeds: int) -> None:
-    """Add the numbers of seeds to the set of `hear_seeds`, if one is open."""
-    heard = _heard.get()
-    if heard is not None:
-        heard.update(seeds)
 
 
 def run_seeds(seed: Any, runs: int, first_run: int = 0) -> list[np.random.SeedSequence]:
@@ -122,7 +78,7 @@ def numbers_of_runs(runs: int, first_run: Any, run_numbers: Sequence[int] | None
 def describe_seed(seed: Any) -> int | dict[str, Any]:
     """Return a seed in a form that JSON can hold, for the parameters of a trajectory.
 
-    It is the number (with the shift of `other_seeds`), or for a `SeedSequence` a dict of its "entropy" and
+    It is the number, or for a `SeedSequence` a dict of its "entropy" and
     "spawn_key", and of its "pool_size" if that is not NumPy's default.
     """
     if isinstance(seed, np.random.SeedSequence):
@@ -132,4 +88,4 @@ def describe_seed(seed: Any) -> int | dict[str, Any]:
             "spawn_key": [int(k) for k in seed.spawn_key],
             **({} if seed.pool_size == DEFAULT_POOL else {"pool_size": seed.pool_size}),
         }
-    return int(seed) + _shift.get()
+    return int(seed)

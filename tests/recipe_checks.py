@@ -4,38 +4,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from pictures import SMALLEST, letters
 
-from analysis.stats.intervals import Interval
-from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import decide, measured
-from grokphys.papers.publish import stored_results
-from grokphys.papers.recipe import RECIPES, Number, Result, Run
-from grokphys.papers.results import Stored, rounded
+from grokphys.papers.recipe import RECIPES, Number
+from grokphys.papers.results import Stored
+from grokphys.papers.run import recipes, stored_results
 
 DOCS = Path(__file__).parents[1] / "docs"
-
-
-@cache
-def made_quickly(name: str) -> Result:
-    """Run a recipe at its quick setting, once in a process.
-
-    Tables, figures and rules must be as the runner needs them.
-    """
-    one = RECIPES[name]
-    result = one.make(Run(one.settings["quick"], "quick"))
-    tables = rounded(result.columns())
-    assert next(iter(result.figures)) == name
-    assert all(figure.axes for figure in result.figures.values())
-    assert all(min(letters(figure)) >= SMALLEST for figure in result.figures.values())
-    assert all(len(column) for table in tables.values() for column in table.values())
-    for rule in one.rules:
-        assert isinstance(rule.measure(tables, 0.95), Interval)
-        if isinstance(rule, Number):
-            assert np.isfinite(rule.printed.value)
-        elif callable(rule.chance):
-            rule.chance(tables, np.random.default_rng(0))
-    return result
 
 
 def held_by_chance(name: str, tables, *, draws: int = 100) -> dict[str, float]:

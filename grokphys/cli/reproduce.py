@@ -59,10 +59,9 @@ def reproduce(
             than its tables runs again with the same seeds; its pictures are replaced only if the tables come
             out the same.
     """
-    from grokphys.papers.catalogue import recipes
-    from grokphys.papers.publish import publish as write_pages
-    from grokphys.papers.run import run_recipes
-    from grokphys.papers.words import first_sentence
+    from grokphys.papers.pages import first_sentence
+    from grokphys.papers.run import publish as write_pages
+    from grokphys.papers.run import recipes, run_recipes
 
     known = recipes()
     for name in names:
@@ -84,11 +83,13 @@ def reproduce(
         return 0
     if redraw is not None:
         return _redraw(names, redraw)
+    # Absolute, so that nothing is written elsewhere if the working directory changes meanwhile.
+    directory = directory.absolute()
     if publish is not None:
-        refuse_unwritable(publish, parents=False)
+        refuse_unwritable(publish := publish.absolute(), parents=False)
     refuse_unwritable(directory)
     if pieces is not None:
-        refuse_unwritable(pieces)
+        refuse_unwritable(pieces := pieces.absolute())
     apart = f"seeds-{other_seeds}" if other_seeds else ""
     make_directory(directory / apart)
     chosen = names or (tuple(known) if all_ else ())
@@ -112,14 +113,13 @@ def reproduce(
 
 def _redraw(names: Names, docs: Path) -> int:
     """Draw the pictures of stored results again in the documentation; return 1 if a recipe was refused."""
-    from grokphys.papers.catalogue import recipes
-    from grokphys.papers.redraw import redraw
+    from grokphys.papers.run import recipes, redraw
 
+    docs, refused = docs.absolute(), 0
     refuse_unwritable(docs / "gallery", parents=False)
-    known, refused = recipes(), 0
     for name in names:
         try:
-            for path in redraw(known[name], docs):
+            for path in redraw(recipes()[name], docs):
                 print(f"wrote {path}")
         except InputError as error:
             refused += 1

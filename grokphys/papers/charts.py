@@ -59,7 +59,7 @@ def intervals(
 def means(
     ax: Axes, x: Any, y: Any, places: Any = None, *, possible: Any = (-np.inf, np.inf), **look: Any
 ) -> None:
-    """Draw the mean of y at each place on the x-axis with its 95 % interval, by default at all values of x."""
+    """Draw the mean of y at each place on the x-axis with its 95 % interval; places are by default all x."""
     places = np.unique(x) if places is None else places
     values = [mean(np.asarray(y)[np.asarray(x) == place], CONFIDENCE).within(*possible) for place in places]
     intervals(ax, places, values, **look)

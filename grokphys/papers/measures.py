@@ -113,7 +113,8 @@ def crossing(table: str, x: Column, successes: Column, trials: Column, **constan
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = rows_of(tables, table, constants)
-        return evidence.crossing(*(column_of(rows, column) for column in (x, successes, trials)), level)
+        places, hits, counts = (column_of(rows, column) for column in (x, successes, trials))
+        return evidence.crossing(places, hits, counts, level)
 
     return measure
 

@@ -75,7 +75,7 @@ def trains_on_gpu() -> bool:
 
 
 def made_here() -> dict[str, str]:
-    """Return what `made_with` does for simulations and trainings, with the name of the GPU if there is one."""
+    """Return what `made_with` does for simulations and trainings, and the name of the GPU if there is one."""
     made = made_with("physics", "nets")
     if trains_on_gpu():
         gpu = import_module("torch").cuda.get_device_name()
@@ -85,7 +85,7 @@ def made_here() -> dict[str, str]:
 
 @cache
 def code_digest(*packages: str) -> str:
-    """Return sixteen hexadecimal digits that change with the code of our packages and the versions of libraries.
+    """Return sixteen hexadecimal digits that change with the code of our packages and with libraries.
 
     By default all packages count. A stored result keeps the digits, so that `grokphys reproduce --all` knows
     whether it is up to date.

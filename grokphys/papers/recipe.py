@@ -57,7 +57,7 @@ Model = Callable[[Tables, np.random.Generator], Tables]
 class Setting(SimpleNamespace):
     """Setting of a recipe as names with values, such as ``Setting(tokens=59, networks=20)``."""
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(repr(self))
 
 
@@ -411,14 +411,13 @@ def recipe(
             result = make(run)
             return replace(result, figures=draw(run.setting, result.columns())) if draw else result
 
-        given = {"source": source, "independent": independent, "fitted": fitted}
+        given: dict[str, Any] = {"source": source, "independent": independent, "fitted": fitted}
         completed = tuple(
-            replace(rule, **{key: getattr(rule, key) or value for key, value in given.items()})
-            for rule in rules
+            replace(rule, **{key: getattr(rule, key) or given[key] for key in given}) for rule in rules
         )
         settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
-        of = paper or PACKAGES.get(make.__module__.split(".")[-2], "beyond")
+        of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
         registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, draw)
         return make
 

@@ -111,8 +111,7 @@ def run_recipes(
         If a stored result cannot be read.
     """
     failed = []
-    directory = directory.absolute()  # a recipe may change the working directory
-    store = (pieces or directory / ".unfinished").absolute() if budget == "paper" else None
+    store = pieces or directory / ".unfinished" if budget == "paper" else None
     for name in progress(names, "reproduce", "recipe"):
         if not again and is_complete(directory, recipes[name], budget):
             print(f"{name}: complete, passed over")
@@ -229,7 +228,6 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
         If there is no such result, or if its setting, its tables or the names of its pictures differ from
         those of the recipe.
     """
-    docs = docs.absolute()
     stored, setting = read_result(docs / "results" / recipe.name), recipe.settings["paper"]
     if stored is None or stored.about["budget"] != "paper":
         raise InputError(
@@ -310,7 +308,6 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     FileFormatError
         If a stored result cannot be read.
     """
-    made, docs = made.absolute(), docs.absolute()
     for page in PAGES:
         if not (docs / page).is_file():
             raise InputError(f"publish must be a directory of the documentation with {page}, got {docs}")

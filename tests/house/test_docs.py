@@ -26,7 +26,7 @@ import nets
 import physics
 from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
-from grokphys.papers.catalogue import recipes
+from grokphys.papers.run import recipes
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -8,7 +8,6 @@ import pytest
 from physics import InputError
 from physics.checks import choice, finite_array, flag, number, place, point_sets, whole_number
 from physics.hooks import shown
-from physics.seeds import describe_seed, hear_seeds, other_seeds, parent_seed
 
 
 def test_bounds_and_shapes_belong_to_what_is_allowed():
@@ -109,15 +108,3 @@ def test_a_bar_begins_where_the_run_does_and_is_moved_to_where_it_is(monkeypatch
     assert (bar.given["total"], bar.given["initial"], bar.given["desc"]) == (9, 3, "x")
     assert bar.given["disable"] is hidden, "None hides it where stderr is no terminal"
     assert bar.moved == [2, 4]
-
-
-def test_seeds_are_heard_and_shifted_inside_only():
-    with hear_seeds() as heard, other_seeds(100):
-        parent_seed(3)
-        with hear_seeds() as within, other_seeds(7):
-            assert parent_seed(3).entropy == 10
-        assert parent_seed(4).entropy == 104, "as outside"
-    with pytest.raises(ZeroDivisionError), hear_seeds() as failed, other_seeds(1):
-        raise ZeroDivisionError
-    assert (parent_seed(3).entropy, describe_seed(3)) == (3, 3)
-    assert (heard, within, failed) == ({103, 104}, {10}, set())

@@ -6,7 +6,7 @@ import pytest
 
 import physics
 from physics import InputError, ParticleSystem, SimulationError
-from physics.seeds import hear_seeds, other_seeds, run_seeds
+from physics.seeds import run_seeds
 from physics.system import careful_step
 
 
@@ -63,15 +63,6 @@ def test_a_seed_sequence_is_a_seed():
     child = physics.simulate(steps=2, seed=np.random.SeedSequence(5).spawn(1)[0])
     assert child.parameters["seed"] == {"entropy": 5, "spawn_key": [0]}
     assert not np.array_equal(child.positions, by_number.positions)
-
-
-def test_other_seeds_are_those_that_a_file_names():
-    with other_seeds(100), hear_seeds() as heard:
-        drawn = physics.simulate(ParticleSystem(5), steps=2, seed=3)
-    assert (drawn.parameters["seed"], heard) == (103, {103})
-    again = physics.simulate(ParticleSystem(5), steps=2, seed=drawn.parameters["seed"])
-    np.testing.assert_array_equal(again.positions, drawn.positions)
-    assert again == drawn
 
 
 def test_a_run_of_an_ensemble_can_be_made_again_from_its_parameters():

@@ -704,7 +704,6 @@ def predictability(run: Run) -> Result:
 
 # -- beyond/votes.py ----------------------------------------
 
-Array = NDArray[np.float64]
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
 SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
 PIECE_VOTES = 50, 50

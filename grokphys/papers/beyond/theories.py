@@ -238,7 +238,6 @@ def forward(run: Run) -> Result:
 
 # -- beyond/pairings.py ----------------------------------------
 
-Array = NDArray[np.float64]
 TOKENS, LEARNING_RATE, DECODER_RATE = 10, 1e-3, 3e-5
 DELTA, GROKKED, TRACK = 0.1, 0.95, 20
 THEORY_SPAN = 100

@@ -82,7 +82,7 @@ def _law(tokens: int) -> Any:
     return _critical(tokens, np.log(tokens) / tokens)
 
 
-LARGEST = {"family": "plain addition", "tokens": 60}
+LARGEST: dict[str, Any] = {"family": "plain addition", "tokens": 60}
 
 
 @partial(counters.Chance, "fractions at p = 60 that are 28/60 of those at p = 28, as by a law 1/p")

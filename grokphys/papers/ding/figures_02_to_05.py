@@ -1,4 +1,4 @@
-"""Ding et al., Figures 2 to 5 and 14: signals, planes of circles, frozen embeddings, and numbers of circles."""
+"""Ding et al., Figures 2 to 5 and 14: signals, planes of circles, frozen embeddings, numbers of circles."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -64,7 +64,7 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 
 
 def _apart(own: Columns) -> float:
-    """Return log₁₀ of the weakest survivor's final signal over the strongest dead circle's, NaN without both."""
+    """Return log₁₀ of the weakest survivor's final signal over that of the strongest dead circle, or NaN."""
     alive = own["survived"].astype(bool)
     if not 0 < alive.sum() < len(alive):
         return np.nan
@@ -483,7 +483,7 @@ def _means(x: Any, circles: Any) -> tuple[Array, Array]:
 
 
 def _usual(*names: str) -> Callable[[Columns], Any]:
-    """Return a function of rows that returns which have the most frequent modulus "p" or dimension "d", or both.
+    """Return a function that tells rows of the most frequent modulus "p" or dimension "d", or of both.
 
     Only the other quantity varies among the networks of one of them.
     """

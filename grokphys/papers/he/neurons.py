@@ -188,7 +188,7 @@ def misalignment(rows: Any) -> NDArray[np.float64]:
 
 
 def _balanced(own: Any) -> Any:
-    """Return the effective number of frequencies of a network's neurons, by their entropy, as a part of all."""
+    """Return the effective number of frequencies of a network's neurons, by entropy, as a part of all."""
     shares = own["neurons"] / own["neurons"].sum()
     return np.exp(-np.sum(shares * np.log(np.where(shares > 0, shares, 1)))) / len(shares)
 

@@ -455,7 +455,7 @@ DEDUCE = "parallelograms are needed to deduce a new parallelogram"
 
 
 def _needed(name: str, tables: Tables) -> float:
-    """Return 1 if the last of a chain follows from the whole chain but from no part of it, otherwise 0 or -1."""
+    """Return 1 if the last of a chain follows from the whole but from no part of it, otherwise 0 or -1."""
     follows = where(tables["chains"], operation=name)["follows"].astype(float)
     return float(follows[0] - follows[1:].max())
 

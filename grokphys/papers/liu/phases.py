@@ -911,7 +911,7 @@ def phases_08_20(run: Run) -> Result:
 
 
 def _log_steps(rows: Columns) -> Any:
-    """Return log₁₀ of the steps to generalize; "never" counts with ten times the largest number of another network."""
+    """Return log₁₀ of the steps to generalize; never counts as ten times the largest number of others."""
     steps = rows["validation_steps"]
     return np.log10(np.where(np.isfinite(steps), steps, 10 * steps[np.isfinite(steps)].max(initial=1)))
 
@@ -922,7 +922,7 @@ def _thirds(rows: Columns) -> Any:
 
 
 def _bend(third: Any, values: Any) -> float:
-    """Return how much more values rise from the middle third of sizes to the smallest than from the largest."""
+    """Return how much more values rise from the middle third of sizes to the smallest than to the middle."""
     small, middle, large = np.bincount(third, values, 3) / np.bincount(third, minlength=3)
     return float(small - 2 * middle + large)
 
@@ -1013,7 +1013,7 @@ def steps_reached(trained: Any) -> tuple[Any, Any]:
 
 
 def _change(first: str, second: str, own: Columns) -> float:
-    """Return the logarithm of the effective dimension of a network at one moment over that at an earlier one."""
+    """Return the logarithm of the effective dimension at one moment over that at an earlier one."""
     a, b = (own["dimension"][own["moment"] == name][0] for name in (first, second))
     return float(np.log(b / a))
 

@@ -50,7 +50,7 @@ PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
 SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 
-def _structures(quote: str, source: str, fitted: str = "", **constants: float) -> tuple[Statement, ...]:
+def _structures(quote: str, source: str, fitted: str = "", **constants: Any) -> tuple[Statement, ...]:
     meaning = {
         "circles": ("largest norm less than 1.2 times the smallest", "circle"),
         "grids": (f"at most {GRID} of {PAIRS} imperfections", f"~circle & (imperfections <= {GRID})"),
@@ -59,13 +59,14 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: float) -
             f"~circle & (imperfections > {GRID}) & (imperfections <= {ORDERED})",
         ),
     }
+    at = ", ".join(f"{key.replace('t_d', 't d')} = {value:g}" for key, value in constants.items())
     return tuple(
         Statement(name, quote,
             f"share of {name} ({text}); random positions are none of these",
             measures.share("runs", which, **constants), least=0.05, independent="run", source=source,
             fitted=fitted,
             chance=random_positions("runs"),
-            note="of runs with " + ", ".join(f"{key.replace('t_d', 't d')} = {at:g}" for key, at in constants.items()),
+            note=f"of runs with {at}",
         )
         for name, (text, which) in meaning.items()
     )  # fmt: skip

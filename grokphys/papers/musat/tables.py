@@ -155,7 +155,7 @@ def run_by_run(table: Columns) -> dict[str, NDArray[Any]]:
 
 
 def circles(table: str, scale: float = 1.0, **constants: Any) -> Measure:
-    """Return a measure of the share of circles among runs, times `scale`, of a table that may be condensed."""
+    """Return a measure of the share of circles among runs, times `scale`; the table may be condensed."""
     return measures.mapped(measures.share(table, _by_run("circle"), **constants), lambda value: scale * value)
 
 

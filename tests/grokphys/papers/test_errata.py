@@ -12,7 +12,7 @@ import torch
 
 import analysis
 from grokphys import phases as phase_training
-from grokphys.papers.liu import figures_08_20 as liu_images
+from grokphys.papers.liu import phases as liu_images
 from physics import EffectiveTheory
 
 

@@ -1,19 +1,18 @@
-"""The measures of the rules, their models of chance, and the printed numbers, from their definitions."""
+"""Estimates, measures of tables, and models of data in which a statement is false, from their definitions."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from analysis.stats import intervals
 from analysis.stats.intervals import Interval
-from grokphys.papers import evidence, recipe, redraw, results
-from grokphys.papers.judge import judge
-from grokphys.papers.recipe import Number, Printed, Recipe, Result, Run, Statement
-from physics import FileFormatError, InputError
+from grokphys.papers import counters, evidence, measures
+from grokphys.papers.liu import phases
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=12)
@@ -82,12 +81,12 @@ def test_means_and_shares_are_those_of_groups():
 def test_chance_shuffles_one_column_and_keeps_the_others():
     table = {"x": np.arange(12), "y": np.arange(12) + 100, "g": GROUPS}
     tables = {"t": table, "u": {"x": np.arange(3)}}
-    whole = evidence.shuffled("t", "x")(tables, np.random.default_rng(3))
+    whole = counters.shuffled("t", "x")(tables, np.random.default_rng(3))
     assert whole["u"] is tables["u"]
     assert whole["t"]["y"] is table["y"]
     assert whole["t"]["x"].tolist() == np.random.default_rng(3).permutation(12).tolist()
     assert table["x"].tolist() == list(range(12)), "the table itself stays"
-    pairs = evidence.exchanged("t", "x", "y")(tables, np.random.default_rng(3))["t"]
+    pairs = counters.exchanged("t", "x", "y")(tables, np.random.default_rng(3))["t"]
     swap = np.random.default_rng(3).random(12) < 0.5
     assert 0 < swap.sum() < 12
     assert pairs["x"].tolist() == np.where(swap, table["y"], table["x"]).tolist()
@@ -97,7 +96,7 @@ def test_chance_shuffles_one_column_and_keeps_the_others():
 
 def test_chance_may_leave_rows_out():
     table = {"x": np.arange(12.0), "g": GROUPS, "even": np.array([0, 0, 1] * 4)}
-    mix = evidence.shuffled("t", "x", within="g", among={"even": 0})
+    mix = counters.shuffled("t", "x", within="g", among={"even": 0})
     found = mix({"t": table}, np.random.default_rng(1))["t"]["x"]
     chosen = table["even"] == 0
     assert found[~chosen].tolist() == table["x"][~chosen].tolist()
@@ -110,13 +109,13 @@ def test_chance_may_leave_rows_out():
 @pytest.mark.parametrize(
     ("chance", "words"),
     [
-        (evidence.shuffled("t", "x"), "`x` shuffled among all rows of `t`"),
-        (evidence.shuffled("t", "x", within="g"), "`x` shuffled among rows of `t` with the same `g`"),
+        (counters.shuffled("t", "x"), "`x` shuffled among all rows of `t`"),
+        (counters.shuffled("t", "x", within="g"), "`x` shuffled among rows of `t` with the same `g`"),
         (
-            evidence.shuffled("t", "x", within="g", among={"even": 0.0}),
+            counters.shuffled("t", "x", within="g", among={"even": 0.0}),
             "`x` shuffled among rows of `t` with the same `g` and `even` = 0",
         ),
-        (evidence.exchanged("t", "x", "y"), "`x` and `y` exchanged in half of the rows of `t`, at random"),
+        (counters.exchanged("t", "x", "y"), "`x` and `y` exchanged in half of the rows of `t`, at random"),
     ],
 )
 def test_chance_says_what_it_does(chance, words):
@@ -128,7 +127,7 @@ def test_chance_permutes_a_column_among_chosen_rows_of_two_tables():
         "t": {"kind": np.array(["a", "b", "a"]), "x": np.array([1.0, 2.0, 3.0])},
         "u": {"kind": np.array(["a", "a", "b", "a"]), "p": [3, 5, 3, 3], "x": [4.0, 5.0, 6.0, 7.0]},
     }
-    mix = evidence.pooled("x", ("t", {"kind": "a"}), ("u", {"kind": "a", "p": 3}))
+    mix = counters.pooled("x", ("t", {"kind": "a"}), ("u", {"kind": "a", "p": 3}))
     found = mix(tables, np.random.default_rng(5))
     t, u = found["t"]["x"].tolist(), found["u"]["x"].tolist()
     assert (t[1], u[1:3]) == (2, [5, 6]), "the others stay"
@@ -154,178 +153,204 @@ def test_rows_are_chosen_by_all_values():
     assert evidence.where(table, a=3)["b"].tolist() == []
 
 
-# -- rules --------------------------------------------------------------------------------------------------
-
-
-def test_printed_numbers_keep_their_digits():
-    assert str(Printed("0.50", "p", (0.4, 0.6))) == "0.50 [0.40, 0.60]"
-    assert str(Printed("12", "p", (3.0, 20.0))) == "12 [3, 20]"
-    assert str(Printed("0.50", "p")) == "0.50"
-    assert (Printed("-1.25", "p").value, Printed("-1.25", "p").rounding) == (-1.25, pytest.approx(0.005))
-
-
-def rules(measure=lambda tables, level: evidence.exact(0.0)):
-    number = Number("n", Printed("0.5", "here"), measure, 0.1, "network", "fitted to it", 3)
-    statement = Statement("s", "q", "here", "e", measure, "none", 0.0, 1.0, "embedding", "", 1)
-    return number, statement
-
-
-def test_the_digest_of_rules_changes_with_everything_but_their_functions():
-    number, statement = rules()
-    digest = results.rules_digest((number, statement))
-    assert results.rules_digest((number, replace(statement, measure=max))) == digest
-    assert results.rules_digest((number, replace(statement, counter=max))) == digest
-    for changed in (
-        replace(number, name="m"), replace(number, printed=Printed("0.50", "here")),
-        replace(number, printed=Printed("0.5", "there")), replace(number, margin=0.2),
-        replace(number, independent="run"), replace(number, fitted=""),
-        replace(number, printed=Printed("0.5", "here", (0.1, 0.9))),
-    ):  # fmt: skip
-        assert results.rules_digest((changed, statement)) != digest, changed
-    for changed in (
-        replace(statement, name="m"), replace(statement, quote="r"), replace(statement, source="there"),
-        replace(statement, effect="f"), replace(statement, chance="other"), replace(statement, least=-1.0),
-        replace(statement, most=math.inf), replace(statement, independent="run"),
-        replace(statement, fitted="yes"), replace(statement, chance=max),
-    ):  # fmt: skip
-        assert results.rules_digest((number, changed)) != digest, changed
-    assert results.rules_digest((statement, number)) != digest
-
-
-def test_holm_measures_each_claim_at_the_level_at_which_it_is_decided():
-    levels = {"sure": [], "open": []}
-
-    def measured(name, decided_from):
-        def measure(tables, level):
-            levels[name].append(level)
-            low = 0.5 if level <= decided_from else -0.5
-            return Interval(1.0, low, 2.0, 9)
-
-        return Statement(name, "q", "s", "e", measure, "none", least=0.0)
-
-    sure, unsure = measured("sure", 0.99), measured("open", 0.5)
-    claims = judge((sure, unsure), {})
-    assert [claim.verdict for claim in claims] == ["holds", "inconclusive"]
-    assert [claim.rule.name for claim in claims] == ["sure", "open"]
-    assert levels["sure"] == [pytest.approx(0.975)]
-    assert levels["open"] == pytest.approx([0.975, 0.95])
-    assert claims[1].found.low == -0.5
-    for one in levels.values():
-        one.clear()
-    judge((unsure, unsure), {})
-    assert levels["open"] == pytest.approx([0.975, 0.975]), "undecided ones are shown where Holm stopped"
-
-
-def test_recipes_are_registered_once_under_names_of_their_own():
-    registry = {}
-
-    def register(name, given=(), draw=None):
-        return recipe.recipe(
-            name, paper="beyond", item="i", shows="s.", quick=1, paper_setting=2, cost="c", rules=given,
-            draw=draw, registry=registry,
-        )  # fmt: skip
-
-    figure = Figure()
-    made = register("a", rules(), lambda setting, tables: {f"{setting} {tables['t']['x'][0]}": figure})
-    one = made(lambda run: Result({"t": {"x": [run.setting]}}))
-    assert one(Run(5, "quick")).figures == {"5 5": figure}
-    assert registry["a"].settings == {"quick": 1, "paper": 2}
-    assert (registry["a"].paper, registry["a"].item, registry["a"].cost) == ("beyond", "i", "c")
-    assert [one.name for one in registry["a"].rules] == ["n", "s"]
-    with pytest.raises(InputError, match="name must be new, got 'a'"):
-        register("a")(lambda run: None)
-    with pytest.raises(InputError, match="must have different names"):
-        register("b", (rules()[0], rules()[0]))(lambda run: None)
-    with pytest.raises(InputError, match="one of them finite"):
-        Statement("s", "q", "p", "e", max, "none", -math.inf, math.inf)
-
-
-# -- stored results -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Setting:
-    runs: int = 3
-
-
-@pytest.fixture
-def stored(tmp_path):
-    """A result on disk, and the recipe that made it."""
-    draw = lambda setting, tables: {"f": Figure((4, 2))}  # noqa: E731
-    whole = Recipe(
-        "r", "beyond", "i", "s.", {"quick": 1, "paper": Setting()}, "c", rules(), lambda run: None, draw
+@given(st.integers(3, 8), st.integers(2, 30), st.integers(0, 10**6))
+def test_the_jackknife_of_a_mean_is_students_interval(groups, size, seed):
+    values = np.random.default_rng(seed).normal(size=groups)
+    found = evidence.jackknife(
+        np.mean, (np.repeat(values, size),), 0.9, groups=np.repeat(np.arange(groups), size)
     )
-    result = Result(
-        {"t": {"x": np.array([1 / 3, np.nan])}, "u": {"y": np.array(["a"])}}, {"f": Figure((4, 2))}
+    expected = evidence.mean(values, 0.9)
+    assert np.allclose(
+        [found.estimate, found.low, found.high], [expected.estimate, expected.low, expected.high]
     )
-    claims = judge(whole.rules, result.columns())
-    written = results.write_result(
-        tmp_path / "results", whole, replace(result, claims=claims), budget="paper", figures="svg",
-        sources="src", seeds=[5, 2], shift=7, seconds=1.26, date="2026-01-01T00:00:00Z",
-    )  # fmt: skip
-    return whole, tmp_path, written
+    exact = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
+    assert np.allclose([expected.low, expected.high], [exact.low, exact.high])
 
 
-def test_a_stored_result_says_how_it_was_made(stored):
-    whole, place, written = stored
-    folder = place / "results" / "r"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "f.png",
-        "f.svg",
-        "result.json",
-        "t.json",
-        "u.json",
-    ]
-    assert written[-1] == folder / "result.json", "its presence means that the rest is there"
-    found = results.read_result(folder)
-    about = found.about
-    assert (about["recipe"], about["budget"], about["setting"]) == ("r", "paper", {"runs": 3})
-    assert (about["seeds"], about["seed_shift"], about["seconds"]) == ([2, 5], 7, 1.3)
-    assert (about["sources"], about["rules"]) == ("src", results.rules_digest(whole.rules))
-    assert (about["tables"], about["figures"]) == (["t", "u"], ["f"])
-    number, statement = about["claims"]
-    assert (number["estimate"], number["verdict"], number["count"], number["digits"]) == (
-        0,
-        "not covered",
-        1,
-        3,
+def test_a_share_has_wilsons_interval_and_that_of_groups_where_trials_share_them():
+    hits = np.array([1, 1, 0, 1, 0, 1, 1, 1, 0, 1])
+    found = evidence.share(hits, 0.95)
+    exact = stats.binomtest(7, 10).proportion_ci(0.95, method="wilson")
+    assert np.allclose([found.low, found.high], [exact.low, exact.high])
+    clones = evidence.share(np.repeat(hits, 50), 0.95, groups=np.repeat(np.arange(10), 50))
+    assert clones.count == 10
+    assert clones.low < found.low < found.high < clones.high
+
+
+@pytest.mark.parametrize("measure", [evidence.correlation, evidence.slope, evidence.rank_correlation])
+def test_intervals_of_trends_hold_the_truth_and_mirror(measure):
+    trials = 60
+    rng = np.random.default_rng(3)
+    covered, truth = 0, {"correlation": 0.0, "slope": 0.0, "rank_correlation": 0.0}[measure.__name__]
+    for _ in range(trials):
+        x, y = rng.normal(size=(2, 30))
+        found, mirrored = measure(x, y, 0.95), measure(x, -y, 0.95)
+        covered += found.low <= truth <= found.high
+        assert np.allclose([found.low, found.high], [-mirrored.high, -mirrored.low])
+    assert stats.binomtest(covered, trials, 0.95).pvalue > 1e-4
+
+
+# -- measures of tables --------------------------------------------------------------------------------
+
+CIRCLES = {
+    "network": np.repeat([0, 1, 2, 3], 3), "kind": np.tile(["a", "b", "a"], 4), "x": X, "y": Y,
+    "hit": X > 0, "size": np.arange(12) % 5,
+}  # fmt: skip
+
+
+def on(measure, level=0.9):
+    return measure({"t": CIRCLES}, level)
+
+
+def test_measures_are_estimates_of_the_rows_that_are_chosen():
+    a = CIRCLES["kind"] == "a"
+    groups = CIRCLES["network"]
+    assert on(measures.share("t", "hit")) == evidence.share(X > 0, 0.9)
+    assert on(measures.share("t", "x < y", by="network", kind="a")) == evidence.share(
+        (X < Y)[a], 0.9, groups=groups[a]
     )
-    assert (statement["verdict"], statement["least"], statement["most"]) == ("holds", 0.0, 1.0)
-    np.testing.assert_array_equal(found.tables["t"]["x"], [0.33333333, np.nan])
-    assert results.read_result(place) is None
-    why = "cannot read the result in .*: its JSON is damaged or lacks entries; run its recipe again"
-    for text in ("{", '{"x": 3}', "[]"):
-        (folder / "u.json").write_text(text)
-        with pytest.raises(FileFormatError, match=why):
-            results.read_result(folder)
-    (folder / "result.json").write_text("{}")
-    with pytest.raises(FileFormatError, match=r"^\S+ holds no result of version 1; run its recipe again$"):
-        results.read_result(folder)
+    large = CIRCLES["size"] >= 2
+    assert on(measures.mean("t", lambda rows: rows["x"] ** 2, among="size >= 2")) == evidence.mean(
+        X[large] ** 2, 0.9
+    )
+    for name in ("correlation", "rank_correlation", "slope"):
+        expected = getattr(evidence, name)(X, np.abs(Y), 0.9, groups=groups)
+        assert on(getattr(measures, name)("t", "x", "np.abs(y)", by="network")) == expected
+    assert on(measures.median("t", "y", kind="b")) == evidence.median(Y[~a], 0.9)
+    found = on(measures.statistic(lambda x, y: x.mean() / y.mean(), "t", "hit", "size", by="network"))
+    assert found.estimate == pytest.approx((X > 0).mean() / CIRCLES["size"].mean())
+    assert found.count == 4
+    assert on(measures.exact(lambda tables: tables["t"]["x"][0])) == Interval(X[0], X[0], X[0], 1)
 
 
-def test_pictures_are_drawn_again_only_of_the_same_setting_tables_and_names(stored):
-    whole, place, _ = stored
-    (place / "gallery").mkdir()
-    (path,) = redraw.redraw(whole, place)
-    assert path == place / "gallery" / "f.png"
-    path.unlink()
-    other = {**whole.settings, "paper": Setting(4)}
-    twice = lambda setting, tables: {"g": Figure((4, 2))}  # noqa: E731
-    for changed, what in (
-        (replace(whole, settings=other), "the setting differs"),
-        (replace(whole, draw=twice), "the list of pictures differs"),
-    ):
-        with pytest.raises(InputError, match=what):
-            redraw.redraw(changed, place)
-    with pytest.raises(InputError, match="names must name results at the paper's setting in .*, got no"):
-        redraw.redraw(replace(whole, name="no"), place)
-    assert not path.exists()
-    tables = results.read_result(place / "results" / "r").tables
-    for changed, what in (
-        (tables, ""),
-        ({"t": tables["t"]}, "the list of tables"),
-        ({**tables, "u": {"z": tables["u"]["y"]}}, "the list of columns of the table 'u'"),
-        ({**tables, "u": {"y": np.array(["b"])}}, "the column 'y' of the table 'u'"),
-        ({**tables, "t": {"x": np.array([0.3, np.nan])}}, "the column 'x' of the table 't'"),
-    ):
-        assert redraw._difference(results.read_result(place / "results" / "r"), changed) == what
+def test_measures_of_networks_leave_out_those_that_tell_nothing():
+    by_network = X.reshape(4, 3)
+    lead = lambda own: own["x"][0] - own["x"][1] if own["network"][0] else np.nan  # noqa: E731
+    assert on(measures.of_networks("t", lead)) == intervals.mean(by_network[1:, 0] - by_network[1:, 1], 0.9)
+    assert on(measures.share_of_networks("t", lambda own: own["x"].max() > 1)) == intervals.proportion(
+        int((by_network.max(axis=1) > 1).sum()), 4, 0.9
+    )
+
+
+def test_measures_combine():
+    a, b = measures.mean("t", "x", kind="a"), measures.mean("t", "y", kind="b")
+    first, second = on(a), on(b)
+    assert on(measures.difference(a, b)) == evidence.difference(first, second)
+    assert on(measures.ratio(a, b)).estimate == pytest.approx(np.exp(first.estimate - second.estimate))
+    assert on(measures.mapped(a, lambda x: 2 * x)).high == pytest.approx(2 * first.high)
+    rest = on(measures.complement(a))
+    assert (rest.estimate, rest.low, rest.high) == (1 - first.estimate, 1 - first.high, 1 - first.low)
+    halves = {"first": "kind == 'a'", "second": "kind == 'b'"}
+    gap = on(measures.paired_gap(np.mean, "t", "x", **halves, by="network"))
+    kinds = CIRCLES["kind"] == "a"
+    assert gap.estimate == pytest.approx(X[kinds].mean() - X[~kinds].mean())
+    inside = on(measures.contrast("t", "hit", "size > 1"))
+    large = CIRCLES["size"] > 1
+    assert inside.estimate == pytest.approx((X > 0)[large].mean() - (X > 0)[~large].mean())
+    rare = on(measures.rarest("t", "kind", ("a", "b")))
+    assert (rare.estimate, rare.count) == (pytest.approx(1 / 3), 12)
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1), [3, 0, 4, 1, 2]])
+def test_a_crossing_does_not_depend_on_the_order_of_its_places(order):
+    x, hits = np.array([0.1, 0.2, 0.3, 0.4, 0.5]), np.array([0, 20, 40, 90, 100])
+    rows = {"x": x[order], "hits": hits[order], "of": np.full(5, 100)}
+    found = measures.crossing("t", "x", "hits", "of")({"t": rows}, 0.95)
+    assert found.estimate == pytest.approx(0.3 + 0.1 * 10 / 50)
+    assert found.low < found.estimate < found.high
+    assert found.count == 500
+    flat = {"x": x, "hits": np.zeros(5), "of": np.full(5, 100)}
+    assert math.isnan(measures.crossing("t", "x", "hits", "of")({"t": flat}, 0.95).estimate)
+
+
+@pytest.mark.parametrize("count", [5, 12, 101])
+def test_a_median_has_the_interval_of_order_statistics(count):
+    values = np.random.default_rng(count).normal(size=count)
+    found = evidence.median(values, 0.9)
+    assert found.estimate == np.median(values)
+    ranks = np.searchsorted(np.sort(values), [found.low, found.high])
+    missed = stats.binom.cdf(ranks[0], count, 0.5) + stats.binom.sf(ranks[1], count, 0.5)
+    assert missed <= 0.1
+    assert math.isnan(evidence.median(values[:2], 0.9).low)
+
+
+def test_a_table_has_a_row_for_each_combination():
+    rows = evidence.table_of(
+        {"a": [1, 2], "b": list("xyz")}, c=np.arange(6).reshape(2, 3), d=[[7], [8]], e=0.5
+    )
+    assert rows["a"].tolist() == [1, 1, 1, 2, 2, 2]
+    assert rows["b"].tolist() == list("xyzxyz")
+    assert rows["c"].tolist() == list(range(6))
+    assert rows["d"].tolist() == [7, 7, 7, 8, 8, 8]
+    assert rows["e"].tolist() == [0.5] * 6
+
+
+# -- data in which a statement is false ------------------------------------------------------------
+
+TABLE = {"kind": np.array(["a", "b", "a", "c"]), "p": np.array([3, 3, 5, 5]), "x": np.array([1.0, 2, 3, 4])}
+TABLES = {"t": TABLE, "u": {"x": np.arange(3)}}
+
+
+def rng():
+    return np.random.default_rng(4)
+
+
+def columns(model):
+    """What a model makes of the table t, as lists; the other table and the table itself must stay."""
+    before = {name: values.tolist() for name, values in TABLE.items()}
+    found = model(TABLES, rng())
+    assert found["u"] is TABLES["u"]
+    assert {name: values.tolist() for name, values in TABLE.items()} == before
+    return {name: values.tolist() for name, values in found["t"].items()}
+
+
+def test_rows_take_the_place_of_others():
+    model = counters.instead("t", rows={"kind": "a", "p": 5}, of={"kind": "b", "p": 5.0})
+    assert model.words == "rows of `t` with `kind` = a in place of those with `kind` = b, both with `p` = 5"
+    assert columns(model) == {"kind": ["a", "b", "a", "c", "b"], "p": [3, 3, 5, 5, 5], "x": [1, 2, 3, 4, 3]}
+    model = counters.instead("t", rows={"p": 5}, of={"p": 3})
+    assert model.words == "rows of `t` with `p` = 5 in place of those with `p` = 3"
+    assert columns(model) == {"kind": ["a", "c"] * 2, "p": [5, 5, 3, 3], "x": [3, 4, 3, 4]}
+
+
+def test_columns_replace_each_other():
+    model = counters.replaced("t", p="x", x="p")
+    assert model.words == "`p` replaced by `x` and `x` replaced by `p` in `t`"
+    assert columns(model) == {"kind": ["a", "b", "a", "c"], "p": [1, 2, 3, 4], "x": [3, 3, 5, 5]}
+
+
+def test_columns_are_drawn_from_the_rows_or_have_one_value():
+    model = counters.drawn("noise", "t", x=lambda rows, random: rows["x"] + random.normal(size=4), p=0)
+    assert model.words == "noise"
+    found = columns(model)
+    assert found["x"] == (TABLE["x"] + rng().normal(size=4)).tolist()
+    assert found["p"] == [0] * 4
+
+
+def test_the_rarest_value_is_absent():
+    table = {"kind": np.array(list("aaabbc")), "x": np.arange(6)}
+    drawn_kinds = set()
+    random = rng()
+    for _ in range(40):
+        found = counters.rarest_absent("t", "kind")({"t": table}, random)["t"]
+        assert found["kind"][:5].tolist() == list("aaabb")
+        drawn_kinds.add(str(found["kind"][5]))
+    assert drawn_kinds == {"a", "b"}
+    assert table["kind"][5] == "c"
+    assert (
+        counters.rarest_absent("t", "kind").words == "the rarest `kind` of `t` replaced by others, at random"
+    )
+
+
+def test_a_phase_without_a_name():
+    printed = np.array(["confusion", "grokking", "memorization", "comprehension", "not named"])
+    found = phases.UNNAMED({"outcomes": {"printed": printed}}, rng())["outcomes"]["printed"]
+    assert np.count_nonzero(found == "not named") == 2
+
+
+def test_steps_of_networks_without_dropout_are_those_of_all():
+    rows = {"dropout": np.array([0.0, 0.2, 0.0, 0.4, 0.5]), "train_steps": np.array([1, 2, 3, 4, 5])}
+    found = phases.DRY({"networks": rows | {"validation_steps": 10 * rows["train_steps"]}}, rng())["networks"]
+    assert found["train_steps"].tolist() == [1, 3, 1, 3, 1]
+    assert found["validation_steps"].tolist() == [10, 30, 10, 30, 10]
+    assert found["dropout"] is rows["dropout"]

@@ -20,7 +20,7 @@ def number(low, high, *, printed="0.50", interval=None, margin=0.1):
 
 
 def statement(low, high, *, least=-np.inf, most=np.inf):
-    rule = Statement("s", "q", "here", "e", lambda tables, level: None, "none", least, most)
+    rule = Statement("s", "q", "e", lambda tables, level: None, "none", least, most)
     return decide(rule, Interval((low + high) / 2, low, high, 10)).verdict
 
 
@@ -41,7 +41,7 @@ def equal(value, count, **bounds):
     def measure(tables, level):
         return evidence.mean(np.full(count, value), level)
 
-    return Statement("s", "q", "here", "e", measure, "none", **bounds)
+    return Statement("s", "q", "e", measure, "none", **bounds)
 
 
 @pytest.mark.parametrize(("level", "count"), [(0.95, 5), (0.95, 40), (0.998, 40)])
@@ -110,7 +110,7 @@ def test_rules_that_are_none_are_refused():
 
 def of_values(name, column, least):
     return Statement(
-        name, "q", "s", "e", lambda t, level: evidence.mean(t["t"][column], level), "none", least=least
+        name, "q", "e", lambda t, level: evidence.mean(t["t"][column], level), "none", least=least
     )
 
 

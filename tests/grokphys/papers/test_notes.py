@@ -7,7 +7,7 @@ import pytest
 from recipe_checks import claims, note, table, text_of
 from scipy import stats
 
-from grokphys.papers.catalogue import recipes
+from grokphys.papers.run import recipes
 from grokphys.report.musat import TABLE_1, TABLE_2
 from physics import Operation, closures
 

@@ -10,8 +10,8 @@ import nets
 import physics
 from analysis import mean, proportion, structures
 from analysis.stats.intervals import Interval
-from grokphys.papers.musat import start as musat_start
-from grokphys.papers.musat.ensembles import table_of
+from grokphys.papers.musat import tables as musat_start
+from grokphys.papers.musat.tables import table_of
 from grokphys.report.musat import TABLE_1, TABLE_2
 
 pytestmark = pytest.mark.slow

@@ -8,12 +8,13 @@ from recipe_checks import held_by_chance
 
 from analysis.phases.classification import PHASES
 from analysis.stats.intervals import mean
-from grokphys.papers.beyond import seeds
+from grokphys.papers.beyond import transitions as seeds
 from grokphys.papers.judge import judge
-from grokphys.papers.liu.planes import train_plane
+from grokphys.papers.liu.phases import train_plane
 from grokphys.papers.recipe import RECIPES, Run
 
 RNG = np.random.default_rng(8)
+RULES = {rule.name: rule for rule in RECIPES["liu-seeds"].rules}
 
 
 def table(phases):
@@ -60,10 +61,10 @@ def test_chance_is_the_share_of_equal_pairs_of_two_cells():
     across = [
         a == b for (i, c), (j, d) in product(enumerate(cells), repeat=2) if i != j for a in c for b in d
     ]
-    found = seeds._beyond_chance({"networks": table(phases)}, 0.95)
+    found = RULES["beyond chance"].measure({"networks": table(phases)}, 0.95)
     assert found.estimate == pytest.approx(np.mean(cells[:, 0] == cells[:, 1]) - np.mean(across))
     assert found.count == 9
-    same = seeds._same({"networks": table(phases)}, 0.95)
+    same = RULES["one phase"].measure({"networks": table(phases)}, 0.95)
     assert same == mean((cells[:, 0] == cells[:, 1]).astype(float), 0.95)
 
 

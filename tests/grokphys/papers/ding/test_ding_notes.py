@@ -8,8 +8,8 @@ from scipy import stats
 import analysis
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import principal_components
-from grokphys.papers.catalogue import recipes
 from grokphys.papers.judge import judge
+from grokphys.papers.run import recipes
 
 NOTES = text_of("notes")
 

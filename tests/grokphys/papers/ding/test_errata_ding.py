@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import analysis
-from grokphys.papers.ding import figure_06
+from grokphys.papers.ding import figures_06_to_08 as figure_06
 from grokphys.papers.ding.training import Circles, Size
-from grokphys.papers.recipe import Run
+from grokphys.papers.recipe import Run, Setting
 
 RECORDED = Path(__file__).parents[4] / "data" / "ding_p59_d128_seed0.h5"
 
@@ -272,7 +272,7 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
 
     monkeypatch.setattr(figure_06, "train_circles", nothing_changes)
     monkeypatch.setattr(figure_06, "RATIOS", (1, 1))
-    setting = figure_06.Pairs(Size(31, 64, 1500), (0.2, 0.6, 1.0), 4)
+    setting = Setting(size=Size(31, 64, 1500), ratios=(0.2, 0.6, 1.0), pairs=4, others=1e-6)
     rows = figure_06.pairs(Run(setting, "quick")).columns()["runs"]
     assert rows["larger"].all()
     assert not rows["revived"].any()

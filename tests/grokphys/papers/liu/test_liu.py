@@ -5,9 +5,8 @@ import pytest
 import tyro
 
 from grokphys.cli.reproduce import reproduce
-from grokphys.papers.liu import figure_16 as examples
-from grokphys.papers.liu import figures_04a_05a as liu_theory
-from grokphys.papers.liu import figures_04c_04d as trajectories  # noqa: F401 (register their recipes)
+from grokphys.papers.liu import transition as liu_theory
+from grokphys.papers.liu import transition as trajectories  # noqa: F401 (register their recipes
 from grokphys.papers.recipe import RECIPES, Run
 from physics import (
     EffectiveTheory,
@@ -105,7 +104,7 @@ def test_figure_16_every_link_of_the_chain_is_needed():
 
 def test_appendix_l_limit_is_of_first_order():
     tables = tables_of("liu-L")
-    found = examples._order(tables, 0.95)
+    found = RECIPES["liu-L"].rules[0].measure(tables, 0.95)
     assert abs(found.estimate - 1) < 0.1
     rows = tables["energies"]
     early = (rows["time"] == 0) | (rows["rate_ratio"] < 0.01)
