@@ -67,7 +67,7 @@ from physics.seeds import generator as generator_of
 
 
 def agreement(first: Any, second: Any) -> NDArray[np.float64]:
-    """Return `analysis.circles.agreement` of two sets of survivors, or 0 where both are empty: nothing is known."""
+    """Return `analysis.circles.agreement` of survivors and predicted ones, or 0 where both sets are empty."""
     return np.asarray(np.nan_to_num(survival.agreement(first, second)))
 
 
