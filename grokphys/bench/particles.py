@@ -76,13 +76,4 @@ def fast_sum(effort: Effort) -> list[Row]:
     return [*rows, growth("growth of the fast sum", sizes, times)]
 
 
-def recording(effort: Effort) -> list[Row]:
-    """A simulation whose every frame is recorded with its observables, against its steps alone."""
-    system = physics.ParticleSystem()
-    start = np.random.default_rng(2).standard_normal((100, 17, 2))
-    simulate = partial(physics.simulate, system, initial=start, steps=100, observables=["circle_ratio"])
-    alone = partial(system.advance, start.copy(), STEP, 100)
-    return compare("100 runs, every frame in memory", simulate, {"steps alone": alone}, rounds=effort.rounds)
-
-
-BENCHMARKS = (small_ensembles, single_systems, many_dimensions, fast_sum, recording)
+BENCHMARKS = (small_ensembles, single_systems, many_dimensions, fast_sum)

@@ -48,13 +48,6 @@ def closures(effort: Effort) -> list[Row]:
     return [*rows, growth("growth of closures, p = 25 to 200", sizes, times)]
 
 
-def critical_sizes(effort: Effort) -> list[Row]:
-    """Sizes at which growing training sets become complete, for p = 10."""
-    sets = 10_000 // effort.part
-    call = partial(physics.critical_sizes, physics.Operation(10), sets=sets)
-    return compare("critical size, p = 10", call, {}, units=sets, rounds=effort.rounds)
-
-
 def flow(effort: Effort) -> list[Row]:
     """The closed solution of the flow against RK45 at a tolerance of 1e-11."""
     samples = physics.Operation(10).samples
@@ -106,4 +99,4 @@ def quality(effort: Effort) -> list[Row]:
     return compare("quality, p = 10", ours, theirs, units=1000, rounds=effort.rounds, error=error)
 
 
-BENCHMARKS = (closures, critical_sizes, flow, gradient, quality)
+BENCHMARKS = (closures, flow, gradient, quality)

@@ -72,13 +72,6 @@ class Pack:
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
 
-    def tiny(self) -> "Pack":
-        """Return a pack of one run of one step, which calls the same kernels as this pack."""
-        common = self.common | {"steps": 1}
-        common |= {"record_every": 1} if self.kind == "simulate" else {"record": "1", "track": None}
-        columns = {name: values[:1] for name, values in self.columns.items()}
-        return Pack(self.kind, common, columns, self.numbers[:1], self.rows[:1])
-
     def made(self, parameters: Values) -> bool:
         """Return whether a file that states `parameters` can be of this pack: the numbers of both agree."""
         found = parameters | parameters.get("system", {}) | parameters.get("model", {})

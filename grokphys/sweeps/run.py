@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -42,7 +42,7 @@ from grokphys.sweeps.index import (
     write_index,
 )
 from grokphys.sweeps.pack import Pack, chosen_packs, program
-from grokphys.sweeps.work import Outcome, complete, settle, version_here, warm
+from grokphys.sweeps.work import Outcome, complete, settle, version_here
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -51,8 +51,6 @@ LOOK_AGAIN = 1.0
 ANSWER_SECONDS = 10.0
 """Seconds that a scheduler has to answer, and then its first worker to appear."""
 GONE = "scheduler no longer answers; run the same sweep again to continue it"
-SAME_KERNELS = ("seed", "steps", "track", "record", "record_every")
-"""Parameters that, like rates, do not affect which kernels run."""
 
 
 @dataclass(frozen=True)
@@ -169,11 +167,9 @@ def run_sweep(
             try:
                 with settling(directory, min(workers, len(left)), client) as settle_each:
                     for pack, outcome in settled(left, settle_each, retries, tell):
-                        if outcome.status != "failed" and not (directory / pack.name).is_file():
-                            missing = (
-                                f"{directory / pack.name} is not there, although it was reported complete"
-                            )
-                            outcome = Outcome("failed", error=missing)
+                        path = directory / pack.name
+                        if outcome.status != "failed" and not path.is_file():
+                            outcome = Outcome("failed", error=f"{path} is gone, although it was complete")
                         counts[outcome.status] += 1
                         if outcome.status == "failed":
                             failures[pack.name] = outcome.error
@@ -244,9 +240,7 @@ def _submitted(
     check: Callable[[], object],
     packs: Sequence[Pack],
 ) -> Iterator[tuple[Pack, Outcome]]:
-    """Compute packs by an executor; one process compiles their kernels first. `check` may raise meanwhile."""
-    with contextlib.suppress(Exception):  # the packs will report what is wrong
-        executor.submit(warm, flavours(packs)).result()
+    """Compute packs by an executor. `check` may raise while none has finished for some seconds."""
     pending = {executor.submit(settle, pack, directory, threads, version): pack for pack in packs}
     while pending:
         finished = wait(pending, 5 * LOOK_AGAIN, FIRST_COMPLETED).done
@@ -316,17 +310,6 @@ def _begin(threads: int) -> None:
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()
-
-
-def flavours(packs: Iterable[Pack]) -> list[Pack]:
-    """Return one tiny pack for each combination of the parameters that decide which kernels run."""
-    found: dict[str, Pack] = {}
-    for pack in packs:
-        decisive = {
-            k: v for k, v in pack.common.items() if k not in SAME_KERNELS and not isinstance(v, float)
-        }
-        found.setdefault(repr(decisive), pack)
-    return [pack.tiny() for pack in found.values()]
 
 
 def cores() -> int:

@@ -3,7 +3,6 @@
 A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
 """
 
-import contextlib
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,10 +95,10 @@ def settle(pack: Pack, directory: Path, threads: int | None = None, version: str
         return Outcome("busy")
     except (InputError, SimulationError) as error:  # another attempt would fail in the same way
         return Outcome("failed", notes=notes, error=str(error), again=False)
-    except (FileFormatError, OSError, MemoryError) as error:
-        return Outcome("failed", notes=notes, error=sentence(error) or type(error).__name__)
     except Exception as error:
-        return Outcome("failed", notes=notes, error=f"{type(error).__name__}: {error}")
+        known = isinstance(error, FileFormatError | OSError)
+        text = sentence(error) if known else f"{type(error).__name__}: {error}"
+        return Outcome("failed", notes=notes, error=text)
     return outcome
 
 
@@ -114,17 +113,6 @@ def complete(pack: Pack, path: Path) -> Outcome | None:
         return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
     except (FileFormatError, OSError):
         return None
-
-
-def warm(packs: list[Pack]) -> None:
-    """Compile the kernels of some packs, so that their code is on disk before many processes need it.
-
-    An invalid pack raises nothing here, because it reports its error when it is run.
-    """
-    for pack in packs:
-        with contextlib.suppress(InputError, SimulationError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pack.tiny().run(None)
 
 
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
