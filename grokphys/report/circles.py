@@ -14,6 +14,7 @@ from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
 from analysis.stats.intervals import plain
 from grokphys.report.page import Picture, Section, Table
+from grokphys.report.wording import caption
 from physics.trajectory import Trajectory
 
 __all__ = [
@@ -81,16 +82,9 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
         squares = map(_r2, (inside.derivative, inside.rollout, *forward, *others))
         rows.append([name, *squares, "-" if np.isnan(survivors) else f"{survivors:.2f}", *counts])
     filled = [column for column in range(len(HEADER)) if any(row[column] != "-" for row in rows)]
-    across = (
-        " Across runs: fitted to all other runs, median. Survivors found: Jaccard index of the circles that "
-        "survive in the run and in the rollout."
-    )
+    across = [caption("laws", "across")] if 5 in filled else []
     return Table(
-        f"How well the law predicts the signals, {window}. Changes are predicted from frame to frame, "
-        "rollouts from the first frame alone. In sample: scored on the steps of the fit, as in the paper. "
-        "Forward: fitted to the first half of the steps and scored on the second half."
-        + across
-        * (5 in filled),
+        " ".join([caption("laws", "scores", window=window), *across]),
         [HEADER[k] for k in filled],
         [[row[k] for k in filled] for row in rows],
     )
@@ -105,8 +99,7 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
     what = "Generator" if fit.kind == "generator" else "Increment map"
     show_coefficients(fit.A, ax, marked=survivors, title=f"{what} A, {name}")
     return Picture(
-        "Effect of the Fourier signal of one frequency (column) on that of another (row): red raises it "
-        "(collaboration), blue lowers it (competition). Frequencies that survive are in bold.",
+        caption("laws", "coefficients"),
         ax.figure,
     )
 
@@ -114,8 +107,7 @@ def coefficient_picture(fit: ODEFit, survivors: list[int], name: str) -> Picture
 def rollout_picture(signals: Signals, laws: Mapping[str, Law]) -> Picture:
     """Return a picture of the measured signals, and of those that laws, by name, predict from the first."""
     return Picture(
-        "Measured Fourier signals (pale lines), and those that each law predicts from the first frame alone "
-        "(dashed, in the color of the signal that they predict).",
+        caption("laws", "rollout"),
         show_rollouts(signals, laws)[0, 0].figure,
     )
 
@@ -140,11 +132,15 @@ def ode_section(trajectory: Trajectory, source: str, last: int = 1000) -> Sectio
     return Section(
         "A linear law for circles",
         [
-            f"{source} Of {first.values.shape[1]} frequencies, {len(first.survivors)} survive: "
-            f"{', '.join(map(str, first.survivors))}. A frequency survives if its final signal is above "
-            "twice the mean of all.",
-            f"The linear law x(n+1) - x(n) = A x(n) + b is fitted to the {len(first.steps) - 1} consecutive "
-            f"steps up to step {last}.",
+            caption(
+                "laws",
+                "survivors",
+                source=source,
+                count=first.values.shape[1],
+                survivors=len(first.survivors),
+                names=", ".join(map(str, first.survivors)),
+            ),
+            caption("laws", "fit", steps=len(first.steps) - 1, last=last),
             forward_sentence(scores),
         ],
         [score_table(scores, f"steps 0 to {last}, one run")],
@@ -159,11 +155,7 @@ def forward_sentence(scores: Mapping[str, HonestScores]) -> str:
         for name, score in scores.items()
         if score.forward
     ]
-    return (
-        "Rollouts of the linear law, scored on the steps of the fit (in sample), and fitted to the first "
-        f"half of them and scored on the second (forward), where 0 is as good as a constant. "
-        f"{'; '.join(parts)}."
-    )
+    return caption("laws", "forward", scores="; ".join(parts))
 
 
 def _r2(value: float, digits: int = 4) -> str:

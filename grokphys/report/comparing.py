@@ -31,7 +31,7 @@ from grokphys.files import resolve
 from grokphys.output import printable, refuse_existing, write_text
 from grokphys.progress import stages
 from grokphys.report.page import Picture, Section, Table, sentences, write_report
-from grokphys.report.wording import median_time, p_value, rounded, significant
+from grokphys.report.wording import caption, median_time, p_value, rounded, significant
 from nets.provenance import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
@@ -204,16 +204,6 @@ def _names(ensembles: Sequence[Trajectories]) -> tuple[str, str]:
 
 # -- the report --------------------------------------------------------------------------------------------
 
-SHAPES = (
-    "The distances to the initial shapes show what chance gives. The distances to other runs of the same "
-    "ensemble show the best that can be expected."
-)
-ONSETS = (
-    "A run that has not reached a threshold when it ends still shows that it takes longer than that: medians "
-    "are Kaplan-Meier estimates, and p-values come from the log-rank test. Intervals and tests allow for the "
-    "uncertainty of the time factor τ where it was estimated."
-)
-
 
 def comparison_sections(
     comparison: Comparison, first: Trajectories, second: Trajectories, *, about: str = ""
@@ -233,11 +223,8 @@ def comparison_sections(
     tables, pictures = [], []
     if comparison.distributions:
         tables = [distribution_table(comparison)]
-        caption = (
-            "Effect sizes with 95 % intervals, where 0 is no difference, and how the values are distributed "
-            f"over the runs. {about}"
-        ).rstrip()
-        pictures = [Picture(caption, show_quantities(comparison)[0, 0].figure)]
+        words = caption("compare", "quantities", about=about)
+        pictures = [Picture(words, show_quantities(comparison)[0, 0].figure)]
     sections = [Section("Side by side", text, tables, pictures)]
     if comparison.motion is not None:
         text = sentences("comparison.txt", "motion", comparison)
@@ -245,27 +232,23 @@ def comparison_sections(
         sections.append(Section("Motion", text, [motion_table(comparison)], pictures))
     if comparison.shapes is not None:
         pictures = _shape_pictures(comparison, first, second)
-        sections.append(Section("Final shapes", [SHAPES], [shape_table(comparison)], pictures))
+        sections.append(
+            Section("Final shapes", [caption("compare", "shapes_text")], [shape_table(comparison)], pictures)
+        )
     if comparison.onsets:
         shown = list(comparison.onsets.values())[:3]
         axes = panels(1, len(shown), max(4.1, 5.2 / len(shown)), 3.3)
         for ax, onset in zip(axes[0], shown, strict=True):
             show_onsets(onset, comparison.names, ax)
-        caption = (
-            "Fraction of the runs that have reached the threshold by a time (Kaplan-Meier), with 95 % bands."
-        )
-        pictures = [Picture(caption, axes[0, 0].figure)]
-        sections.append(Section("When thresholds are reached", [ONSETS], [onset_table(comparison)], pictures))
+        pictures = [Picture(caption("compare", "onset_curves"), axes[0, 0].figure)]
+        text = [caption("compare", "onsets_text")]
+        sections.append(Section("When thresholds are reached", text, [onset_table(comparison)], pictures))
     if comparison.accuracy is not None:
         ax = panels(1, 1, 4.4, 3.9)[0, 0]
         show_calibration(comparison.accuracy, ax, title=f"{len(comparison.accuracy.predicted)} runs")
-        caption = "Measured accuracy against the one that final embeddings predict; equal on the dotted line."
+        pictures = [Picture(caption("compare", "calibration"), ax.figure)]
         sections.append(
-            Section(
-                "Predicted and measured accuracy",
-                tables=[accuracy_table(comparison)],
-                figures=[Picture(caption, ax.figure)],
-            )
+            Section("Predicted and measured accuracy", [], [accuracy_table(comparison)], pictures)
         )
     return sections
 
@@ -276,16 +259,10 @@ def _motion_pictures(comparison: Comparison, first: Trajectories, second: Trajec
     axes = show_typical_pair(comparison, first, second)
     if axes is not None:
         i, j = comparison.motion.pairs[typical_pair(comparison.motion)]
-        caption = (
-            f"Run {i} of {comparison.names[0]} and run {j} of {comparison.names[1]}, the pair with the "
-            "median error, at corresponding times. Tokens are relabeled and shapes rotated to fit best."
-        )
-        pictures.append(Picture(caption, axes[0, 0].figure))
-    caption = (
-        "Left: error of the pairs over time, with the median and the quartiles. Right: the time of the first "
-        "ensemble that corresponds to each time of the second."
-    )
-    return [*pictures, Picture(caption, show_motion(comparison)[0, 0].figure)]
+        first_name, second_name = comparison.names
+        words = caption("compare", "typical_pair", i=i, j=j, first=first_name, second=second_name)
+        pictures.append(Picture(words, axes[0, 0].figure))
+    return [*pictures, Picture(caption("compare", "motion"), show_motion(comparison)[0, 0].figure)]
 
 
 def _shape_pictures(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Picture]:
@@ -298,15 +275,11 @@ def _shape_pictures(comparison: Comparison, first: Trajectories, second: Traject
         xlabel="Procrustes disparity to the nearest shape",
         title=f"Final shapes of {other} runs: distance to the nearest of …",
     )
-    pictures = [Picture("Distribution of the distances between final shapes.", ax.figure)]
+    pictures = [Picture(caption("compare", "distances"), ax.figure)]
     axes = show_nearest(comparison, first, second)
     if axes is not None:
-        caption = (
-            f"Final shapes of {other} runs (discs) and the nearest {one} shapes, aligned (open rings), from "
-            "the best match on the left to the worst on the right. The number after the two runs is the "
-            "Procrustes disparity."
-        )
-        pictures.append(Picture(caption, axes[0, 0].figure))
+        words = caption("compare", "nearest", first=one, second=other)
+        pictures.append(Picture(words, axes[0, 0].figure))
     return pictures
 
 
@@ -367,11 +340,14 @@ def distribution_table(comparison: Comparison) -> Table:
         answer = _answer(one, one.difference, 0.0)
         rows.append([name, *values, _effect(one), p_value(one.adjusted_p_value), answer])
     return Table(
-        f"Final states of {comparison.runs[0]} {first} and {comparison.runs[1]} {second} runs. Brackets hold "
-        "the 95 % interval of each quantity by itself; the adjusted p allows for all "
-        f"{comparison.tests} tests of this comparison. A difference is unclear where the two disagree. "
-        f"Differences and effects are {first} minus {second}: Cohen's h of proportions, Cliff's δ of other "
-        "quantities.",
+        caption(
+            "compare",
+            "states_table",
+            runs=comparison.runs,
+            tests=comparison.tests,
+            first=first,
+            second=second,
+        ),
         ["quantity", first, second, "difference", "effect", "adjusted p", "different?"],
         rows,
     )
@@ -383,7 +359,7 @@ def motion_table(comparison: Comparison) -> Table:
     assert motion is not None
     first, second = comparison.names
     return Table(
-        f"Means over {len(motion.pairs)} pairs of runs and {len(motion.times)} times, with 95 % intervals.",
+        caption("compare", "motion_table", pairs=len(motion.pairs), times=len(motion.times)),
         ["quantity", "value"],
         [
             [f"time factor τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
@@ -410,9 +386,13 @@ def shape_table(comparison: Comparison) -> Table:
         rows.append([name, *words])
     symmetry = comparison.shapes.symmetry
     return Table(
-        f"Procrustes disparity of each final {comparison.names[1]} shape to the nearest shape of an "
-        f"ensemble, the least over rotations, reflections and {len(symmetry)} relabelings of the tokens "
-        f"({symmetry.name}).",
+        caption(
+            "compare",
+            "shape_table",
+            second=comparison.names[1],
+            count=len(symmetry),
+            relabeling=symmetry.name,
+        ),
         ["nearest among", "median", "quartiles"],
         rows,
     )
@@ -431,8 +411,7 @@ def onset_table(comparison: Comparison) -> Table:
         )
     sides_named = [f"{name}: {what}" for name in (first, second) for what in ("reached by, %", "median time")]
     return Table(
-        f"Times in units of {second} runs{aligned}, with 95 % intervals. A ratio is the time of {second} "
-        f"over that of {first}.",
+        caption("compare", "onset_table", first=first, second=second, aligned=aligned),
         ["threshold", *sides_named, "ratio of times", "adjusted p", "different?"],
         rows,
     )
@@ -443,8 +422,7 @@ def accuracy_table(comparison: Comparison) -> Table:
     accuracy = comparison.accuracy
     assert accuracy is not None
     return Table(
-        f"Predicted and measured accuracy (from 0 to 1) of {len(accuracy.predicted)} runs, with 95 % "
-        "intervals.",
+        caption("compare", "accuracy_table", count=len(accuracy.predicted)),
         ["measured minus predicted", "root mean square of that", "correlation", "slope"],
         [[rounded(one) for one in (accuracy.bias, accuracy.error, accuracy.correlation, accuracy.slope)]],
     )

@@ -12,6 +12,7 @@ from grokphys.report import musat
 from grokphys.report.circles import ode_section
 from grokphys.report.comparing import comparison_sections, conclusion
 from grokphys.report.page import Section, write_report
+from grokphys.report.wording import caption
 from nets.models import ConstantAttention
 from nets.training import train
 from physics.checks import whole_number
@@ -94,14 +95,12 @@ def demonstrate(
         gallery = musat.gallery(particles[1.0], networks)
         begin()
         comparison = compare(particles[1.0], networks)
-        about = f"The simulated runs are the particles with f_a = 1, the {comparison.names[1]} ones the "
-        about += f"networks with weight decay {WEIGHT_DECAY:g}."
+        about = caption("demo", "simulated", second=comparison.names[1], decay=WEIGHT_DECAY)
         compared = comparison_sections(comparison, [particles[1.0]], [networks], about=about)
         begin()
         fitted = ode_section(
             Trajectory.open(embedded_trajectory()),
-            "The law is fitted to a training run that was not made by this project: the embedding MLP of "
-            "Ding et al. on addition modulo 59 in 128 dimensions.",
+            caption("demo", "law"),
         )
     sections = [
         Section(table_2.title, table_2.text, table_2.tables, table_2.figures),

@@ -11,6 +11,7 @@ from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import panels
 from analysis.stats.intervals import Interval, correlation, mean, proportion
 from grokphys.report.page import Picture, Section, Table
+from grokphys.report.wording import caption
 from physics.particles.structures import circle_ratio
 from physics.trajectory import Trajectory
 
@@ -58,11 +59,6 @@ TABLE_2: Mapping[float, PaperRow] = {  # by f_a
     1.0: PaperRow(17, _plus_minus(36.3, 4.8)),
     2.0: PaperRow(56, _plus_minus(42.9, 10.1)),
 }
-
-VERDICT = (
-    "A number of the paper is covered where our 95 % interval contains it. The verdict is “intervals meet” "
-    "where it does not, but the interval of the paper overlaps with ours."
-)
 
 
 def verdict(ours: Interval, paper: Interval | float) -> str:
@@ -116,11 +112,8 @@ def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
         )
     return _section(
         "Particles: Table 2",
-        "Seventeen particles in a plane move for 100 steps from normally distributed positions. The paper "
-        "does not state the weights of the forces, the step size and the softening length; they were chosen "
-        "once by a measurement of this table.",
-        f"Runs that end as a circle, and grid imperfections of the other runs, of {_runs(ensembles)} runs of "
-        "particles",
+        caption("musat", "particles"),
+        caption("musat", "particles_table", runs=_runs(ensembles)),
         "f_a",
         rows,
     )
@@ -157,9 +150,8 @@ def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
     steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
     return _section(
         "Networks: Table 1",
-        f"Networks with constant attention learn addition modulo 17 from 122 of its 153 pairs for {steps} "
-        "epochs (AdamW, full batch, learning rate 0.01). The other 31 pairs give the validation accuracy.",
-        f"Structures and validation accuracy of {_runs(ensembles)} networks",
+        caption("musat", "networks", steps=steps),
+        caption("musat", "networks_table", runs=_runs(ensembles)),
         "weight decay",
         rows,
     )
@@ -169,7 +161,7 @@ def _runs(ensembles: Mapping[float, Trajectory]) -> str:
     return ", ".join(sorted({str(trajectory.runs) for trajectory in ensembles.values()}))
 
 
-def _section(title: str, text: str, caption: str, setting: str, rows: Sequence[Row]) -> Section:
+def _section(title: str, text: str, what: str, setting: str, rows: Sequence[Row]) -> Section:
     """Return the section of rows (value of the setting, quantity, paper, ours, digits), with its picture."""
     cells, drawn = [], dict[str, list[Estimate]]()
     label = "$f_a$ =" if setting == "f_a" else setting
@@ -187,20 +179,15 @@ def _section(title: str, text: str, caption: str, setting: str, rows: Sequence[R
         ax.set_axis_off()
     return Section(
         title,
-        [text, VERDICT],
+        [text, caption("musat", "verdict")],
         [
             Table(
-                f"{caption} here and {PAPER_RUNS} in the paper; brackets hold 95 % intervals.",
+                caption("musat", "table", what=what, paper_runs=PAPER_RUNS),
                 [setting, "quantity", "paper", "here", "verdict"],
                 cells,
             )
         ],
-        [
-            Picture(
-                "Numbers of the paper (diamonds) and ours (discs), with 95 % intervals where they are known.",
-                axes[0, 0].figure,
-            )
-        ],
+        [Picture(caption("musat", "estimates"), axes[0, 0].figure)],
     )
 
 
@@ -235,9 +222,7 @@ def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
                 number = f"ratio {circle_ratio(trajectory.final[run]):.2f}"
             show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({number})")
     return Picture(
-        "Final positions of the tokens. From left to right: the roundest circle, with the ratio of its "
-        "largest to its smallest radius; the grid with the fewest grid imperfections; and the grid with the "
-        "median number. The number of imperfections is in brackets.",
+        caption("musat", "gallery"),
         axes[0, 0].figure,
     )
 

@@ -11,6 +11,7 @@ from analysis.circles.prediction import Fitness, circle_counts, fitness, surviva
 from analysis.circles.signals import Circles, circles_of
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.report.page import Table
+from grokphys.report.wording import caption
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -95,12 +96,12 @@ def report(
     yield counts_table(columns, [circles for _, circles, _ in files]).text()
     limit = f"{factor:g} times the mean" if threshold is None else f"{threshold:g}"
     if not any(circles.survived.any() for _, circles, _ in files):
-        yield f"No circle survives, because no final signal exceeds {limit}. Try a lower limit."
+        yield caption("survival", "none", limit=limit)
         return
     sizes = sorted({(one["tokens"], one["dim"]) for one in columns})
     if len(sizes) > 1:
         named = ", ".join(f"p = {p}, d = {d}" for p, d in sizes)
-        yield f"Runs of different sizes cannot be pooled ({named}); give one size at a time."
+        yield caption("survival", "sizes", sizes=named)
         return
     signal = np.concatenate([circles.initial for _, circles, _ in files])
     gradient = np.concatenate([gradient for _, _, gradient in files])
@@ -110,8 +111,7 @@ def report(
         labels = [run.tobytes().hex() for run in signal]
     for name, values in (("initial signal", signal), ("initial gradient", gradient)):
         yield Table(
-            f"Survival (final signal above {limit}) by {name}, with 95 % intervals over {len(set(labels))} "
-            "groups.",
+            caption("survival", "rates", limit=limit, value=name, groups=len(set(labels))),
             [name, "circles", "survive, %"],
             [
                 [f"{row.low:.4g} to {row.high:.4g}", str(row.rate.count), row.rate.format(1, 100)]
@@ -121,10 +121,7 @@ def report(
     try:
         yield fitness_table(fitness(signal, gradient, survived, labels)).text()
     except InputError:
-        yield (
-            "Predictions are not judged, because that needs at least 2 groups of runs, and survivors and "
-            "dead circles whichever of them are left out."
-        )
+        yield caption("survival", "unjudged")
 
 
 def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
@@ -147,8 +144,7 @@ def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
     steps = steps[np.isfinite(steps)]
     when = f", median step {np.median(steps):.0f}" if len(steps) else ""
     return Table(
-        "Number of circles that survive, mean and 95 % interval; the survivors were decided in "
-        f"{len(steps)} of {len(columns)} runs{when}.",
+        caption("survival", "counts", decided=len(steps), runs=len(columns), when=when),
         [*by, "runs", "circles"],
         [
             [*(str(row[name]) for name in by), str(row["circles"].count), row["circles"].format(2)]

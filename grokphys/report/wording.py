@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -97,3 +98,11 @@ def p_value(p: float) -> str:
     if p < 0.001:
         return "< 0.001"
     return "> 0.99" if p > 0.99 else readable(p, 2)
+
+
+_CAPTIONS = tomllib.loads(files(__package__).joinpath("captions.toml").read_text("utf-8"))
+
+
+def caption(part: str, name: str, **values: Any) -> str:
+    """Return a caption of ``captions.toml`` by its part and name, with the words in braces filled in."""
+    return " ".join(_CAPTIONS[part][name].format(**values).split())

@@ -268,9 +268,10 @@ def test_tables_name_runs_by_their_numbers(grokphys, tmp_path):
 
 def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_path):
     (files / "broken.h5").write_text("nothing")
-    nan = physics.load(files / "particles_0.h5")
-    nan.positions[1, -1] = np.nan
-    nan.save(files / "nan.h5")
+    sound = physics.load(files / "particles_0.h5")
+    positions = np.array(sound.positions)
+    positions[1, -1] = np.nan
+    physics.Trajectory(positions, sound.steps, parameters=sound.parameters).save(files / "nan.h5")
     status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 1
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err

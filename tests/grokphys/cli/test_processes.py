@@ -34,6 +34,17 @@ def test_commands_work_without_their_streams(tmp_path, closed):
     assert (done.returncode, done.stdout) == (1, ""), "errors do not go to the output"
 
 
+def test_a_bar_without_stderr_is_none(python):
+    code = """
+import sys
+sys.stderr = None
+import nets, physics
+physics.simulate(physics.ParticleSystem(5), steps=2, progress=True)
+nets.train(nets.ConstantAttention(5), steps=2, progress=True)
+"""
+    assert python(code).stdout == ""
+
+
 def test_the_backend_of_a_notebook_is_not_used(tmp_path):
     backend = {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     done = run(tmp_path, "animate", "example:ding", "--out", "a.png", env=os.environ | backend)
