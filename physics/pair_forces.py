@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numba
 import numpy as np
-from numba import types
+from numba import prange, types
 from numpy.typing import NDArray
 
 from physics.checks import choice, ensemble, finite_array, whole_number
 from physics.errors import InputError
-from physics.jit import kernel, rows_kernel
+from physics.jit import kernel
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.system import largest_step_size, mean_force, normal_start
 from physics.theory.operations import class_rule
@@ -72,10 +72,10 @@ class PairForces(Value):
 
     Notes
     -----
-    Two points at the same place exert no force on each other, and the force between points that are closer
-    than 1e-154, but not at the same place, is NaN. Every sum has a fixed order, so the result has
-    the same bits for any number of threads. A trajectory file holds the name of `function`, and its source if
-    Python knows it, but not the function itself.
+    Two points at the same place exert no force on each other. For points that are closer than 1e-154 without
+    being at the same place, the squared distance underflows, and `function` receives NaN. Every sum has a
+    fixed order, so the result has the same bits for any number of threads. A trajectory file holds the name
+    of `function`, and its source if Python knows it, but not the function itself.
 
     Examples
     --------
@@ -158,15 +158,18 @@ class PairForces(Value):
         array = ensemble("positions", positions, (self.tokens, self.dim))
         states = array.reshape(-1, self.tokens, self.dim)
         forces = np.empty_like(states)
-        act = _sum_of_forces(self.function, self.on, len(self.parameters))
+        sum_forces = _sum_of_forces(self.function, self.on, len(self.parameters))
         if self.on == "tokens":
-            act(np.ascontiguousarray(states.swapaxes(1, 2)), self.parameters, forces)
+            label = np.zeros(self.tokens, np.int64)
+            sum_forces(np.ascontiguousarray(states.swapaxes(1, 2)), label, self.parameters, forces)
         else:
             first, second, label = self._pair_sums
             sums = np.ascontiguousarray((states[:, first] + states[:, second]).swapaxes(1, 2))
-            found = np.empty((len(states), label.size, self.dim))
-            act(sums, label, self.parameters, found)
-            _share_out(found, first, second, forces)
+            on_sums = np.empty((len(states), label.size, self.dim))
+            sum_forces(sums, label, self.parameters, on_sums)
+            forces[:] = 0.0
+            for ends in (first, second):
+                np.add.at(forces, (slice(None), ends), on_sums)
         return forces.reshape(array.shape)
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
@@ -231,72 +234,50 @@ def _called(function: Any, on: Sites, constants: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _factor(function: Any, on: Sites, constants: int) -> Any:
-    """Compile the user's function for its arguments, or raise an `InputError` if that fails."""
+    """Compile the user's function as one of (r2, same_class, parameters), or raise an `InputError`."""
     plain = getattr(function, "py_func", function)
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
-    for own in ("nopython", "parallel"):
-        options.pop(own, None)
-    factor = numba.njit(**options)(plain)
-    one = numba.njit(lambda r2, same, parameters: factor(r2, *same, *parameters))
-    classes, numbers = int(on == "pair sums"), types.UniTuple(types.float64, constants)
+    for name in ("nopython", "parallel"):
+        options.pop(name, None)
+    compiled = numba.njit(**options)(plain)
+    if on == "tokens":
+        factor = numba.njit(lambda r2, same_class, parameters: compiled(r2, *parameters))
+    else:
+        factor = numba.njit(lambda r2, same_class, parameters: compiled(r2, same_class, *parameters))
     try:
-        one.compile((types.float64, types.UniTuple(types.boolean, classes), numbers))
+        factor.compile((types.float64, types.boolean, types.UniTuple(types.float64, constants)))
     except numba.errors.NumbaError as error:
         lines = [line.strip(" :") for line in str(error).splitlines()]
         reason = next((line for line in lines if line and not line.startswith("Failed in")), "")
         raise InputError(
             f"function must be one that Numba can compile; it cannot compile {plain.__name__}: {reason}"
         ) from error
-    found = one.nopython_signatures[0].return_type
-    if not isinstance(found, types.Float | types.Integer):
-        raise InputError(f"function must return a real number, but {plain.__name__} returns {found}")
+    kind = factor.nopython_signatures[0].return_type
+    if not isinstance(kind, types.Float | types.Integer):
+        raise InputError(f"function must return a real number, but {plain.__name__} returns {kind}")
     return factor
 
 
 @lru_cache(maxsize=64)
 def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
-    """Compile the sum of forces for the user's function, and return it.
-
-    The compiled function takes points axis by axis, (runs, dim, n), and writes the forces to `out` (runs, n,
-    dim).
-    """
+    """Compile the sum of forces for the user's function, and return it."""
     factor = _factor(function, on, constants)
 
-    def sites(points: Array, *_: Any) -> int:
-        return int(points.shape[0] * points.shape[2])
-
-    @rows_kernel(sites, cache=False)
-    def between_tokens(
-        begin: int, end: int, points: Array, parameters: tuple[float, ...], out: Array
+    @kernel(parallel=True, rows=lambda points, *_: points.size * points.shape[2], least=50_000, cache=False)
+    def sum_forces(
+        points: Array, label: NDArray[np.int64], parameters: tuple[float, ...], out: Array
     ) -> None:
+        """Write the forces on points (runs, dim, n) of classes `label` to `out` (runs, n, dim)."""
         count = points.shape[2]
-        for item in range(begin, end):
+        for item in prange(len(points) * count):
             run, a = item // count, item % count
             square = _squares(points[run], a)
             for b in range(count):
                 if square[b] != 0.0:  # skips the point itself, and others at the same place
-                    square[b] = factor(square[b], *parameters)
+                    square[b] = factor(square[b], label[a] == label[b], parameters)
             _add_up(points[run], a, square, out[run, a])
 
-    @rows_kernel(sites, cache=False)
-    def between_pair_sums(
-        begin: int,
-        end: int,
-        points: Array,
-        label: NDArray[np.int64],
-        parameters: tuple[float, ...],
-        out: Array,
-    ) -> None:
-        count = points.shape[2]
-        for item in range(begin, end):
-            run, a = item // count, item % count
-            square = _squares(points[run], a)
-            for b in range(count):
-                if square[b] != 0.0:
-                    square[b] = factor(square[b], label[a] == label[b], *parameters)
-            _add_up(points[run], a, square, out[run, a])
-
-    return between_tokens if on == "tokens" else between_pair_sums
+    return sum_forces
 
 
 @kernel()
@@ -326,16 +307,3 @@ def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
         for b in range(count):
             total += factor[b] * (x - others[b])
         out[k] = total
-
-
-@rows_kernel()
-def _share_out(
-    begin: int, end: int, found: Array, first: NDArray[np.int64], second: NDArray[np.int64], out: Array
-) -> None:
-    """Add each force on a sum, in `found` (runs, n, dim), to its two tokens in `out` (runs, tokens, dim)."""
-    for run in range(begin, end):
-        out[run] = 0.0
-        for a in range(first.size):
-            for k in range(out.shape[2]):
-                out[run, first[a], k] += found[run, a, k]
-                out[run, second[a], k] += found[run, a, k]

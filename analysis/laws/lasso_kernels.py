@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel, rows_kernel
+from physics.jit import kernel
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -195,10 +196,8 @@ def _target(
     return sweeps, max(_gap(power, l1, q, w, g), 0.0)
 
 
-@rows_kernel(lambda gram, q, *_: q.shape[0] * q.shape[1])
+@kernel(parallel=True, rows=lambda gram, q, *_: q.shape[0] * q.shape[1])
 def lasso_paths(
-    begin: int,
-    end: int,
     gram: Array,
     q: Array,
     power: Array,
@@ -224,7 +223,7 @@ def lasso_paths(
     on the threads.
     """
     targets, points = l1.shape
-    for row in range(begin, end):
+    for row in prange(len(gram) * targets):
         problem = row // targets
         target = row % targets
         w = np.zeros(gram.shape[1])

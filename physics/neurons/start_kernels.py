@@ -13,9 +13,10 @@ each step and also ends below 1e-17.
 import math
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel, rows_kernel
+from physics.jit import kernel
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -37,16 +38,15 @@ DOUBLINGS, MEANS, NEWTON = 6, 5, 8
 HALF_TURN = math.pi / 2
 
 
-@rows_kernel(lambda theta, *_: -(-len(theta) // WIDTH), least=64)
-def constants(begin: int, end: int, theta: Complex, xi: Complex, out: Array) -> None:
-    """Compute constants of the solution for initial states `theta` and `xi` (n,), from `begin` to `end`.
+@kernel(parallel=True, least=64 * WIDTH)
+def constants(theta: Complex, xi: Complex, out: Array) -> None:
+    """Compute constants of the solution for initial states `theta` and `xi` (n,).
 
-    `begin` and `end` count blocks of `WIDTH` states, the last of them excluded. The constants are written to
-    `out` (rows, n), in the order of the names of rows in this module. If `out` has fewer rows than `ROWS`,
-    the later constants are left out.
+    The constants are written to `out` (rows, n), in the order of the names of rows in this module. If `out`
+    has fewer rows than `ROWS`, the later constants are left out.
     """
-    s = np.empty((ROWS + 6) * WIDTH)
-    for block in range(begin, end):
+    for block in prange(-(-len(theta) // WIDTH)):
+        s = np.empty((ROWS + 6) * WIDTH)
         first = block * WIDTH
         count = min(WIDTH, len(theta) - first)
         for i in range(WIDTH):

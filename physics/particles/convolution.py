@@ -18,9 +18,11 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
+from scipy import fft, special
 
-from physics.particles import convolution_kernels as kernels
+from physics.jit import kernel
 
 Array = NDArray[np.float64]
 
@@ -68,8 +70,6 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
     that have collapsed to within the softening push each other less, and most of these pushes cancel; their
     tolerance is tightened for both reasons.
     """
-    from scipy import fft  # imported here because it takes half a second
-
     widest = float(extent.max())
     tolerance *= min(1.0, widest / (4.0 * softening)) ** 2
     if not (tolerance >= SHARPEST and widest < 1e6 * softening):
@@ -128,14 +128,12 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
     Here d is the vector from the other point to this one, d² its squared length, and ε the `softening`.
     `chosen` is the grid that `plan` has chosen for the extent of these points.
     """
-    from scipy import fft  # imported here because it takes half a second
-
     table = _window(chosen.width)
     low = points.min(axis=1, keepdims=True)
     scaled = (points - low) / chosen.spacing + (chosen.width / 2 + 1)
     rows, columns = (int(scaled[k].max()) + chosen.width // 2 + 3 for k in range(2))
     partial = np.zeros((TASKS, rows, columns))
-    kernels.spread(scaled, table, partial)
+    spread(scaled, table, partial)
     charge = partial.sum(axis=0)
     del partial
     workers = numba.get_num_threads()
@@ -147,7 +145,7 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
         lines = fft.ifft(spectrum * push, axis=0, workers=workers, overwrite_x=True)[:rows]
         fields.append(fft.irfft(lines, chosen.shape[1], axis=1, workers=workers))
     out = np.empty_like(points)
-    kernels.gather(scaled, table, fields[0], fields[1], 1.0, out)
+    gather(scaled, table, fields[0], fields[1], out)
     return out
 
 
@@ -158,8 +156,6 @@ def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray
     Each is divided by the square of the window's transform, because the window is applied twice. They are
     complex, in the shape of a real transform of the grid, (rows, columns // 2 + 1).
     """
-    from scipy import fft, special  # imported here because it takes half a second
-
     axes, tapers, inverses = [], [], []
     for k, size in enumerate(chosen.shape):
         difference = fft.fftfreq(size, 1.0 / size) * chosen.spacing
@@ -171,7 +167,7 @@ def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray
         frequency = fft.rfftfreq(size) if k else fft.fftfreq(size)
         inverses.append(1.0 / _window_transform(2.0 * np.pi * frequency, chosen.width) ** 2)
     push = np.empty((2, *chosen.shape))
-    kernels.push_samples(axes[0], axes[1], tapers[0], tapers[1], softening**2, push)
+    push_samples(axes[0], axes[1], tapers[0], tapers[1], softening**2, push)
     workers = numba.get_num_threads()
     result = []
     for component in push:
@@ -191,8 +187,6 @@ def _shape(width: int) -> float:
 
 
 def _window_transform(frequency: Array, width: int) -> Array:
-    from scipy import special
-
     beta = _shape(width)
     root = np.sqrt((beta**2 - (width * frequency / 2.0) ** 2).astype(complex))
     return np.real(width * np.sinh(root) / root) / special.i0(beta)
@@ -204,8 +198,6 @@ def _window(width: int) -> Array:
 
     Column k belongs to the unit interval k of the window; rows run from the highest power to the constant.
     """
-    from scipy import special  # imported here because it takes half a second
-
     degree = width + 5
     nodes = np.cos(np.pi * (np.arange(2 * degree) + 0.5) / (2 * degree)) / 2.0
     table = np.zeros((degree + 1, width))
@@ -217,3 +209,96 @@ def _window(width: int) -> Array:
         power = series.convert(kind=np.polynomial.Polynomial).coef[::-1]
         table[degree + 1 - power.size :, k] = power
     return table
+
+
+# -- kernels between points and the grid ------------------------------------------------------------------
+
+
+@kernel(reorder=True)
+def _weights(value: float, table: Array, weights: Array) -> int:
+    """Write the window's values at the grid points around `value`, and return the first of these grid points.
+
+    `value` is in units of the grid. `table` (degree + 1, width) holds the polynomials in the distance from
+    the middle of each interval, the highest power first. The values are written to `weights` (width,).
+    """
+    begin = int(value - 0.5 * table.shape[1]) + 1
+    t = begin - value + 0.5 * table.shape[1] - 0.5
+    weights[:] = table[0]
+    for power in range(1, table.shape[0]):
+        row = table[power]
+        for k in range(weights.size):
+            weights[k] = weights[k] * t + row[k]
+    return begin
+
+
+@kernel(parallel=True, rows=lambda points, *_: points.shape[1])
+def spread(points: Array, table: Array, partial: Array) -> None:
+    """Add a unit charge for every point to the grids `partial` (tasks, rows, columns).
+
+    `points` (2, count) are in units of the grid, and `table` (degree + 1, width) holds the polynomials of the
+    window, which must lie within the grid around every point. Each task spreads an equal share of the points
+    onto its own grid. A point gives each grid point the product of the windows along both axes.
+    """
+    tasks, count = len(partial), points.shape[1]
+    for task in prange(tasks):
+        grid = partial[task]
+        wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
+        for a in range(count * task // tasks, count * (task + 1) // tasks):
+            row = _weights(points[0, a], table, wx)
+            column = _weights(points[1, a], table, wy)
+            for i in range(wx.size):
+                line, weight = grid[row + i, column : column + wy.size], wx[i]
+                for j in range(wy.size):
+                    line[j] += weight * wy[j]
+
+
+@kernel(parallel=True, rows=lambda points, *_: points.shape[1])
+def gather(points: Array, table: Array, field_x: Array, field_y: Array, out: Array) -> None:
+    """Read a field off the grid at the points, and write it to `out` (2, count).
+
+    `points` (2, count) are in units of the grid, `table` (degree + 1, width) holds the polynomials of the
+    window, and `field_x` and `field_y` (rows, columns) are the components of the field. Each result is the
+    sum of the field weighted by the window.
+    """
+    count = points.shape[1]
+    for task in prange(TASKS):
+        wx, wy = np.empty(table.shape[1]), np.empty(table.shape[1])
+        for a in range(count * task // TASKS, count * (task + 1) // TASKS):
+            row = _weights(points[0, a], table, wx)
+            column = _weights(points[1, a], table, wy)
+            total_x = total_y = 0.0
+            for i in range(wx.size):
+                line_x = field_x[row + i, column : column + wy.size]
+                line_y = field_y[row + i, column : column + wy.size]
+                along_x = along_y = 0.0
+                for j in range(wy.size):
+                    along_x += line_x[j] * wy[j]
+                    along_y += line_y[j] * wy[j]
+                total_x += wx[i] * along_x
+                total_y += wx[i] * along_y
+            out[0, a], out[1, a] = total_x, total_y
+
+
+@kernel(parallel=True, rows=lambda x, *_: x.shape[1])
+def push_samples(
+    x: Array, y: Array, taper_x: Array, taper_y: Array, softening_squared: float, push: Array
+) -> None:
+    """Write both components of the tapered push d/(d² + ε²) to the grid `push` (2, rows, columns).
+
+    `x` (2, rows) and `y` (2, columns) hold the difference d along an axis, and in their second row that to
+    the next periodic image. The push of each image is multiplied by `taper_x` and `taper_y`, of the same
+    shapes, which are factors from 0 to 1. `softening_squared` is ε², in the squared unit of `x`.
+    """
+    for i in prange(x.shape[1]):
+        line_x, line_y = push[0, i], push[1, i]
+        line_x[:] = 0.0
+        line_y[:] = 0.0
+        for m in range(2):
+            for n in range(2):
+                if taper_x[m, i] == 0.0:
+                    continue
+                dx, across, taper = x[m, i], y[n], taper_y[n]
+                for j in range(across.size):
+                    inverse = taper_x[m, i] * taper[j] / (dx * dx + across[j] * across[j] + softening_squared)
+                    line_x[j] += dx * inverse
+                    line_y[j] += across[j] * inverse

@@ -6,11 +6,14 @@ The force on P pair sums is the sum of three parts:
 2. the alignment against *all* pair sums: sums of unit vectors over the open half spaces s_a·s_b > 0;
 3. corrections for pairs of the same class.
 
-The first part is different if the softening is tiny: then it is summed over different classes only. Pair sums
-are stored by *rank*: first the first member of each class, then the second member of each, and so on.
-Interactions within classes then form long streams that need no test of the class. Positions are stored axis
-by axis, (dim, P). Every loop has one order, which depends only on the number of pair sums. The bits are
-therefore the same for any number of threads, and for a run alone as in an ensemble.
+The first part is different if the softening is tiny, or outside the plane: then it is summed over different
+classes only. Pair sums are stored by *rank*: first the first member of each class, then the second member of
+each, and so on. Interactions within classes then form long streams that need no test of the class. Positions
+are stored axis by axis, (dim, P). Every loop has one order, which depends only on the number of pair sums.
+The bits are therefore the same for any number of threads, and for a run alone as in an ensemble.
+
+In all kernels `sums` (dim, P) are the pair sums and `units` (dim, P) their unit vectors, which are zero for a
+pair sum at the origin. `softening_squared` is ε².
 """
 
 import math
@@ -20,18 +23,19 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import address_of, call, inner_kernel, kernel, piece, rows_kernel
-from physics.particles.alignment import align, half_planes, half_spaces, merge_sort, sort
-from physics.particles.repulsion import (
-    repel_apart,
-    repel_group,
-    repel_rectangle,
-    repulsion_apart,
-    share_of_repulsion,
-)
+from physics.jit import kernel, piece
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+COINCIDENT = 1e-13
+"""Spread along an axis, relative to the largest coordinate, that counts as rounding error."""
+STREAM = 512
+"""Length of the longest stream of interactions, chosen so that its data stay in the nearest caches."""
+GROUP, CHUNK = 16, 4096
+"""Numbers of rows and of columns of pairs that are processed at once; a chunk holds whole groups."""
+MARGIN = 1e-14
+"""Bound on the rounding error of a difference of diamond angles and of the sign of s_a·s_b."""
 
 
 class Pairs(NamedTuple):
@@ -64,33 +68,296 @@ class Law(NamedTuple):
     """Whether to sum the repulsion over different classes only, which is slower but more accurate."""
 
 
-class Calls(NamedTuple):
-    """Addresses (integers) of the kernels of a force, in fields named after them; 0 if one is not needed."""
-
-    pair_sums: int
-    work: int
-    repulsion: int
-    repel_group: int
-    repel: int
-    same_class: int
-    add: int
-    gather: int
-    move: int
-    align: int = 0
-    half_planes: int = 0
-    half_spaces: int = 0
-    sort: int = 0
-    merge_sort: int = 0
+# -- repulsion -------------------------------------------------------------------------------------------
 
 
-COINCIDENT = 1e-13
-"""Spread along an axis, relative to the largest coordinate, that counts as rounding error."""
+@kernel(reorder=True)
+def _repel_rectangle(
+    sums: Array,
+    out: Array,
+    a0: int,
+    a1: int,
+    b0: int,
+    b1: int,
+    repulsion: float,
+    softening_squared: float,
+) -> None:
+    """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
 
-STREAM = 512
-"""Length of the longest stream of interactions, chosen so that its data stay in the nearest caches."""
+    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`; the
+    ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant, and
+    `softening_squared` is ε². Two rows are processed at once, which halves the memory traffic of the columns.
+    """
+    x, y = sums[0, b0:b1], sums[1, b0:b1]
+    out_x, out_y = out[0, b0:b1], out[1, b0:b1]
+    a = a0
+    while a + 1 < a1:
+        x0, y0, x1, y1 = sums[0, a], sums[1, a], sums[0, a + 1], sums[1, a + 1]
+        total_x0 = total_y0 = total_x1 = total_y1 = 0.0
+        for b in range(x.size):
+            dx0, dy0, dx1, dy1 = x0 - x[b], y0 - y[b], x1 - x[b], y1 - y[b]
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            inverse1 = repulsion / (dx1 * dx1 + (dy1 * dy1 + softening_squared))
+            total_x0 += dx0 * inverse0
+            total_y0 += dy0 * inverse0
+            total_x1 += dx1 * inverse1
+            total_y1 += dy1 * inverse1
+            out_x[b] -= dx0 * inverse0 + dx1 * inverse1
+            out_y[b] -= dy0 * inverse0 + dy1 * inverse1
+        out[0, a] += total_x0
+        out[1, a] += total_y0
+        out[0, a + 1] += total_x1
+        out[1, a + 1] += total_y1
+        a += 2
+    if a < a1:
+        x0, y0 = sums[0, a], sums[1, a]
+        total_x0 = total_y0 = 0.0
+        for b in range(x.size):
+            dx0, dy0 = x0 - x[b], y0 - y[b]
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            total_x0 += dx0 * inverse0
+            total_y0 += dy0 * inverse0
+            out_x[b] -= dx0 * inverse0
+            out_y[b] -= dy0 * inverse0
+        out[0, a] += total_x0
+        out[1, a] += total_y0
 
 
-@inner_kernel()
+@kernel(reorder=True)
+def _repel_group(
+    sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
+) -> None:
+    """Add the repulsion between all pairs of the pair sums `a0` to before `a1` in the plane.
+
+    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared`
+    must be greater than 0, so that the force of a pair sum on itself is 0 and needs no test.
+    """
+    x, y = sums[0, a0:a1], sums[1, a0:a1]
+    out_x, out_y = out[0, a0:a1], out[1, a0:a1]
+    for r in range(x.size):
+        xr, yr = x[r], y[r]
+        for b in range(x.size):
+            dx, dy = x[b] - xr, y[b] - yr
+            inverse = repulsion / (dx * dx + (dy * dy + softening_squared))
+            out_x[b] += dx * inverse
+            out_y[b] += dy * inverse
+
+
+@kernel(reorder=True)
+def _repel_apart(
+    sums: Array,
+    label: Integers,
+    out: Array,
+    a0: int,
+    a1: int,
+    b0: int,
+    b1: int,
+    repulsion: float,
+    softening_squared: float,
+) -> None:
+    """Add the repulsion between pair sums a < b of different classes, in any dimension.
+
+    The pair sums from `a0` to before `a1` of `sums` (dim, P) interact with those from `b0` to before `b1`,
+    unless their classes in `label` (P,) are equal. The forces on both are added to `out` (dim, P).
+    `repulsion` is the constant, and `softening_squared` is ε².
+
+    If the softening is tiny, the repulsion between close pair sums of the same class is so large that adding
+    and subtracting it again would lose all digits. Therefore the class is tested here. Without softening, two
+    pair sums at the same place exert no force on each other.
+    """
+    dim = len(sums)
+    weight = np.empty(b1 - b0)
+    for a in range(a0, a1):
+        begin = max(b0, a + 1)
+        if begin >= b1:
+            continue
+        inverse = weight[: b1 - begin]
+        labels = label[begin:b1]
+        inverse[:] = softening_squared
+        for k in range(dim):
+            s, others = sums[k, a], sums[k, begin:b1]
+            for b in range(inverse.size):
+                inverse[b] += (s - others[b]) * (s - others[b])
+        mine = label[a]
+        for b in range(inverse.size):
+            apart = labels[b] != mine and inverse[b] != 0.0
+            inverse[b] = repulsion / (inverse[b] if apart else math.inf)
+        for k in range(dim):
+            s, others, out_k = sums[k, a], sums[k, begin:b1], out[k, begin:b1]
+            total = 0.0
+            for b in range(inverse.size):
+                push = (s - others[b]) * inverse[b]
+                total += push
+                out_k[b] -= push
+            out[k, a] += total
+
+
+@kernel()
+def _repel(sums: Array, label: Integers, task: int, tasks: int, law: Law, out: Array) -> None:
+    """Add the part of the repulsion that belongs to `task`, from 0 to `tasks` - 1, to `out` (dim, P).
+
+    Groups of `GROUP` rows interact with all later rows, `CHUNK` columns at a time. The groups are assigned to
+    tasks in alternating order, so that all tasks have nearly the same number of pairs.
+    """
+    count = label.size
+    repulsion, squared = law.repulsion, law.softening_squared
+    turn = 0
+    for begin in range(0, count, CHUNK):
+        end = min(begin + CHUNK, count)
+        for a in range(0, end, GROUP):
+            place = turn % (2 * tasks)
+            turn += 1
+            if min(place, 2 * tasks - 1 - place) != task:
+                continue
+            behind = min(a + GROUP, end)
+            if law.apart:
+                _repel_apart(sums, label, out, a, behind, begin, end, repulsion, squared)
+            else:
+                first = begin
+                if a >= begin:
+                    _repel_group(sums, out, a, behind, repulsion, squared)
+                    first = behind
+                _repel_rectangle(sums, out, a, behind, first, end, repulsion, squared)
+
+
+# -- alignment -------------------------------------------------------------------------------------------
+
+
+@kernel()
+def _half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) -> None:
+    """Add up, for pair sums a from `begin` to before `end`, the unit vectors of all b with s_a·s_b > 0.
+
+    The pair sums s are `sums` (dim, P), and `units` (dim, P) are their unit vectors. The b include a itself.
+    The results overwrite the columns `begin` to before `end` of `out` (dim, P). The sign of s_a·s_b is that
+    of the plain sum of rounded products, without a fused product.
+    """
+    dim, pairs = sums.shape
+    size = end - begin
+    product = np.empty(size)
+    for k in range(dim):
+        total = piece(out, k * pairs + begin, size)
+        for a in range(size):
+            total[a] = 0.0
+    for b in range(pairs):
+        for a in range(size):
+            product[a] = 0.0
+        for k in range(dim):
+            s, targets = sums[k, b], piece(sums, k * pairs + begin, size)
+            for a in range(size):
+                product[a] += s * targets[a]
+        for k in range(dim):
+            unit, total = units[k, b], piece(out, k * pairs + begin, size)
+            for a in range(size):
+                total[a] += unit if product[a] > 0.0 else 0.0
+
+
+@kernel()
+def _half_planes(sums: Array, units: Array, out: Array) -> None:
+    """Write the sums of `half_spaces` for all pair sums in the plane to `out` (2, P).
+
+    `sums` and `units` (2, P) are the pair sums and their unit vectors. Pair sums are sorted by their diamond
+    angle, a function of the direction that grows with the true angle and is exactly 1 for a quarter of a
+    turn. The half plane of a pair sum is then a window of the sorted list, and its sum is a difference of
+    prefix sums. This takes O(P log P) operations. Within `MARGIN` of the edges of the window the sign of
+    s_a·s_b decides, so ties and right angles are exact. If products of coordinates may overflow or underflow,
+    all pairs are tested instead.
+    """
+    pairs = sums.shape[1]
+    key = np.empty(pairs)
+    largest, smallest = 0.0, math.inf
+    members = 0
+    for a in range(pairs):
+        x, y = sums[0, a], sums[1, a]
+        norm = abs(x) + abs(y)
+        slope = y / norm
+        key[a] = (slope if slope >= 0.0 else 4.0 + slope) if x >= 0.0 else 2.0 - slope
+        if norm > 0.0:
+            members += 1
+            largest = max(largest, norm)
+            smallest = min(smallest, norm)
+        else:  # a pair sum at the origin has no direction and is sorted behind all others
+            key[a] = math.inf
+    if not (smallest > 1e-140 and largest < 1e140):  # s_a·s_b may underflow or overflow
+        for a in range(pairs):  # as in `half_spaces`; slower, but this case is rare
+            out[0, a] = out[1, a] = 0.0
+            for b in range(pairs):
+                if sums[0, a] * sums[0, b] + sums[1, a] * sums[1, b] > 0.0:
+                    out[0, a] += units[0, b]
+                    out[1, a] += units[1, b]
+        return
+    order = np.argsort(key)
+    angle = np.empty(3 * members)  # three turns, so that no window has to wrap around
+    before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
+    total_x = total_y = 0.0
+    for i in range(members):
+        b = order[i]
+        before_x[i] = total_x
+        before_y[i] = total_y
+        total_x += units[0, b]
+        total_y += units[1, b]
+        angle[i] = key[b] - 4.0
+        angle[i + members] = key[b]
+        angle[i + 2 * members] = key[b] + 4.0
+    for i in range(members):
+        before_x[i + members] = before_x[i] + total_x
+        before_y[i + members] = before_y[i] + total_y
+        before_x[i + 2 * members] = before_x[i] + 2.0 * total_x
+        before_y[i + 2 * members] = before_y[i] + 2.0 * total_y
+    first = last = 0
+    for i in range(pairs):
+        a = order[i]
+        if i >= members:
+            out[0, a] = out[1, a] = 0.0
+            continue
+        x, y, center = sums[0, a], sums[1, a], key[a]
+        while angle[first] < center - (1.0 + MARGIN):
+            first += 1
+        while angle[last] < center + (1.0 - MARGIN):
+            last += 1
+        inside, outside = first, last
+        near_x = near_y = 0.0
+        while angle[inside] <= center - (1.0 - MARGIN):
+            b = order[inside % members]
+            if x * sums[0, b] + y * sums[1, b] > 0.0:
+                near_x += units[0, b]
+                near_y += units[1, b]
+            inside += 1
+        while outside < 3 * members and angle[outside] <= center + (1.0 + MARGIN):
+            b = order[outside % members]
+            if x * sums[0, b] + y * sums[1, b] > 0.0:
+                near_x += units[0, b]
+                near_y += units[1, b]
+            outside += 1
+        out[0, a] = before_x[last] - before_x[inside] + near_x
+        out[1, a] = before_y[last] - before_y[inside] + near_y
+
+
+@kernel()
+def _align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
+    """Subtract `alignment` times the half-space sums `aligned` (dim, P) from the forces `out` (dim, P).
+
+    Each half-space sum contains the direction of the pair sum itself, a column of `units` (dim, P), which is
+    left out here. `sums` (dim, P) are the pair sums, and `alignment` is the constant of the alignment between
+    classes, weight included.
+    """
+    dim, count = sums.shape
+    own = np.empty(count)
+    for a in range(count):
+        own[a] = 0.0
+    for k in range(dim):
+        s = sums[k]
+        for a in range(count):
+            own[a] += s[a] * s[a]
+    for k in range(dim):
+        unit, ahead, total = units[k], aligned[k], out[k]
+        for a in range(count):
+            total[a] -= alignment * (ahead[a] - (unit[a] if own[a] > 0.0 else 0.0))
+
+
+# -- steps -----------------------------------------------------------------------------------------------
+
+
+@kernel()
 def _same_class(
     sums: Array, units: Array, meetings: Integers, task: int, tasks: int, law: Law, out: Array
 ) -> None:
@@ -130,7 +397,7 @@ def _same_class(
                 g[c] += radial[c] * (s[c] - t[c]) + aligned[c] * u[c]
 
 
-@inner_kernel()
+@kernel()
 def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
     """Write the pair sums to `sums` and their unit vectors, zero at the origin, to `units` (dim, P)."""
     dim, count = sums.shape
@@ -151,7 +418,7 @@ def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None
             unit[a] = s[a] * norm[a]
 
 
-@inner_kernel()
+@kernel()
 def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
     """Write the forces on particles, (tokens, dim): those on pair sums, (dim, P), act on both particles."""
     force[:] = 0.0
@@ -161,9 +428,11 @@ def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
             force[pairs.second[a], k] += pair_force[k, a]
 
 
-@inner_kernel()
-def _move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one run (tokens, dim) by an Euler step; `normalise` ends it with zero mean and unit variance.
+@kernel()
+def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
+    """Move the particles of one run (tokens, dim) in place by an Euler step along `force` (tokens, dim).
+
+    With `normalise`, every axis is then shifted to zero mean and scaled to unit variance.
 
     An axis on which all particles coincide up to rounding errors has no scale and is set to zero. An axis
     whose variance overflows becomes NaN, not zero.
@@ -193,138 +462,82 @@ def _move(position: Array, force: Array, step_size: float, normalise: bool) -> N
             position[i, k] *= scale
 
 
-def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Move the particles of one run in place by one Euler step, called from Python.
+@kernel()
+def _work(
+    task: int,
+    tasks: int,
+    sums: Array,
+    units: Array,
+    pairs: Pairs,
+    law: Law,
+    repel: bool,
+    share: Array,
+    aligned: Array,
+) -> None:
+    """Do one of `tasks` parts of the work, and write its forces to `share` (dim, P).
 
-    `position` (tokens, dim) moves by `step_size` times `force` (tokens, dim). With `normalise`, every axis is
-    then shifted to zero mean and scaled to unit variance; an axis on which all particles coincide up to
-    rounding errors is set to zero.
+    If there is alignment between classes, its sums over half spaces are written to `aligned` (dim, P): by
+    each task a part, but in the plane by the last task all.
     """
-    arguments = position, force, step_size, normalise
-    _call_move(*arguments, address_of(_move, *arguments))
+    share[:] = 0.0
+    if repel:
+        _repel(sums, pairs.label, task, tasks, law, share)
+    _same_class(sums, units, pairs.meetings, task, tasks, law, share)
+    if law.alignment_diff != 0.0:
+        count = pairs.label.size
+        if len(sums) != 2:
+            _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
+        elif task == tasks - 1:
+            _half_planes(sums, units, aligned)
 
 
 @kernel()
-def _call_move(position: Array, force: Array, step_size: float, normalise: bool, address: int) -> None:
-    call(address, (position, force, step_size, normalise))
-
-
-@inner_kernel()
-def _work_in_plane(
-    task: int,
-    tasks: int,
-    sums: Array,
-    units: Array,
+def _end_step(
+    position: Array,
     pairs: Pairs,
     law: Law,
-    repel: bool,
-    share: Array,
-    aligned: Array,
-    calls: Calls,
+    step_size: float,
+    moves: bool,
+    normalise: bool,
+    force: Array,
+    scratch: tuple[Array, Array, Array, Array],
 ) -> None:
-    """Do one of `tasks` parts of the work in the plane, and write its forces to `share` (dim, P).
-
-    If there is alignment between classes, the last task also writes the sums over half planes to `aligned`.
-    """
-    share[:] = 0.0
-    if repel:
-        strength, squared = law.repulsion, law.softening_squared
-        call(calls.repulsion, (sums, task, tasks, strength, squared, share, calls.repel_group, calls.repel))
-    call(calls.same_class, (sums, units, pairs.meetings, task, tasks, law, share))
-    if law.alignment_diff != 0.0 and task == tasks - 1:
-        call(calls.half_planes, (sums, units, aligned, calls.sort, calls.merge_sort))
+    """Write the forces on particles to `force`, from those on pair sums, and move the run if it `moves`."""
+    sums, units, aligned, total = scratch
+    if law.alignment_diff != 0.0:
+        _align(aligned, sums, units, law.alignment_diff, total)
+    _gather(total, pairs, force)
+    if moves:
+        move(position, force, step_size, normalise)
 
 
-@inner_kernel()
-def _work_apart(
-    task: int,
-    tasks: int,
-    sums: Array,
-    units: Array,
+@kernel()
+def _advance_run(
+    position: Array,
     pairs: Pairs,
     law: Law,
-    repel: bool,
-    share: Array,
-    aligned: Array,
-    calls: Calls,
+    step_size: float,
+    steps: int,
+    normalise: bool,
+    tasks: int,
+    force: Array,
 ) -> None:
-    """Do one of `tasks` parts of the work as `_work_in_plane` does, in any dimension, for any softening."""
-    count = pairs.label.size
-    share[:] = 0.0
-    if repel:
-        strength, squared = law.repulsion, law.softening_squared
-        call(calls.repulsion, (sums, pairs.label, task, tasks, strength, squared, share, calls.repel))
-    call(calls.same_class, (sums, units, pairs.meetings, task, tasks, law, share))
-    if law.alignment_diff != 0.0:
-        if len(sums) != 2:
-            begin, end = count * task // tasks, count * (task + 1) // tasks
-            call(calls.half_spaces, (sums, units, begin, end, aligned))
-        elif task == tasks - 1:
-            call(calls.half_planes, (sums, units, aligned, calls.sort, calls.merge_sort))
+    """Move one run by `steps` steps; `force` receives the forces before the last one."""
+    shape = position.shape[1], pairs.first.size
+    sums, units, aligned = np.empty(shape), np.empty(shape), np.empty(shape)
+    share, total = np.empty(shape), np.empty(shape)
+    for step in range(max(steps, 1)):
+        _pair_sums(position, pairs, sums, units)
+        total[:] = 0.0
+        for task in range(tasks):
+            _work(task, tasks, sums, units, pairs, law, True, share, aligned)
+            _add(share, total)
+        scratch = sums, units, aligned, total
+        _end_step(position, pairs, law, step_size, step < steps, normalise, force, scratch)
 
 
-def calls_of(pairs: Pairs, law: Law, dim: int) -> Calls:
-    """Return the addresses of the kernels that `law` needs in `dim` dimensions; compile them once.
-
-    Only the types of `pairs` matter. Which kernels are needed depends on `law.apart`, on whether there is
-    alignment between classes, and on whether `dim` is 2.
-    """
-    kind = law.apart, law.alignment_diff != 0.0, dim == 2
-    if kind not in _calls:
-        _calls[kind] = _compiled(pairs, law, dim)
-    return _calls[kind]
-
-
-_calls: dict[tuple[bool, bool, bool], Calls] = {}
-
-
-def _compiled(pairs: Pairs, law: Law, dim: int) -> Calls:
-    array, order, key = np.empty((dim, 0)), np.empty(0, np.int64), np.empty(0)
-    labels = pairs.label
-    if law.apart:
-        repel = address_of(repel_apart, array, labels, array, 0, 1, 0, 1, 0.0, 0.0)
-        repulsion, group = address_of(repulsion_apart, array, labels, 0, 1, 0.0, 0.0, array, 0), 0
-    else:
-        repel = address_of(repel_rectangle, array, array, 0, 1, 0, 1, 0.0, 0.0)
-        repulsion = address_of(share_of_repulsion, array, 0, 1, 0.0, 0.0, array, 0, 0)
-        group = address_of(repel_group, array, array, 0, 1, 0.0, 0.0)
-    calls = Calls(
-        address_of(_pair_sums, array, pairs, array, array),
-        0,
-        repulsion,
-        group,
-        repel,
-        address_of(_same_class, array, array, pairs.meetings, 0, 1, law, array),
-        address_of(_add, array, array),
-        address_of(_gather, array, pairs, array),
-        address_of(_move, array, array, 0.0, True),
-    )
-    if law.alignment_diff != 0.0:
-        calls = calls._replace(align=address_of(align, array, array, array, 0.0, array))
-        if dim == 2:
-            calls = calls._replace(
-                half_planes=address_of(half_planes, array, array, array, 0, 0),
-                sort=address_of(sort, key, order, 0),
-                merge_sort=address_of(merge_sort, key, order, order),
-            )
-        else:
-            calls = calls._replace(half_spaces=address_of(half_spaces, array, array, 0, 1, array))
-    work = _work_apart if law.apart else _work_in_plane
-    return calls._replace(work=address_of(work, 0, 1, array, array, pairs, law, True, array, array, calls))
-
-
-@inner_kernel()
-def _add(share: Array, total: Array) -> None:
-    for k in range(len(share)):
-        found, out = share[k], total[k]
-        for a in range(out.size):
-            out[a] += found[a]
-
-
-@rows_kernel()
+@kernel(parallel=True)
 def advance_runs(
-    begin: int,
-    end: int,
     positions: Array,
     pairs: Pairs,
     law: Law,
@@ -333,35 +546,19 @@ def advance_runs(
     normalise: bool,
     tasks: int,
     forces: Array,
-    repel: bool,
-    calls: Calls,
 ) -> None:
-    """Move the runs from `begin` to before `end` by `steps` steps, one run after the other.
+    """Move all runs by `steps` steps, each run on one core.
 
     `positions` (runs, tokens, dim) are overwritten, and `forces`, of the same shape, receives the forces
-    before the last step. With `steps` = 0 the forces are computed and nothing moves; without `repel` they
-    lack the repulsion from all pair sums. `step_size` is in units of time, `normalise` is as in `move`, and
-    `calls` is what `calls_of` returns for the layout `pairs` and the constants `law`. The `tasks` parts of
-    the work are done in turn, so that the bits are those of `advance_rows`.
+    before the last step. With `steps` = 0 the forces are computed and nothing moves. `step_size` is in units
+    of time, and `normalise` is as in `move`. The `tasks` parts of the work are done in turn, so that the bits
+    are those of `advance_rows`.
     """
-    dim, count = positions.shape[2], pairs.first.size
-    sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
-    share, aligned = np.empty((dim, count)), np.empty((dim, count))
-    for run in range(begin, end):
-        for step in range(max(steps, 1)):
-            call(calls.pair_sums, (positions[run], pairs, sums, units))
-            total[:] = 0.0
-            for task in range(tasks):
-                call(calls.work, (task, tasks, sums, units, pairs, law, repel, share, aligned, calls))
-                call(calls.add, (share, total))
-            if law.alignment_diff != 0.0:
-                call(calls.align, (aligned, sums, units, law.alignment_diff, total))
-            call(calls.gather, (total, pairs, forces[run]))
-            if step < steps:
-                call(calls.move, (positions[run], forces[run], step_size, normalise))
+    for run in prange(len(positions)):
+        _advance_run(positions[run], pairs, law, step_size, steps, normalise, tasks, forces[run])
 
 
-@kernel(parallel=True)
+@kernel(parallel=True, rows=lambda *arguments: arguments[6])
 def advance_rows(
     positions: Array,
     pairs: Pairs,
@@ -372,29 +569,29 @@ def advance_rows(
     tasks: int,
     forces: Array,
     repel: bool,
-    calls: Calls,
 ) -> None:
     """Advance all runs as `advance_runs` does, with the same arguments, but each run on all cores.
 
     The work of a step is cut into `tasks` parts. Each part writes its forces to a row of `partial` (tasks,
-    dim, P), and these rows are added in a fixed order.
+    dim, P), and these rows are added in a fixed order. Without `repel`, the forces lack the repulsion.
     """
-    runs, _, dim = positions.shape
-    count = pairs.first.size
-    partial = np.empty((tasks, dim, count))
-    sums, units, total = np.empty((dim, count)), np.empty((dim, count)), np.empty((dim, count))
-    aligned = np.empty((dim, count))
-    for run in range(runs):
+    shape = positions.shape[2], pairs.first.size
+    partial = np.empty((tasks, shape[0], shape[1]))
+    sums, units, aligned, total = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    for run in range(len(positions)):
         for step in range(max(steps, 1)):
-            call(calls.pair_sums, (positions[run], pairs, sums, units))
+            _pair_sums(positions[run], pairs, sums, units)
             for task in prange(tasks):
-                share, at = partial[task], np.int64(task)
-                call(calls.work, (at, tasks, sums, units, pairs, law, repel, share, aligned, calls))
+                _work(task, tasks, sums, units, pairs, law, repel, partial[task], aligned)
             total[:] = 0.0
             for task in range(tasks):  # a parallel loop would cost more to start
-                call(calls.add, (partial[task], total))
-            if law.alignment_diff != 0.0:
-                call(calls.align, (aligned, sums, units, law.alignment_diff, total))
-            call(calls.gather, (total, pairs, forces[run]))
-            if step < steps:
-                call(calls.move, (positions[run], forces[run], step_size, normalise))
+                _add(partial[task], total)
+            position, force, scratch = positions[run], forces[run], (sums, units, aligned, total)
+            _end_step(position, pairs, law, step_size, step < steps, normalise, force, scratch)
+
+
+@kernel()
+def _add(share: Array, total: Array) -> None:
+    for k in range(len(share)):
+        for a in range(share.shape[1]):
+            total[k, a] += share[k, a]

@@ -11,18 +11,17 @@ LLVM splits it where the processor's own vectors are shorter.
 """
 
 import operator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped, unused-ignore]
-from numba import types
+from numba import prange, types
 from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
 from numpy.typing import NDArray
 
-from physics.jit import address_of, call, inlined, inner_kernel, primitive, rows_kernel
+from physics.jit import kernel, primitive
 from physics.particles.direct import COINCIDENT, Law
 
 Array = NDArray[np.float64]
@@ -174,7 +173,7 @@ def where_greater(typing: Any, a: Any, b: Any, then: Any, otherwise: Any) -> Any
 # -- forces ----------------------------------------------------------------------------------------------
 
 
-@inlined()
+@kernel()
 def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Array, v: Array) -> None:
     """Write the pair sums of eight runs to `s` and `t`, and their unit vectors to `u` and `v`.
 
@@ -193,7 +192,7 @@ def _pair_sums(x: Array, y: Array, classes: Classes, s: Array, t: Array, u: Arra
         store(v, a, sy * inverse)
 
 
-@inlined()
+@kernel()
 def _within_class(
     a: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
@@ -223,7 +222,7 @@ def _within_class(
     store(g, a, fy)
 
 
-@inlined()
+@kernel()
 def _across_classes(
     a: int, begin: int, end: int, s: Array, t: Array, u: Array, v: Array, law: Law, f: Array, g: Array
 ) -> None:
@@ -256,7 +255,7 @@ def _across_classes(
     store(g, a, load(g, a) + fused(align, hy, fy))
 
 
-@inner_kernel()
+@kernel()
 def _forces(
     x: Array,
     y: Array,
@@ -293,7 +292,7 @@ def _forces(
         store(force_y, j, load(force_y, j) + fy)
 
 
-@inner_kernel()
+@kernel()
 def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
     """Advance one axis of eight runs, as `move` in `physics.particles.direct` does.
 
@@ -324,10 +323,8 @@ def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
         store(x, i, load(x, i) * scale)
 
 
-@rows_kernel(lambda positions, *_: -(-len(positions) // WIDTH))
+@kernel(parallel=True, rows=lambda positions, *_: -(-len(positions) // WIDTH))
 def advance(
-    begin: int,
-    end: int,
     positions: Array,
     classes: Classes,
     law: Law,
@@ -335,45 +332,47 @@ def advance(
     steps: int,
     normalise: bool,
     forces: Array,
-    addresses: tuple[int, int],
 ) -> None:
-    """Move the batches of eight runs from `begin` to before `end` in the plane by `steps` steps.
+    """Move all runs in the plane by `steps` steps, eight runs at a time.
 
     `positions` (runs, tokens, 2) are overwritten, and `forces`, of the same shape, receives the forces before
     the last step. With `steps` = 0 the forces are computed and nothing moves. `classes` is the layout of the
     pair sums, `law` holds the constants of the force, and `step_size` is in units of time. With `normalise`
-    each step ends with zero mean and unit variance on each axis. `addresses` is what `calls` returns. If the
-    last batch has fewer than eight runs, its other lanes repeat the last run.
+    each step ends with zero mean and unit variance on each axis. If the last batch has fewer than eight runs,
+    its other lanes repeat the last run.
     """
+    for batch in prange(-(-len(positions) // WIDTH)):
+        _advance_batch(batch, positions, classes, law, step_size, steps, normalise, forces)
+
+
+@kernel()
+def _advance_batch(
+    batch: int,
+    positions: Array,
+    classes: Classes,
+    law: Law,
+    step_size: float,
+    steps: int,
+    normalise: bool,
+    forces: Array,
+) -> None:
+    """Move the runs of one batch, as `advance` does."""
     runs, tokens, _ = positions.shape
-    for batch in range(begin, end):
-        x, force = np.empty((2, tokens, WIDTH)), np.empty((2, tokens, WIDTH))
-        work = np.empty((6, classes.first.size, WIDTH))
-        for lane in range(WIDTH):
-            run = min(batch * WIDTH + lane, runs - 1)
-            for i in range(tokens):
-                for k in range(2):
-                    x[k, i, lane] = positions[run, i, k]
-        for step in range(max(steps, 1)):
-            call(addresses[0], (x[0], x[1], classes, law, work, force[0], force[1]))
-            if step < steps:
-                for k in range(2):
-                    call(addresses[1], (x[k], force[k], step_size, normalise))
-        for lane in range(min(WIDTH, runs - batch * WIDTH)):
-            run = batch * WIDTH + lane
-            for i in range(tokens):
-                for k in range(2):
-                    positions[run, i, k] = x[k, i, lane]
-                    forces[run, i, k] = force[k, i, lane]
-
-
-@cache
-def calls() -> tuple[int, int]:
-    """Return the addresses of the kernels `_forces` and `_move`, which `advance` calls.
-
-    Both kernels are compiled at the first call in a process.
-    """
-    axis, work, slots = np.empty((0, WIDTH)), np.empty((0, 0, WIDTH)), np.empty(0, np.int64)
-    law = Law(0.0, 0.0, 0.0, 0.0, 0.0, False)
-    forces = address_of(_forces, axis, axis, Classes(slots, slots, slots), law, work, axis, axis)
-    return forces, address_of(_move, axis, axis, 0.0, True)
+    x, force = np.empty((2, tokens, WIDTH)), np.empty((2, tokens, WIDTH))
+    work = np.empty((6, classes.first.size, WIDTH))
+    for lane in range(WIDTH):
+        run = min(batch * WIDTH + lane, runs - 1)
+        for i in range(tokens):
+            for k in range(2):
+                x[k, i, lane] = positions[run, i, k]
+    for step in range(max(steps, 1)):
+        _forces(x[0], x[1], classes, law, work, force[0], force[1])
+        if step < steps:
+            for k in range(2):
+                _move(x[k], force[k], step_size, normalise)
+    for lane in range(min(WIDTH, runs - batch * WIDTH)):
+        run = batch * WIDTH + lane
+        for i in range(tokens):
+            for k in range(2):
+                positions[run, i, k] = x[k, i, lane]
+                forces[run, i, k] = force[k, i, lane]

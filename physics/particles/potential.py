@@ -4,9 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import rows_kernel
+from physics.jit import kernel
 
 Array = NDArray[np.float64]
 
@@ -30,10 +31,8 @@ def energies(
     return np.asarray(attraction * pull - (0.5 * repulsion * logarithms if repulsion else 0.0))
 
 
-@rows_kernel(lambda sums, label, squared, rows, partial: len(sums) * partial.shape[1])
+@kernel(parallel=True, least=1)
 def clustering(
-    first: int,
-    last: int,
     sums: Array,
     label: NDArray[np.int64],
     softening_squared: float,
@@ -43,9 +42,8 @@ def clustering(
     """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over pairs of different classes.
 
     Each pair of pair sums, at the distance d, counts once. `sums` (runs, dim, P) holds the P pair sums,
-    `label` (P,) their classes, and `softening_squared` is ε². The work is cut into items, a number of tasks
-    for each run, of which this call does those from `first` to before `last`. A task writes its two sums to a
-    row of `partial` (runs, tasks, 2).
+    `label` (P,) their classes, and `softening_squared` is ε². The work of each run is cut into tasks, each of
+    which writes its two sums to a row of `partial` (runs, tasks, 2).
 
     Logarithms dominate the cost, so one logarithm of a product replaces the logarithms of `rows` rows; the
     caller ensures that the product does not overflow.
@@ -53,7 +51,7 @@ def clustering(
     _, dim, count = sums.shape
     tasks = partial.shape[1]
     groups = -(-count // rows)
-    for item in range(first, last):
+    for item in prange(len(sums) * tasks):
         run, task = item // tasks, item % tasks
         square, product, pull = np.empty(count), np.empty(count), np.zeros(count)
         logarithms = 0.0

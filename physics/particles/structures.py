@@ -1,20 +1,17 @@
 """Circles and grids: tests for the structures that embeddings form (Musat, Appendix A)."""
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import Any
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
-from physics.lazy import LazyModule
+from physics.jit import kernel
 from physics.theory.operations import class_rule
 from physics.values import in_range, powers_of_two
-
-if TYPE_CHECKING:
-    from physics.particles import structure_kernels as kernels
-else:
-    kernels = LazyModule("physics.particles.structure_kernels")
 
 OUT_OF_PLANE = 0.01
 """Largest fraction of the sum of squared distances from the origin that may lie outside the plane."""
@@ -171,7 +168,69 @@ def grid_imperfections(
     first, second = operation.samples[trained].T
     runs = int(np.prod(batch, dtype=np.int64))
     imperfect = np.empty((runs, first.size), np.bool_)
-    kernels.grid_imperfections(
+    mark_imperfections(
         positions.reshape(runs, tokens, dim), first, second, operation.label[trained], imperfect
     )
     return imperfect.sum(axis=1).reshape(batch)[()]
+
+
+@kernel()
+def _nearest(
+    place: int, order: NDArray[np.int64], along: NDArray[np.float64], sums: NDArray[np.float64]
+) -> int:
+    """Return the nearest pair sum to that at `place` of `order`, other than itself, or -1 without any other.
+
+    `order` (pairs,) sorts the pair sums (pairs, dim) by `along` (pairs,), their coordinate on one axis. The
+    search goes outward on this axis until everything beyond is farther. If rounded distances are equal, the
+    first of the pair sums in pair order is returned.
+    """
+    a = order[place]
+    nearest = math.inf
+    found = -1
+    for side in (-1, 1):
+        at = place + side
+        while 0 <= at < order.size:
+            b = order[at]
+            if abs(along[b] - along[a]) * (1.0 - 1e-12) > nearest:
+                break
+            squared = 0.0
+            for k in range(sums.shape[1]):
+                squared += (sums[a, k] - sums[b, k]) * (sums[a, k] - sums[b, k])
+            distance = math.sqrt(squared)
+            if distance < nearest or (distance == nearest and b < found):
+                nearest = distance
+                found = b
+            at += side
+    return found
+
+
+@kernel(parallel=True)
+def mark_imperfections(
+    positions: NDArray[np.float64],
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    label: NDArray[np.int32],
+    imperfect: NDArray[np.bool_],
+) -> None:
+    """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
+
+    `positions` (runs, tokens, dim) are the embeddings, `first` and `second` (pairs,) the two tokens of each
+    pair sum, and `label` (pairs,) its class. A single pair sum has no other one and is marked. Pair sums are
+    sorted along their widest axis, so that few of them are compared if they are spread out.
+    """
+    dim, pairs = positions.shape[2], label.size
+    for run in prange(len(positions)):
+        sums = np.empty((pairs, dim))
+        widest, width = 0, -1.0
+        for k in range(dim):
+            for a in range(pairs):
+                sums[a, k] = positions[run, first[a], k] + positions[run, second[a], k]
+            extent = sums[:, k].max() - sums[:, k].min()
+            if extent > width:
+                widest, width = k, extent
+        along = sums[:, widest].copy()
+        order = np.argsort(along)
+        for place in range(pairs):
+            a = order[place]
+            b = _nearest(place, order, along, sums)
+            imperfect[run, a] = b < 0 or label[b] != label[a]

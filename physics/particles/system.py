@@ -5,26 +5,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import choice, ensemble, flag, number, whole_number
 from physics.errors import InputError
-from physics.lazy import lazy_modules
+from physics.particles import convolution, lanes, pair_sums, potential
+from physics.particles import direct as kernels
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.system import largest_step_size, mean_force, normal_start
 from physics.theory.groups import as_group
 from physics.theory.operations import Mask, Operation, class_rule, tokens_of
 from physics.values import Value, read_only
-
-if TYPE_CHECKING:
-    from physics.particles import convolution, lanes, pair_sums, potential
-    from physics.particles import direct as kernels
-else:
-    convolution, kernels, lanes, pair_sums, potential = lazy_modules(
-        "physics.particles", "convolution", "direct", "lanes", "pair_sums", "potential"
-    )
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "adaptive"]
@@ -340,11 +334,11 @@ class ParticleSystem(Value):
         return energies.reshape(given.shape[:-2])[()]
 
     @cached_property
-    def _classes(self) -> "lanes.Classes":
+    def _classes(self) -> lanes.Classes:
         return pair_sums.class_layout(self.operation, self.mask)
 
     @cached_property
-    def _layout(self) -> "kernels.Pairs":
+    def _layout(self) -> kernels.Pairs:
         return pair_sums.pair_layout(self.operation, self.mask)
 
     @property
@@ -362,7 +356,7 @@ class ParticleSystem(Value):
                 raise InputError(f"{need}, got none among {self.pair_count}")
         return same, diff
 
-    def _law(self) -> "kernels.Law":
+    def _law(self) -> kernels.Law:
         same, diff = self.weights
         return kernels.Law(
             self.attraction * same,
@@ -378,25 +372,19 @@ class ParticleSystem(Value):
             kernels.move(position, np.zeros_like(position), 0.0, True)
 
     def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
-        from numba import get_num_threads
-
         law, P = self._law(), self.pair_count
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
-            by_lane = (positions, self._classes, law, step_size, steps, self.normalise, forces, lanes.calls())
-            lanes.advance(*by_lane)
+            lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
             return
-        layout, calls = self._layout, kernels.calls_of(self._layout, law, self.dim)
-        options = (positions, layout, law, step_size, steps, self.normalise, _tasks(P), forces, True, calls)
-        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= get_num_threads()):
+        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces)
+        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
             kernels.advance_runs(*options)
         else:
-            kernels.advance_rows(*options)
+            kernels.advance_rows(*options, True)
 
-    def _fast(self, positions: Array, chosen: "convolution.Plan", forces: Array) -> None:
+    def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
-        tasks = _tasks(self.pair_count)
-        calls = kernels.calls_of(layout, law, self.dim)
-        kernels.advance_rows(positions, layout, law, 0.0, 0, False, tasks, forces, False, calls)
+        kernels.advance_rows(positions, layout, law, 0.0, 0, False, _tasks(self.pair_count), forces, False)
         for position, force in zip(positions, forces, strict=True):
             force += law.repulsion * convolution.on_particles(position, layout, self.softening, chosen)
 

@@ -3,23 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag, regular_array, whole_number
+from physics.checks import flag, regular_array
 from physics.errors import InputError
-from physics.lazy import lazy_modules
 from physics.seeds import Seed
+from physics.theory import closure_kernels as kernels
 from physics.theory.operations import Mask, Operation, operation_of, random_orders
 from physics.values import Value
-
-if TYPE_CHECKING:
-    from physics.theory import closure_kernels as linear
-    from physics.theory import deduction_kernels as deduction
-else:
-    linear, deduction = lazy_modules("physics.theory", "closure_kernels", "deduction_kernels")
 
 LARGEST_PRIME = 2**26
 """Upper bound of the primes: below it, products of residues are exact in float64, which the kernels use."""
@@ -135,28 +129,17 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
         raise InputError("transitive must be True if the operation commutes or groups is True, got False")
     sets, count = marked.shape
     implied = np.empty(sets, np.int64)
-    augmented = np.empty((sets, count), bool)
-    kept = np.empty((sets if groups else 0, count), np.int32)
+    augmented, partition = np.empty((sets, count), bool), np.empty((sets, count), np.int32)
     nullity = None
-    members, starts = operation.by_class
+    samples = _samples(operation)
     if operation.commutes:
         nullity = np.empty(sets, np.int32)
-        linear.closures(
-            marked,
-            operation.samples,
-            members,
-            starts,
-            primes_for(operation),
-            least_nullity(operation),
-            nullity,
-            implied,
-            augmented,
-            kept,
-        )
+        primes, floor = primes_for(operation), least_nullity(operation)
+        kernels.closures(marked, samples, primes, floor, nullity, implied, augmented, partition)
     elif not transitive:
-        deduction.chains(marked, operation.samples, members, starts, implied, augmented)
+        kernels.chains(marked, samples, implied, augmented)
     else:
-        deduction.closures(marked, operation.samples, members, starts, implied, augmented, kept)
+        kernels.deductions(marked, samples, implied, augmented, partition)
     everything = operation.parallelogram_count
     return Closures(
         "linear" if operation.commutes else "deduction" if transitive else "chains",
@@ -166,7 +149,7 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
         implied / everything if everything else np.full(sets, np.nan),
         augmented.mean(axis=1),
         implied == everything,
-        kept if groups else None,
+        partition if groups else None,
     )
 
 
@@ -218,14 +201,16 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
             raise InputError(f"{what}, got other numbers in row {np.argmax(wrong)}")
         rows = np.ascontiguousarray(given, np.int32)
     size = np.empty(len(rows), np.int64)
-    members, starts = operation.by_class
     if operation.commutes:
         primes, floor = primes_for(operation), least_nullity(operation)
-        linear.critical_sizes(rows, operation.samples, operation.label, primes, floor, size)
+        kernels.critical_sizes(rows, _samples(operation), primes, floor, size)
     else:
-        everything = operation.parallelogram_count
-        deduction.critical_sizes(rows, operation.samples, members, starts, everything, size)
+        kernels.critical_deductions(rows, _samples(operation), operation.parallelogram_count, size)
     return size
+
+
+def _samples(operation: Operation) -> kernels.Samples:
+    return kernels.Samples(operation.tokens, operation.samples, operation.label, *operation.by_class)
 
 
 def least_nullity(operation: Operation) -> int:
@@ -249,10 +234,10 @@ def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> ND
     It is the number of degrees of freedom that a training set leaves in one dimension. `masks` (sets,
     samples) are training sets, and `floor` is a lower bound of the nullities, by default `least_nullity`.
     """
-    found = np.empty(len(masks), np.int32)
+    nullity = np.empty(len(masks), np.int32)
     floor = least_nullity(operation) if floor is None else floor
-    linear.nullities(masks, operation.samples, *operation.by_class, primes_for(operation), floor, found)
-    return found
+    kernels.nullities(masks, _samples(operation), primes_for(operation), floor, nullity)
+    return nullity
 
 
 def primes_for(operation: Operation) -> NDArray[np.float64]:
@@ -272,10 +257,10 @@ def primes_for(operation: Operation) -> NDArray[np.float64]:
 def _primes(count: int) -> tuple[int, ...]:
     """Return the `count` largest primes below `LARGEST_PRIME`, by trial division: SymPy loads slowly."""
     divisors = np.arange(3, math.isqrt(LARGEST_PRIME) + 1, 2)
-    found: list[int] = []
+    primes: list[int] = []
     candidate = LARGEST_PRIME - 1
-    while len(found) < whole_number("count", count, 1):
+    while len(primes) < count:
         if (candidate % divisors).all():
-            found.append(candidate)
+            primes.append(candidate)
         candidate -= 2
-    return tuple(found)
+    return tuple(primes)

@@ -8,9 +8,10 @@ loss ℓ_0 and its gradient. The formula m Σ |s|² - |Σ s|² would lose digits
 import math
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel, rows_kernel
+from physics.jit import kernel
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int32]
@@ -46,24 +47,20 @@ def _descend(x: Float, samples: Int, starts: Int, scale: float, g: Float) -> flo
     return loss
 
 
-@rows_kernel(least=4096)
-def loss_and_gradient(
-    first: int, last: int, x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float
-) -> None:
-    """Write the loss ℓ_0 and its gradient for the rows from `first` to before `last` of `x` (rows, tokens).
+@kernel(parallel=True, least=4096)
+def loss_and_gradient(x: Float, samples: Int, starts: Int, scale: float, loss: Float, g: Float) -> None:
+    """Write the loss ℓ_0 and its gradient for the rows of `x` (rows, tokens).
 
     The results are written to `loss` (rows,) and `g` (rows, tokens). Each row is one axis of one run.
     `samples` (n, 2) are the training samples sorted by class, class c begins at ``starts[c]``, and `scale` is
     1 over the number of parallelograms.
     """
-    for row in range(first, last):
+    for row in prange(len(x)):
         loss[row] = _descend(x[row], samples, starts, scale, g[row])
 
 
-@rows_kernel()
+@kernel(parallel=True)
 def quadratic_forms(
-    first: int,
-    last: int,
     masks: NDArray[np.bool_],
     samples: Int,
     members: Int,
@@ -79,7 +76,7 @@ def quadratic_forms(
     v_a = e_i + e_j for sample a, a class of m samples adds m Σ_a v_a v_aᵀ - u uᵀ, where u = Σ_a v_a.
     """
     tokens = Q.shape[1]
-    for s in range(first, last):
+    for s in prange(len(masks)):
         matrix = Q[s]
         matrix[:] = 0.0
         u = np.zeros(tokens)
@@ -118,10 +115,8 @@ def quadratic_forms(
         count[s] = total
 
 
-@rows_kernel(least=4096)
-def relax(
-    first: int, last: int, amplitudes: Float, rates: Float, times: Float, norm: Float, unit: Float, out: Float
-) -> None:
+@kernel(parallel=True, least=4096)
+def relax(amplitudes: Float, rates: Float, times: Float, norm: Float, unit: Float, out: Float) -> None:
     """Write the amplitudes of the modes at the given times to `out` (runs, times, tokens, dim).
 
     `amplitudes` (runs, tokens, dim) are those at time 0 in the basis of eigenvectors of the matrix Q of the
@@ -130,7 +125,7 @@ def relax(
     amplitudes underflow.
     """
     _, tokens, dim = amplitudes.shape
-    for run in range(first, last):
+    for run in prange(len(amplitudes)):
         slowest = tokens - 1
         for i in range(tokens - 1, -1, -1):
             for k in range(dim):

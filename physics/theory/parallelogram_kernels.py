@@ -1,18 +1,17 @@
 """Kernels that list parallelograms, and count how many an embedding has (Liu, Eqs. 1-3 and 12)."""
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import rows_kernel
+from physics.jit import kernel
 
 Int = NDArray[np.int32]
 Float = NDArray[np.float64]
 
 
-@rows_kernel()
+@kernel(parallel=True)
 def fill(
-    begin: int,
-    end: int,
     samples: Int,
     members: Int,
     place: Int,
@@ -25,9 +24,9 @@ def fill(
     `samples` (samples, 2) are pairs of tokens, and `members` (samples,) their numbers sorted by class.
     ``place[a]`` is the position of sample a among the members, and ``ends[a]`` is the end of its class.
     Sample a thus forms ``ends[a] - place[a] - 1`` parallelograms with later ones, and writes them from the
-    row ``offsets[a]`` on, which the caller has counted. This call does the samples `begin` to before `end`.
+    row ``offsets[a]`` on, which the caller has counted.
     """
-    for a in range(begin, end):
+    for a in prange(len(samples)):
         row = offsets[a]
         for k in range(place[a] + 1, ends[a]):
             b = members[k]
@@ -38,10 +37,8 @@ def fill(
             row += 1
 
 
-@rows_kernel()
+@kernel(parallel=True)
 def near_sums(
-    begin: int,
-    end: int,
     sums: Float,
     members: Int,
     starts: Int,
@@ -50,7 +47,7 @@ def near_sums(
     found: NDArray[np.int64],
     augmented: NDArray[np.bool_],
 ) -> None:
-    """Find the parallelograms of the states from `begin` to before `end`.
+    """Find the parallelograms of each state.
 
     `sums` (states, samples, components) are the sums or products of the samples, sorted by class: `members`
     (samples,) are the numbers of the samples in this order, and class c begins at ``starts[c]``. Two samples
@@ -60,7 +57,7 @@ def near_sums(
     order of the samples.
     """
     _, count, components = sums.shape
-    for s in range(begin, end):
+    for s in prange(len(sums)):
         for a in range(count):
             augmented[s, a] = mask[a]
         total = 0

@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, point_sets, regular_array
 from physics.errors import InputError
-from physics.lazy import LazyModule
+from physics.theory import parallelogram_kernels as kernels
 from physics.theory.closure import Closures, closures
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.trajectory import Trajectory
 from physics.values import in_range, read_only
 
 if TYPE_CHECKING:
-    from physics.theory import parallelogram_kernels as kernels
     from physics.theory.system import EffectiveTheory
-else:
-    kernels = LazyModule("physics.theory.parallelogram_kernels")
 
 BLOCK_BYTES = 2**26
 """Memory, in bytes, for the sums of a block of states; states are compared block by block."""

@@ -1,7 +1,7 @@
 """The quadratic form of the effective loss, and the grokking rates of many training sets at once."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,9 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number
 from physics.errors import InputError
-from physics.lazy import LazyModule
+from physics.theory import flow_kernels as kernels
 from physics.theory.closure import nullities
 from physics.theory.operations import Mask, Operation, operation_of
-
-if TYPE_CHECKING:
-    from physics.theory import flow_kernels as kernels
-else:
-    kernels = LazyModule("physics.theory.flow_kernels")
 
 Array = NDArray[np.float64]
 BATCH_BYTES = 2**26

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import number, whole_number
 from physics.errors import InputError
-from physics.lazy import LazyModule
+from physics.theory import flow_kernels as kernels
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
@@ -24,11 +24,6 @@ from physics.theory.rates import (
     sorted_samples,
 )
 from physics.values import Value, powers_of_two, read_only
-
-if TYPE_CHECKING:
-    from physics.theory import flow_kernels as kernels
-else:
-    kernels = LazyModule("physics.theory.flow_kernels")
 
 Array = NDArray[np.float64]
 
