@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
-from physics.system import normal_start
-from physics.values import Value, read_only
+from physics.system import NormalStart
+from physics.values import read_only
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,7 +21,7 @@ SMALLEST = -1000
 
 
 @dataclass(frozen=True, eq=False)
-class AffineFlow(Value):
+class AffineFlow(NormalStart):
     """K components that obey the linear differential equation `dx/dt = A x + b`.
 
     The components may be the Fourier signals of an embedding (the norm of its Fourier transform at each
@@ -60,8 +60,6 @@ class AffineFlow(Value):
     b: Any
 
     default_step_size: ClassVar[float] = 0.1
-
-    start = normal_start
 
     def __post_init__(self) -> None:
         A, b = finite_array("A", self.A), finite_array("b", self.b)

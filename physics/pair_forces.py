@@ -16,9 +16,8 @@ from physics.checks import choice, ensemble, finite_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel
 from physics.particles.adaptive import checked_tolerance, integrate
-from physics.system import largest_step_size, mean_force, normal_start
+from physics.system import ForceLaw
 from physics.theory.operations import class_rule
-from physics.values import Value
 
 Array = NDArray[np.float64]
 Sites = Literal["tokens", "pair sums"]
@@ -28,7 +27,7 @@ Integrator = Literal["euler", "adaptive"]
 
 
 @dataclass(frozen=True, eq=False)
-class PairForces(Value):
+class PairForces(ForceLaw):
     """Points that move by your own force between every two of them.
 
     Point i at x_i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function.
@@ -98,10 +97,6 @@ class PairForces(Value):
     relative_tolerance: float = 1e-6
 
     default_step_size: ClassVar[float] = 0.02
-
-    start = normal_start
-    largest_step_size = largest_step_size
-    mean_force = mean_force
 
     def __post_init__(self) -> None:
         tokens = whole_number("tokens", self.tokens, 2)

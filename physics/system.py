@@ -18,6 +18,7 @@ from physics.checks import choice, finite_array, names_in, regular_array, short_
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, is_ours, plain, public
+from physics.values import Value
 
 Array = NDArray[np.float64]
 
@@ -114,6 +115,87 @@ class System(Protocol):
         >>> positions.round(6).ravel().tolist()
         [1.0, 1.0]
         """
+
+
+class NormalStart(Value):
+    """Base class of systems whose initial positions are normal."""
+
+    tokens: Any
+    dim: Any
+
+    def start(self, generator: np.random.Generator) -> Array:
+        """Draw initial positions from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, dim)
+            Positions of one run.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> physics.ParticleSystem(tokens=5, dim=3).start(np.random.default_rng(0)).shape
+        (5, 3)
+        """
+        return generator.standard_normal((self.tokens, self.dim))
+
+
+class ForceLaw(NormalStart):
+    """Base class of systems whose `forces` on positions are the velocities of their points."""
+
+    forces: Callable[..., Array]
+
+    def largest_step_size(self, positions: Array) -> float:
+        """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
+
+        In an Euler step of this size, no coordinate changes by more than a tenth of the largest one of its run.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+            Positions of all runs.
+
+        Returns
+        -------
+        float
+            Step size in units of time; 0 if a force is infinite or NaN, or all positions of a run are 0.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+        >>> positions = np.array([[[-1.0], [0.0], [1.0]]])  # the forces are 3, 0 and -3
+        >>> round(pull.largest_step_size(positions), 4)
+        0.0333
+        """
+        return careful_step(positions, self.forces(positions))
+
+    def mean_force(self, positions: Array) -> Array:
+        """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
+
+        Parameters
+        ----------
+        positions : ndarray of float64, shape (runs, tokens, dim)
+            Finite positions of all runs.
+
+        Returns
+        -------
+        ndarray of float64, shape (runs,)
+            Mean over the tokens, in units of position per time.
+
+        Examples
+        --------
+        >>> import numpy as np, physics
+        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+        >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
+        [2.0]
+        """
+        return np.asarray(np.hypot.reduce(self.forces(positions), axis=-1).mean(axis=-1))[()]
 
 
 def size_of(system: Any, initial: Any) -> tuple[int, int]:
@@ -271,81 +353,6 @@ def careful_step(positions: Array, forces: Array) -> float:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         sizes = np.abs(positions).max(axis=(-2, -1)) / np.abs(forces).max(axis=(-2, -1))
     return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
-
-
-# -- methods that several systems have -----------------------------------------------------------------
-
-
-def normal_start(self: Any, generator: np.random.Generator) -> Array:
-    """Draw initial positions from the standard normal distribution.
-
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of float64, shape (tokens, dim)
-        Positions of one run.
-
-    Examples
-    --------
-    >>> import numpy as np, physics
-    >>> physics.ParticleSystem(tokens=5, dim=3).start(np.random.default_rng(0)).shape
-    (5, 3)
-    """
-    return generator.standard_normal((self.tokens, self.dim))
-
-
-def largest_step_size(self: Any, positions: Array) -> float:
-    """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
-
-    In an Euler step of this size, no coordinate changes by more than a tenth of the largest coordinate of its
-    run.
-
-    Parameters
-    ----------
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of all runs.
-
-    Returns
-    -------
-    float
-        Step size in units of time. It is 0 if a force is infinite or NaN, or if all positions of a run are 0.
-
-    Examples
-    --------
-    >>> import numpy as np, physics
-    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
-    >>> positions = np.array([[[-1.0], [0.0], [1.0]]])  # the forces are 3, 0 and -3
-    >>> round(pull.largest_step_size(positions), 4)
-    0.0333
-    """
-    return careful_step(positions, self.forces(positions))
-
-
-def mean_force(self: Any, positions: Array) -> Array:
-    """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
-
-    Parameters
-    ----------
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Finite positions of all runs.
-
-    Returns
-    -------
-    ndarray of float64, shape (runs,)
-        Mean over the tokens, in units of position per time.
-
-    Examples
-    --------
-    >>> import numpy as np, physics
-    >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
-    >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
-    [2.0]
-    """
-    return np.asarray(np.hypot.reduce(self.forces(positions), axis=-1).mean(axis=-1))[()]
 
 
 def name_of(system: Any) -> str:

@@ -15,10 +15,10 @@ from physics.particles import convolution, lanes, pair_sums, potential
 from physics.particles import direct as kernels
 from physics.particles.adaptive import checked_tolerance, integrate
 from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.system import largest_step_size, mean_force, normal_start
+from physics.system import ForceLaw
 from physics.theory.groups import as_group
 from physics.theory.operations import Mask, Operation, class_rule, tokens_of
-from physics.values import Value, read_only
+from physics.values import read_only
 
 Array = NDArray[np.float64]
 Integrator = Literal["euler", "adaptive"]
@@ -37,7 +37,7 @@ SHARPEST = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleSystem(Value):
+class ParticleSystem(ForceLaw):
     """Particles whose pair sums attract, repel and align (Musat, Section 5).
 
     Each particle stands for the embedding of a token in a network that learns addition modulo N, and a pair
@@ -116,10 +116,6 @@ class ParticleSystem(Value):
     default_step_size: ClassVar[float] = 0.02
     operation: ClassVar[Operation]  # __post_init__ sets these two; they are not fields
     mask: ClassVar[Mask]
-
-    start = normal_start
-    largest_step_size = largest_step_size
-    mean_force = mean_force
 
     def __post_init__(self) -> None:
         group = None if self.group is None else as_group(self.group)

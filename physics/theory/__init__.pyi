@@ -1,0 +1,45 @@
+from .closure import Closures, closures, critical_sizes
+from .groups import (
+    FiniteGroup,
+    alternating,
+    cyclic,
+    dihedral,
+    direct_product,
+    from_permutations,
+    quaternion,
+    symmetric,
+)
+from .linear_network import LinearNetwork
+from .operations import Operation, random_training_sets
+from .quality import (
+    augmented_training_set,
+    ideal_accuracy,
+    ideal_quality,
+    predicted_accuracy,
+    representation_quality,
+)
+from .system import EffectiveTheory, grokking_rates
+
+__all__ = [
+    "Closures",
+    "EffectiveTheory",
+    "FiniteGroup",
+    "LinearNetwork",
+    "Operation",
+    "alternating",
+    "augmented_training_set",
+    "closures",
+    "critical_sizes",
+    "cyclic",
+    "dihedral",
+    "direct_product",
+    "from_permutations",
+    "grokking_rates",
+    "ideal_accuracy",
+    "ideal_quality",
+    "predicted_accuracy",
+    "quaternion",
+    "random_training_sets",
+    "representation_quality",
+    "symmetric",
+]
