@@ -164,7 +164,7 @@ class PairForces(ForceLaw):
             sum_forces(sums, label, self.parameters, on_sums)
             forces[:] = 0.0
             for ends in (first, second):
-                np.add.at(forces, (slice(None), ends), on_sums)
+                np.add.at(forces.swapaxes(0, 1), ends, on_sums.swapaxes(0, 1))
         return forces.reshape(array.shape)
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:

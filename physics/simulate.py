@@ -215,7 +215,7 @@ def _replay(
 
     The result is the last step, the first step and run in which points leaped, and what to change.
     """
-    leap = None
+    leap: tuple[int, int] | None = None
     while True:
         before = positions.copy()
         advance(system, positions, step_size, 1)
@@ -224,7 +224,7 @@ def _replay(
         leaped = ~np.isfinite(positions).all(axis=(1, 2)) | leaps(before, positions, 1)
         if leap is None and (leaped.any() or at == end):
             leap, cause = (at, int(leaped.argmax())), before
-        if at == end or not finite:
+        if leap and (at == end or not finite):
             break
     careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(cause)
     if not careful > sys.float_info.min:

@@ -153,7 +153,7 @@ class ForceLaw(NormalStart):
     def largest_step_size(self, positions: Array) -> float:
         """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
 
-        In an Euler step of this size, no coordinate changes by more than a tenth of the largest one of its run.
+        An Euler step of this size changes no coordinate by more than a tenth of the largest one of its run.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ def direct_product(*groups: FiniteGroup) -> FiniteGroup:
     Examples
     --------
     >>> import physics
-    >>> product = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+    >>> product = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(3))
     >>> product.name, product.order
     ('C_2 x C_3', 6)
     """
@@ -202,7 +202,7 @@ def alternating(degree: int) -> FiniteGroup:
     Examples
     --------
     >>> import physics
-    >>> physics.alternating(4).order
+    >>> physics.theory.alternating(4).order
     12
     """
     degree = whole_number("degree", degree, 1, LARGEST_DEGREE)
@@ -237,7 +237,7 @@ def dihedral(sides: int) -> FiniteGroup:
     Examples
     --------
     >>> import physics
-    >>> physics.dihedral(4).order
+    >>> physics.theory.dihedral(4).order
     8
     """
     sides = whole_number("sides", sides, 1, LARGEST_ORDER // 2)
@@ -259,7 +259,7 @@ def quaternion() -> FiniteGroup:
     --------
     >>> import physics
     >>> i, j, k = 1, 2, 3
-    >>> int(physics.quaternion().table[i, j]) == k
+    >>> int(physics.theory.quaternion().table[i, j]) == k
     True
     """
     unit = np.array([[0, 1, 2, 3], [1, 0, 3, 2], [2, 3, 0, 1], [3, 2, 1, 0]])
@@ -295,7 +295,7 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
     Examples
     --------
     >>> import physics
-    >>> physics.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
+    >>> physics.theory.from_permutations([[1, 2, 0, 3, 4], [0, 1, 2, 4, 3]], name="C_3 x C_2")
     FiniteGroup(C_3 x C_2, order 6)
     """
     given = [sequence(f"generators[{k}]", one) for k, one in enumerate(sequence("generators", generators))]

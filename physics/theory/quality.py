@@ -136,7 +136,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     --------
     >>> import physics
     >>> theory = physics.EffectiveTheory(3, pairs=[[0, 2]])
-    >>> marked = physics.augmented_training_set([[0.0], [1.0], [2.0]], theory)
+    >>> marked = physics.theory.augmented_training_set([[0.0], [1.0], [2.0]], theory)
     >>> theory.operation.samples[marked].tolist()
     [[0, 2], [1, 1]]
     """
@@ -236,7 +236,7 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     Examples
     --------
     >>> import physics
-    >>> physics.ideal_quality(physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2]]))
+    >>> physics.theory.ideal_quality(physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2]]))
     1.0
     """
     operation = operation_of(theory)

@@ -98,7 +98,7 @@ def test_relabellings_are_those_of_the_problem():
     assert compared(modulus=5) == 20
     assert compared() == 2
     assert compared([(0, 1), (0, 2), (1, 1)]) == 1, "a fixed training set allows what maps it onto itself"
-    group = physics.direct_product(physics.cyclic(2), physics.cyclic(2))
+    group = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(2))
     made = physics.simulate(physics.ParticleSystem(4, group=group), runs=2, steps=2)
     assert len(analysis.compare(made, made).shapes.symmetry) == 24
 

@@ -32,7 +32,9 @@ def test_disparity_equals_scipys_over_all_affine_maps(tokens, dims):
     np.testing.assert_allclose(found, again, atol=1e-12)
 
 
-@pytest.mark.parametrize("group", [physics.symmetric(3), physics.quaternion(), physics.dihedral(4)], ids=repr)
+@pytest.mark.parametrize(
+    "group", [physics.symmetric(3), physics.theory.quaternion(), physics.theory.dihedral(4)], ids=repr
+)
 def test_disparity_equals_scipys_over_the_relabellings_of_a_group(group):
     symmetry = analysis.comparison.symmetry_of(group)
     first, second = shapes(2, group.order, 2), shapes(2, group.order, 2, 1)
@@ -47,8 +49,8 @@ def test_disparity_equals_scipys_over_the_relabellings_of_a_group(group):
         physics.cyclic(5),
         physics.cyclic(6),
         physics.symmetric(3),
-        physics.direct_product(physics.cyclic(2), physics.cyclic(2)),
-        physics.dihedral(3),
+        physics.theory.direct_product(physics.cyclic(2), physics.cyclic(2)),
+        physics.theory.dihedral(3),
     ],
     ids=repr,
 )
@@ -61,11 +63,11 @@ def test_relabellings_of_a_group_are_all_there_are(group):
 @pytest.mark.parametrize(
     ("group", "count"),
     [
-        (physics.quaternion(), 24),
-        (physics.dihedral(4), 8),
-        (physics.alternating(4), 24),
+        (physics.theory.quaternion(), 24),
+        (physics.theory.dihedral(4), 8),
+        (physics.theory.alternating(4), 24),
         (physics.symmetric(4), 24),
-        (physics.direct_product(*[physics.cyclic(2)] * 3), 168),
+        (physics.theory.direct_product(*[physics.cyclic(2)] * 3), 168),
         (physics.cyclic(59), 58),
     ],
     ids=repr,

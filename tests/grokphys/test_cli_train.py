@@ -40,7 +40,7 @@ LIU = {
         ),
         (
             "--model group-decoder --group D3 --hidden 8 --shared layers split --batch-size 9 --engine torch",
-            nets.GroupDecoder(physics.dihedral(3), hidden=(8,)),
+            nets.GroupDecoder(physics.theory.dihedral(3), hidden=(8,)),
             LIU | {"shared": ("layers", "split"), "batch_size": 9, "engine": "torch"},
         ),
         (

@@ -18,7 +18,7 @@ MODELS = {
     "tanh and an even part": EmbeddingMLP(5, 4, (6, 7), activation="tanh", even=0.5),
     "regression": ToyAddition(5, hidden=(9, 8), outputs_dim=4),
     "classification": ToyAddition(5, 2, hidden=(9,), kind="classification"),
-    "group": GroupDecoder(physics.dihedral(4), side=2, hidden=(9,), outputs_dim=5),
+    "group": GroupDecoder(physics.theory.dihedral(4), side=2, hidden=(9,), outputs_dim=5),
     "transformer": TokenTransformer(5, 8, depth=1, width=8, dropout=0.2),
     "images": ImageMLP(hidden=(6,)),
 }

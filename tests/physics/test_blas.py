@@ -4,7 +4,7 @@ import os
 import threading
 
 import pytest
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from physics.blas import one_blas_thread
 
@@ -94,41 +94,4 @@ def test_blas_has_one_thread_inside_and_its_own_number_after():
     assert blas_threads() == before
     with pytest.raises(ZeroDivisionError), one_blas_thread:
         _ = 1 / 0
-    assert blas_threads() == before
-
-
-def test_the_limit_ends_with_the_outer_of_two():
-    blas_threads()  # loads what there is
-    with threadpool_limits(2, "blas"):
-        with one_blas_thread:
-            with one_blas_thread:
-                pass
-            assert {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"} == {1}
-        assert set(blas_threads().values()) == {2}
-
-
-def test_threads_of_python_take_turns():
-    before = blas_threads()
-    inside, leave, found = threading.Event(), threading.Event(), []
-
-    @one_blas_thread
-    def stay():
-        inside.set()
-        leave.wait(60)
-
-    @one_blas_thread
-    def look():
-        found.append((leave.is_set(), set(blas_threads().values())))
-
-    threads = [threading.Thread(target=stay)]
-    threads[0].start()
-    assert inside.wait(60)
-    threads += [threading.Thread(target=look) for _ in range(3)]
-    for thread in threads[1:]:
-        thread.start()
-    leave.set()
-    for thread in threads:
-        thread.join(60)
-    assert len(found) == 3
-    assert all(waited and numbers <= {1} for waited, numbers in found)
     assert blas_threads() == before

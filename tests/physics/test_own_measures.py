@@ -38,12 +38,6 @@ def test_to_measure_may_not_move_the_points(members, observables, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_ragged_observables_are_refused_in_a_sentence():
-    ragged = with_(observables=lambda self, positions: {"near": [[1, 2], [3]]})
-    with pytest.raises(InputError, match=r"^observable 'near' of Own must have rows of equal lengths, got "):
-        physics.simulate(ragged, runs=2)
-
-
 def test_what_was_measured_is_a_copy():
     buffer, seen = np.zeros(2), []
 

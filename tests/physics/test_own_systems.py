@@ -142,72 +142,6 @@ def with_(base=InPlace, **members):
     return type("Own", (base,), members)()
 
 
-@pytest.mark.parametrize(
-    ("system", "sentence"),
-    [
-        (
-            with_(start=lambda self, generator: np.zeros((5, 2))),
-            "the return value of Own.start for run 0 must have the shape (4, 2), got (5, 2)",
-        ),
-        (
-            with_(start=lambda self, generator: np.zeros((1, 4, 2))),
-            "the return value of Own.start for run 0 must have the shape (4, 2), got (1, 4, 2)",
-        ),
-        (
-            with_(start=lambda self, generator: np.full((4, 2), np.nan)),
-            "the return value of Own.start for run 0 must be finite, got 8 NaN or infinite among 8 values",
-        ),
-        (
-            with_(start=lambda self, generator: None),
-            "the return value of Own.start for run 0 must be an array of real numbers, got NoneType None",
-        ),
-        (
-            with_(physics.ParticleSystem, start=lambda self, generator: np.zeros((16, 2))),
-            "the return value of Own.start for run 0 must have the shape (17, 2), got (16, 2)",
-        ),
-        (
-            with_(advance=lambda self, positions, *_: positions[0]),
-            "Own.advance must return None or real numbers of the shape (2, 4, 2), got (4, 2)",
-        ),
-        (
-            with_(advance=lambda self, positions, *_: positions * 1j),
-            "Own.advance must return None or real numbers of the shape (2, 4, 2), got ndarray of complex128",
-        ),
-        (
-            with_(advance=lambda *_: "moved"),
-            "Own.advance must return None or real numbers of the shape (2, 4, 2), got str of <U5",
-        ),
-        (
-            with_(advance=lambda *_: [[1.0], [2.0, 3.0]]),
-            "Own.advance must return None or real numbers of the shape (2, 4, 2), got list of object",
-        ),
-        (
-            with_(observables=lambda self, positions: {"energy": 1.0}),
-            "observable 'energy' of Own must have the shape (2, ...), with a row for each run, got ()",
-        ),
-        (
-            with_(observables=lambda self, positions: ["energy"]),
-            "observables of Own must return a dict of arrays, got ['energy']",
-        ),
-        (with_(Plain, tokens=2.5), "tokens of Own must be a whole number of at least 1, got 2.5"),
-        (with_(Plain, dim=0), "dim of Own must be at least 1, got 0"),
-        (with_(default_step_size=None), "step_size must be a finite number greater than 0, got None"),
-        (with_(default_step_size=0), "step_size must be a finite number greater than 0, got 0"),
-        (Plain(), "step_size must be given for Plain, which has no default_step_size"),
-        (InPlace, "system must be an object such as ParticleSystem(), got the class InPlace itself"),
-        (
-            type("Mute", (), {"advance": None})(),
-            "system must have tokens, dim, advance, start; Mute lacks tokens, dim, start",
-        ),
-    ],
-)
-def test_what_cannot_be_recorded_is_refused_before_anything_is_written(system, sentence, tmp_path):
-    with pytest.raises(InputError) as error:
-        physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
-    assert str(error.value) == sentence
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize(
     ("later", "sentence"),
@@ -239,33 +173,6 @@ def test_observables_stay_what_they_were_in_the_first_frame(later, sentence, sto
     assert kept.frames == 2
 
 
-@pytest.mark.parametrize("name", ["step", "time", "positions", "self", "token", "run", "axis"])
-def test_an_observable_may_have_any_name(name, tmp_path):
-    system = with_(observables=lambda self, positions: {name: positions[:, 0, 0] + 1})
-    found = physics.simulate(system, steps=3, runs=2, out=tmp_path / "own.h5")
-    expected = found.positions[:, :, 0, 0] + 1
-    np.testing.assert_array_equal(found.observables[name], expected)
-    data = found.to_xarray()
-    label = name if name == "self" else f"observable_{name}"
-    np.testing.assert_array_equal(data[label], expected)
-    np.testing.assert_array_equal(data["positions"], found.positions)
-    for axis, values in (("step", found.steps), ("run", [0, 1]), ("token", range(4)), ("time", found.times)):
-        np.testing.assert_array_equal(data[axis], values)
-    table = found.to_dataframe(name)
-    np.testing.assert_array_equal(table["time"], np.tile(found.times, 2))
-    np.testing.assert_array_equal(table["observable_time" if name == "time" else name], expected.ravel())
-
-
-@pytest.mark.parametrize("names", [("time", "observable_time"), ("observable_time", "time")])
-def test_the_label_of_an_observable_is_not_that_of_another_one(names):
-    system = with_(observables=lambda self, E: {name: E[:, 0, 0] + len(name) for name in names})
-    found = physics.simulate(system, steps=2)
-    table, data = found.to_dataframe(*names), found.to_xarray()
-    for name, label in (("time", "observable_observable_time"), ("observable_time", "observable_time")):
-        np.testing.assert_array_equal(table[label], found.observables[name].ravel())
-        np.testing.assert_array_equal(data[label], found.observables[name])
-
-
 def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):
     def callback(step, *_):
         if step == 5:
@@ -276,18 +183,6 @@ def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):
     again = physics.simulate(**options, resume=True)
     assert ended.steps.tolist() == again.steps.tolist() == [0, 1, 2, 3, 4, 5]
     np.testing.assert_array_equal(again.positions, ended.positions)
-
-
-def test_a_word_for_no_destroys_no_file(tmp_path):
-    out = tmp_path / "own.h5"
-    physics.simulate(InPlace(), steps=2, out=out)
-    before = out.read_bytes()
-    for name in ("overwrite", "resume"):
-        with pytest.raises(InputError, match=f"^{name} must be True or False, got 'no'$"):
-            physics.simulate(InPlace(), steps=2, out=out, **{name: "no"})
-    with pytest.raises(InputError, match="^overwrite must be True or False, got 0$"):
-        physics.load(out).save(out, overwrite=0)
-    assert out.read_bytes() == before
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -328,25 +223,6 @@ def test_what_a_callback_does_to_its_copies_does_not_reach_the_run():
 
     found = physics.simulate(InPlace(), steps=3, callback=spoil)
     np.testing.assert_array_equal(found.positions, physics.simulate(InPlace(), steps=3).positions)
-
-
-def test_progress_is_told_after_every_frame(tmp_path):
-    told = []
-    physics.simulate(InPlace(), steps=7, record_every=3, progress=lambda *done: told.append(done))
-    assert told == [(3, 7), (6, 7), (7, 7)]
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        ({"callback": 3}, "callback must be a function of (step, time, positions, observables), got 3"),
-        ({"progress": "yes"}, "progress must be True, False or a function of (done, total), got 'yes'"),
-    ],
-)
-def test_hooks_that_cannot_be_called_are_refused(option, sentence):
-    with pytest.raises(InputError) as error:
-        physics.simulate(InPlace(), **option)
-    assert str(error.value) == sentence
 
 
 def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):

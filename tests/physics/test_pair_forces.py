@@ -1,8 +1,6 @@
 """Forces of one's own between tokens and between pair sums: sums, symmetries, and what is refused."""
 
 import math
-import os
-import pickle
 
 import naive
 import numba
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 
 import physics
-from physics import InputError, PairForces, SimulationError
+from physics import PairForces, SimulationError
 
 
 def lennard_jones(r2, depth, radius):
@@ -48,7 +46,7 @@ def test_forces_between_tokens_are_the_naive_sum(tokens, dim):
     [
         ({}, plus(6)),
         ({"modulus": 4}, plus(4)),
-        ({"group": physics.direct_product(physics.cyclic(2), physics.cyclic(3))},
+        ({"group": physics.theory.direct_product(physics.cyclic(2), physics.cyclic(3))},
          lambda i, j: ((i // 3 + j // 3) % 2, (i % 3 + j % 3) % 3)),
     ],
 )  # fmt: skip
@@ -63,7 +61,12 @@ def test_forces_between_pair_sums_are_the_naive_sum(dim, options, rule):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"dim": 3}, {"modulus": 4}, {"group": physics.direct_product(physics.cyclic(2), physics.cyclic(4))}],
+    [
+        {},
+        {"dim": 3},
+        {"modulus": 4},
+        {"group": physics.theory.direct_product(physics.cyclic(2), physics.cyclic(4))},
+    ],
 )
 def test_the_clustering_terms_of_the_paper_are_such_forces(options):
     particles = physics.ParticleSystem(8, alignment=0.0, attraction=1.3, repulsion=0.4, **options)
@@ -103,12 +106,6 @@ def test_points_at_one_place_feel_nothing_of_each_other():
     system = PairForces(lennard_jones, 3, 2, parameters=[1.0, 1.0])
     found = system.forces([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
     np.testing.assert_array_equal(found, [[-1.0, 0.0], [-1.0, 0.0], [2.0, 0.0]])
-
-
-def test_how_the_function_was_compiled_elsewhere_makes_no_difference():
-    """Threads of its own would be of no use to a function of two points: Numba warns of them."""
-    for compiled in (numba.njit(parallel=True)(harmonic), numba.jit(nopython=True)(harmonic)):
-        assert PairForces(compiled, 2, 1).function is compiled
 
 
 def test_a_pole_of_the_function_is_infinite_and_no_exception():
@@ -161,75 +158,3 @@ def test_runs_are_recorded_resumed_and_say_what_moved_them(tmp_path):
         "source": "def harmonic(r2):\n    return -1.0\n",
     }
     assert stored["parameters"] == []
-
-
-def test_systems_are_equal_where_function_and_constants_are():
-    first = PairForces(lennard_jones, 4, 2, parameters=[1, 2])
-    again = PairForces(lennard_jones, 4, 2, parameters=np.array([1.0, 2.0]))
-    assert first == again == pickle.loads(pickle.dumps(first))
-    assert hash(first) == hash(again)
-    assert first != PairForces(lennard_jones, 4, 2, parameters=[1, 3])
-    assert first != PairForces(numba.njit(lennard_jones), 4, 2, parameters=[1, 2])
-
-
-def none(r2):
-    pass
-
-
-def imaginary(r2):
-    return 1j * r2
-
-
-def opening(r2):
-    return open(os.devnull)  # noqa: PTH123
-
-
-CALLED = "function must be a Python function that is called as function"
-
-
-@pytest.mark.parametrize(
-    ("function", "options", "sentence"),
-    [
-        (3, {}, f"{CALLED}(r2), got int"),
-        ([1.0], {}, f"{CALLED}(r2), got list"),
-        (math.sqrt, {}, f"{CALLED}(r2), got builtin_function_or_method"),
-        (harmonic, {"parameters": [1.0]},
-         f"{CALLED}(r2, *parameters); harmonic is not: too many positional arguments"),
-        (lennard_jones, {"parameters": [1.0]},
-         f"{CALLED}(r2, *parameters); lennard_jones is not: missing a required argument: 'radius'"),
-        (harmonic, {"on": "pair sums"},
-         f"{CALLED}(r2, same_class); harmonic is not: too many positional arguments"),
-        (none, {}, "function must return a real number, but none returns none"),
-        (imaginary, {}, "function must return a real number, but imaginary returns complex128"),
-        (opening, {}, "function must be one that Numba can compile; it cannot compile opening: "
-         "Untyped global name 'open': Cannot determine Numba type of <class 'builtin_function_or_method'>"),
-        (harmonic, {"on": "pairs"}, "on must be one of 'tokens', 'pair sums', got 'pairs'"),
-        (harmonic, {"modulus": 3},
-         "on must be 'pair sums' if modulus is given, as tokens have no classes, got 'tokens'"),
-        (harmonic, {"group": physics.cyclic(4)},
-         "on must be 'pair sums' if group is given, as tokens have no classes, got 'tokens'"),
-        (harmonic, {"tokens": 1}, "tokens must be at least 2, got 1"),
-        (harmonic, {"dim": 0}, "dim must be at least 1, got 0"),
-        (harmonic, {"parameters": 1.0}, "parameters must be a sequence of numbers, got the shape ()"),
-        (
-            harmonic,
-            {"parameters": [np.inf]},
-            "parameters must be finite, got 1 NaN or infinite among 1 values",
-        ),
-        (harmonic, {"integrator": "rk4"}, "integrator must be one of 'euler', 'adaptive', got 'rk4'"),
-        (harmonic, {"relative_tolerance": 1}, "relative_tolerance must be a finite number from 1e-12 to "
-         "0.1, got 1"),
-    ],
-)  # fmt: skip
-def test_what_is_no_force_is_refused_with_a_sentence(function, options, sentence):
-    with pytest.raises(InputError) as error:
-        PairForces(function, **{"tokens": 4, "dim": 2, **options})
-    assert str(error.value) == sentence
-
-
-@pytest.mark.parametrize(
-    "positions", [np.zeros((3, 2)), np.zeros((1, 1, 4, 2)), np.zeros((4, 2)) * 1j, "x", np.zeros(8)]
-)
-def test_forces_on_other_points_are_refused(positions):
-    with pytest.raises(InputError, match="^positions must"):
-        PairForces(harmonic, 4, 2).forces(positions)

@@ -99,62 +99,6 @@ def test_starts_for_each_run_or_one_for_all():
     assert physics.simulate(ParticleSystem(5), steps=2, initial=starts).runs == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"steps": -3}, "steps must be at least 1, got -3"),
-        ({"step_size": 0}, "step_size must be a finite number greater than 0, got 0"),
-        ({"step_size": -0.1}, "step_size must be a finite number greater than 0, got -0.1"),
-        ({"step_size": float("nan")}, "step_size must be a finite number greater than 0, got nan"),
-        ({"runs": 0}, "runs must be at least 1, got 0"),
-        ({"record_every": 0}, "record_every must be at least 1, got 0"),
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"seed": None}, "seed must be a whole number of at least 0 or a numpy SeedSequence, got None"),
-        ({"first_run": -1}, "first_run must be at least 0, got -1"),
-        (
-            {"initial": np.full((17, 2), np.nan)},
-            "initial must be finite, got 34 NaN or infinite among 34 values",
-        ),
-        (
-            {"initial": np.full((17, 2), np.inf)},
-            "initial must be finite, got 34 NaN or infinite among 34 values",
-        ),
-        (
-            {"initial": np.zeros((16, 2))},
-            "initial must have the shape (17, 2) or (runs, 17, 2) with at least 1 run, got (16, 2)",
-        ),
-        (
-            {"initial": np.zeros((3, 17, 2)), "runs": 2},
-            "initial must have the shape (17, 2) or (runs, 17, 2) with runs = 2, got (3, 17, 2)",
-        ),
-        (
-            {"initial": np.zeros((0, 17, 2))},
-            "initial must have the shape (17, 2) or (runs, 17, 2) with at least 1 run, got (0, 17, 2)",
-        ),
-        ({"initial": [["x"]]}, "initial must be an array of real numbers, got list [['x']]"),
-        ({"observables": 3}, "observables must be a name or a sequence of names, got 3"),
-        (
-            {"step_size": 10**400},
-            "step_size must be a finite number greater than 0, got a number of 401 digits",
-        ),
-        (
-            {"system": 17},
-            "system must have tokens, dim, advance, start; int lacks tokens, dim, advance, start",
-        ),
-        ({"out": 5}, "out must be the name of a file, got 5"),
-        ({"resume": True}, "out must name the file of the unfinished run to resume it, got None"),
-    ],
-)
-def test_bad_input_ends_in_a_sentence_and_leaves_nothing(arguments, sentence, tmp_path):
-    if "resume" not in arguments:
-        arguments = {"out": tmp_path / "run.h5", **arguments}
-    with pytest.raises(InputError) as error:
-        physics.simulate(**arguments)
-    assert str(error.value) == sentence
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_starts_are_drawn_as_each_system_says():
     def generator():
         return np.random.default_rng(3)
@@ -169,23 +113,6 @@ def test_starts_are_drawn_as_each_system_says():
         np.testing.assert_array_equal(x, generator().standard_normal((4, inputs)))
         np.testing.assert_allclose(A.T @ A if outputs > inputs else A @ A.T, np.eye(2), atol=1e-14)
         assert not b.any()
-
-
-def test_a_trajectory_says_what_was_asked_of_it():
-    drawn = physics.simulate(ParticleSystem(5), steps=2, observables="mean_force").parameters
-    given = physics.simulate(ParticleSystem(5), steps=2, initial=np.eye(5, 2), runs=3).parameters
-    assert (drawn["initial"], drawn["observables"], drawn["runs"]) == ("drawn", ["mean_force"], 1)
-    assert (given["initial"], given["observables"], given["runs"]) == ("given", [], 3)
-
-
-@pytest.mark.parametrize(("largest", "suggested"), [(10.0, "0.5"), (0.25, "0.25")])
-def test_no_larger_step_is_suggested_than_the_one_that_failed(largest, suggested):
-    class Growing(physics.AffineFlow):
-        def largest_step_size(self, positions):
-            return largest
-
-    with pytest.raises(SimulationError, match=rf"in step 2; try a step_size below {suggested}; the"):
-        physics.simulate(Growing([[1000.0]], [0.0]), initial=[[1.0]], step_size=0.5, steps=3)
 
 
 def test_a_careful_step_moves_no_run_far():
@@ -208,16 +135,6 @@ def test_runs_that_do_not_fit_into_memory_are_refused(monkeypatch):
         physics.simulate(system, steps=1)
     pages["SC_PHYS_PAGES"] = 96
     assert physics.simulate(system, steps=1).frames == 2
-
-
-def test_more_than_the_memory_is_refused_before_the_system_kills():
-    with pytest.raises(InputError, match="1000000000001 frames of 1 runs need .* GiB, more"):
-        physics.simulate(steps=10**12)
-
-
-def test_a_misspelt_argument_is_refused():
-    with pytest.raises(TypeError, match="tokns"):
-        ParticleSystem(tokns=5)
 
 
 def test_a_step_that_is_too_large_is_named_once_with_one_that_is_not():

@@ -236,20 +236,20 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 def some_groups() -> list[FiniteGroup]:
     """Return fifteen finite groups, of orders from 6 to 24, some of which do not commute."""
-    cyclic, product = physics.cyclic, physics.direct_product
+    cyclic, product = physics.cyclic, physics.theory.direct_product
     return [
         cyclic(6),
         physics.symmetric(3),
         cyclic(8),
         product(cyclic(2), cyclic(4)),
         product(cyclic(2), cyclic(2), cyclic(2)),
-        physics.dihedral(4),
-        physics.quaternion(),
+        physics.theory.dihedral(4),
+        physics.theory.quaternion(),
         cyclic(10),
-        physics.dihedral(5),
+        physics.theory.dihedral(5),
         cyclic(12),
-        physics.dihedral(6),
-        physics.alternating(4),
+        physics.theory.dihedral(6),
+        physics.theory.alternating(4),
         cyclic(24),
         product(cyclic(2), cyclic(2), cyclic(6)),
         physics.symmetric(4),

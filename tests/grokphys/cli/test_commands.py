@@ -16,7 +16,7 @@ from grokphys.cli.main import main
 from grokphys.files import embedded_trajectory
 
 REAL = str(embedded_trajectory())
-PRODUCT = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+PRODUCT = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(3))
 
 
 @pytest.fixture

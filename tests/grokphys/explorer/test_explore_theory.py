@@ -34,7 +34,7 @@ def test_clicked_pairs_give_what_the_theory_of_those_pairs_gives(tokens, modulus
         assert found.ground_state_dimension == theory.ground_state_dimension
         assert found.grokking_rate == theory.grokking_rate
         assert found.ideal_accuracy == physics.ideal_accuracy(theory)
-        assert found.ideal_quality == physics.ideal_quality(theory)
+        assert found.ideal_quality == physics.theory.ideal_quality(theory)
         assert (chosen.mask | chosen.follows).mean() == found.ideal_accuracy
         assert not (chosen.mask & chosen.follows).any()
 

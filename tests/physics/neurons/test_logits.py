@@ -1,22 +1,19 @@
-import doctest
-import importlib
 from itertools import product
 
 import naive
 import numpy as np
 import pytest
 
-from analysis import (
-    diversification,
+from analysis.circles import diversification, neuron_ablation
+from physics.neurons import (
+    exclude_logits,
     excluded_loss,
     frequency_ablation,
     logit_spectrum,
-    neuron_ablation,
     neuron_spectrum,
+    restrict_logits,
     restricted_loss,
 )
-from analysis.circles import exclude_logits, restrict_logits
-from physics import InputError
 from physics.neurons.logits import LogitSpectrum
 
 
@@ -171,55 +168,3 @@ def test_a_symmetric_layer_of_quadratic_neurons_adds():
     losses = neuron_ablation(states, W_out, labels, groups=groups)
     assert (losses > neuron_ablation(states, W_out, labels, groups=np.zeros((1, 30), bool))).all()
     assert losses[0] > neuron_ablation(states, W_out, labels).max()
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: logit_spectrum(np.ones((5, 5, 4))), r"logits must have the shape \(..., p, p, p\)"),
-        (lambda: logit_spectrum(np.full((5, 5, 5), np.nan)), "logits must be finite"),
-        (
-            lambda: logit_spectrum(np.ones((5, 5, 5))).key_frequencies(2),
-            "share must be a finite number greater than 0 and at most 1, got 2",
-        ),
-        (lambda: restricted_loss(noise(5), [3]), "frequencies must be at most 2, got 3"),
-        (lambda: restricted_loss(noise(5), [0]), "frequencies must be at least 1, got 0"),
-        (lambda: restricted_loss(noise(5), "1"), "frequencies must be a sequence of whole numbers or a mask"),
-        (lambda: restricted_loss(noise(5), [True]), r"frequencies as a mask must have the length 2"),
-        (
-            lambda: restrict_logits(noise(5, 4), np.ones((3, 2), bool)),
-            r"frequencies must be a mask of shape \(2,\) or \(4, 2\), got \(3, 2\)",
-        ),
-        (lambda: excluded_loss(noise(5), [1], examples=[1, 2]), r"examples must be whole numbers of shape"),
-        (
-            lambda: excluded_loss(noise(5), [1], examples=[[1, 5]]),
-            "examples must be tokens from 0 to 4, got 1 to 5",
-        ),
-        (
-            lambda: excluded_loss(noise(5), [1], examples=[[[1, 2]]]),
-            r"examples must have the shape \(n, 2\), or \(\) before it for each network, got \(1, 1, 2\)",
-        ),
-        (
-            lambda: neuron_ablation(np.ones((4, 2)), np.ones((3, 3)), [0] * 4),
-            "activations and W_out must have",
-        ),
-        (
-            lambda: neuron_ablation(np.ones((4, 2)), np.ones((2, 3)), [0]),
-            r"labels must be whole numbers of shape",
-        ),
-        (lambda: neuron_ablation(np.ones((1, 2)), np.ones((2, 3)), [3]), "labels must be from 0 to 2, got 3"),
-        (
-            lambda: neuron_ablation(np.ones((1, 2)), np.ones((2, 3)), [0], groups=[[1, 0]]),
-            r"groups must be bool of shape \(..., groups, 2\), got int64",
-        ),
-    ],
-)
-def test_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
-
-
-@pytest.mark.parametrize("name", ["logits", "lottery", "spectrum"])
-def test_examples_run(name):
-    done = doctest.testmod(importlib.import_module(f"physics.neurons.{name}"))
-    assert done.failed == 0 < done.attempted

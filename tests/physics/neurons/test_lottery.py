@@ -363,34 +363,3 @@ def test_times_beyond_a_blow_up_name_the_neuron():
         race.solve(theta[0], xi[0], 1e9)
     with pytest.raises(SimulationError, match=r"between step 0 and step 1, .* diverges in a step of 1e\+07"):
         simulate(race, steps=3, step_size=1e7)
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: FourierLottery(2), "tokens must be at least 3, got 2"),
-        (lambda: FourierLottery(7, neurons=0), "neurons must be at least 1, got 0"),
-        (lambda: FourierLottery(7, coupling=0), "coupling must be a finite number greater than 0, got 0"),
-        (lambda: FourierLottery(7, scale=-1), "scale must be a finite number greater than 0, got -1"),
-        (
-            lambda: FourierLottery(7).solve(np.ones(2), np.ones(2), 1),
-            r"theta and xi must have the same shape \(..., 3\) for 7 tokens, got \(2,\) and \(2,\)",
-        ),
-        (lambda: RACE.solve(*pair(1, 1), np.ones((2, 2))), r"times must be a number or have the shape \(n"),
-        (lambda: RACE.solve(*pair(np.nan, 1), 0), "theta must be finite, got NaN"),
-        (lambda: RACE.solve("a", [1, 1], 0), "theta must be an array of complex numbers, got str"),
-        (
-            lambda: RACE.winners([1, 1e-160], [2, 2]),
-            "theta must be 0 or at least 1e-145 times xi in size, got 1e-160 for",
-        ),
-        (
-            lambda: FourierLottery(4).blowup_times([1, 1j], [1, 1]),
-            "theta and xi must be real at frequency 2 of 4 tokens",
-        ),
-        (lambda: RACE.pack(*pair(1, 1)), r"theta and xi must have the shape \(..., 1, 2\), got \(2,\)"),
-        (lambda: RACE.unpack(np.ones((5, 3))), r"positions must have the shape \(..., 5, 2\), got \(5, 3\)"),
-    ],
-)
-def test_bad_input(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import physics
-from physics import InputError, ParticleSystem
+from physics import ParticleSystem
 from physics.particles import system as particles
 
-klein = physics.direct_product(physics.cyclic(2), physics.cyclic(2))
-c2c4 = physics.direct_product(physics.cyclic(2), physics.cyclic(4))
+klein = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(2))
+c2c4 = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(4))
 
 
 def agree(ours, reference, relative=1e-12):
@@ -90,7 +90,7 @@ def test_the_fast_sum_of_a_training_set_honours_its_tolerance(tolerance):
     for options in (
         {"pairs": training_set(whole)},
         {"pairs": training_set(whole, 0.3), "modulus": 7},
-        {"group": physics.direct_product(physics.cyclic(6), physics.cyclic(10)), "softening": 0.3},
+        {"group": physics.theory.direct_product(physics.cyclic(6), physics.cyclic(10)), "softening": 0.3},
     ):
         system = ParticleSystem(60, **options)
         exact = physics.forces(x, system, method="direct")
@@ -130,44 +130,3 @@ def test_a_training_set_and_its_rule_are_provenance_that_makes_the_run_again():
     assert trajectory.observables["grid_imperfections"][0, -1] == naive.grid_imperfections(
         trajectory.final[0], rule=rule_of(8, group=c2c4)
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"pairs": []}, "pairs must hold at least 1 pair of symbols, got an empty training set"),
-        ({"pairs": [(0, 17)]}, "pairs must hold symbols from 0 to 16, got (0, 17)"),
-        ({"pairs": [(0, -1)]}, "pairs must hold symbols from 0 to 16, got (0, -1)"),
-        (
-            {"pairs": [(0, 1, 2)]},
-            "pairs must be whole numbers of the shape (n, 2), got int64",
-        ),
-        (
-            {"pairs": [(0.0, 1.0)]},
-            "pairs must be whole numbers of the shape (n, 2), got float64",
-        ),
-        (
-            {"pairs": [(0, 1), (1, 0)]},
-            "pairs must not repeat a sample, got (0, 1) 2 times, where (1, 0) is the same sample",
-        ),
-        (
-            {"pairs": [(0, 1), (2, 3)]},
-            "pairs must hold two pairs of the same class for their interaction to have a weight, got none "
-            "among 2",
-        ),
-        (
-            {"pairs": [(0, 3), (1, 2)]},
-            "pairs must hold two pairs of different classes for their interaction to have a weight, got none "
-            "among 2",
-        ),
-        ({"modulus": 1}, "modulus must be at least 2, got 1"),
-        ({"modulus": 4, "group": klein}, "modulus and group must not be given together, got both"),
-        ({"tokens": 5, "group": klein}, "tokens must be 4, the order of the group, got 5"),
-        ({"group": physics.symmetric(3)}, "group must commute, because E_i + E_j does, got S_3"),
-        ({"group": physics.cyclic(2)}, "the order of the group must be at least 3, got 2"),
-    ],
-)
-def test_bad_training_sets_end_in_a_sentence(arguments, sentence):
-    with pytest.raises(InputError) as error:
-        ParticleSystem(**arguments)
-    assert str(error.value).startswith(sentence)

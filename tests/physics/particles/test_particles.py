@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from pair_sums import numba_forces
 
 import physics
-from grokphys.bench import references
 from physics import InputError, ParticleSystem
-from physics.jit import address_of, call
-from physics.particles import alignment, convolution, repulsion
+from physics.particles import convolution
 from physics.particles import direct as kernels
 from physics.particles import system as particles
 
@@ -89,7 +87,7 @@ def test_spread_over_the_cores_the_forces_have_the_same_bits(shape, softening, d
 def test_pair_sums_of_different_chunks_meet(softening):
     """The direct sum takes 4096 pair sums at a time; 91 tokens have 4186."""
     system = ParticleSystem(91, softening=softening)
-    assert system.pair_count > repulsion.CHUNK
+    assert system.pair_count > kernels.CHUNK
     x = random_positions(91, 2)
     agree(physics.forces(x, system, method="direct"), numba_forces(x[None], softening)[0], 1e-11)
 
@@ -149,23 +147,6 @@ def test_the_fast_sum_says_what_it_needs(options):
         physics.forces(np.zeros((5, system.dim)), system, method="fast")
 
 
-def test_references_of_the_benchmark_compute_the_same():
-    x = random_positions(12, 2, runs=3)
-    ours = physics.forces(x, ParticleSystem(12))
-    for reference in (references.numpy_forces, numba_forces):
-        agree(reference(x), ours)
-
-
-def run(kernel, *arguments):
-    """Call a kernel that only kernels call."""
-    through(address_of(kernel, *arguments), arguments)
-
-
-@numba.njit
-def through(address, arguments):
-    call(address, arguments)
-
-
 @pytest.mark.parametrize("tokens", [5, 16, 41])
 @pytest.mark.parametrize(
     "shape",
@@ -191,27 +172,10 @@ def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
     x *= shape != "origin"
     pairs = ParticleSystem(tokens)._layout
     sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
-    order = np.empty(0, np.int64)
-    sort, merge = (
-        address_of(kernel, sums[0], order, more)
-        for kernel, more in ((alignment.sort, 0), (alignment.merge_sort, order))
-    )
-    run(kernels._pair_sums, x, pairs, sums, units)
-    run(alignment.half_spaces, sums, units, 0, len(pairs.label), tested)
-    run(alignment.half_planes, sums, units, by_angle, sort, merge)
+    kernels._pair_sums(x, pairs, sums, units)
+    kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
+    kernels._half_planes(sums, units, by_angle)
     assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
-
-
-@pytest.mark.parametrize("tokens", [3, 4, 5, 12, 17])
-def test_the_layout_holds_every_pair_once_and_every_meeting_once(tokens):
-    pairs = ParticleSystem(tokens)._layout
-    assert sorted(zip(pairs.first, pairs.second, strict=True)) == naive.pairs(tokens)
-    np.testing.assert_array_equal(pairs.label, (pairs.first + pairs.second) % tokens)
-    met = [(a + c, b + c) for a, b, length in pairs.meetings for c in range(length)]
-    slots = range(len(pairs.label))
-    same = {(a, b) for a in slots for b in slots if a < b and pairs.label[a] == pairs.label[b]}
-    assert len(met) == len(same)
-    assert set(met) == same
 
 
 def test_all_particles_at_the_origin_feel_nothing():
@@ -340,52 +304,3 @@ def test_the_same_bits_for_any_number_of_threads(all_threads):
     for result in results:
         for ours, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(ours, first)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"tokens": 2}, "tokens must be at least 3, got 2"),
-        ({"tokens": 4.5}, "tokens must be a whole number of at least 3, got 4.5"),
-        ({"tokens": True}, "tokens must be a whole number of at least 3, got True"),
-        ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"attraction": float("nan")}, "attraction must be a finite number, got nan"),
-        ({"repulsion": float("inf")}, "repulsion must be a finite number, got inf"),
-        ({"alignment": "strong"}, "alignment must be a finite number, got 'strong'"),
-        ({"softening": -0.1}, "softening must be a finite number of at least 0, got -0.1"),
-        ({"normalise": "no"}, "normalise must be True or False, got 'no'"),
-        ({"integrator": "rk4"}, "integrator must be one of 'euler', 'adaptive', got 'rk4'"),
-        ({"relative_tolerance": 0}, "relative_tolerance must be a finite number from 1e-12 to 0.1, got 0"),
-        ({"relative_tolerance": 1}, "relative_tolerance must be a finite number from 1e-12 to 0.1, got 1"),
-    ],
-)
-def test_a_system_refuses_bad_constants(arguments, sentence):
-    with pytest.raises(InputError) as error:
-        ParticleSystem(**arguments)
-    assert str(error.value) == sentence
-
-
-@pytest.mark.parametrize(
-    ("positions", "options", "sentence"),
-    [
-        (np.zeros((5, 3)), {}, "positions must have the shape (5, 2) or (runs, 5, 2), got (5, 3)"),
-        (np.zeros((1, 1, 5, 2)), {}, "positions must have the shape (5, 2) or (runs, 5, 2)"),
-        (np.full((5, 2), np.nan), {}, "positions must be finite, got 10 NaN or infinite among 10 values"),
-        (
-            np.zeros((5, 2), complex),
-            {},
-            "positions must be an array of real numbers, got an array of complex128",
-        ),
-        (np.zeros((5, 2)), {"method": "tree"}, "method must be one of 'auto', 'direct', 'fast', got 'tree'"),
-        (
-            np.zeros((5, 2)),
-            {"method": "fast", "tolerance": 1e-11},
-            "tolerance of method 'fast' must be a finite number of at least 1e-10, got 1e-11",
-        ),
-        (np.zeros((5, 2)), {"tolerance": 0}, "tolerance must be a finite number greater than 0, got 0"),
-    ],
-)
-def test_forces_refuse_bad_input(positions, options, sentence):
-    with pytest.raises(InputError) as error:
-        physics.forces(positions, ParticleSystem(5), **options)
-    assert str(error.value).startswith(sentence)

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import physics
-from physics import InputError
 from physics.particles import structures
 
 
@@ -67,7 +66,7 @@ def test_imperfections_of_larger_states(tokens, dim):
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_imperfections_of_a_training_set_by_the_product_of_a_group(dim):
-    group = physics.direct_product(physics.cyclic(2), physics.cyclic(3))
+    group = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(3))
     pairs = [(0, 1), (2, 2), (3, 5), (1, 4), (0, 4), (5, 5), (1, 3), (2, 3), (4, 4)]
     E = np.random.default_rng(dim).integers(0, 3, (4, 6, dim)) / 2
     for options, rule in (
@@ -196,27 +195,3 @@ def test_up_to_two_dimensions_the_ratio_decides_alone(dim):
     expected = physics.circle_ratio(states) < 1.2
     assert 0 < expected.sum() < 200
     np.testing.assert_array_equal(physics.is_circle(states), expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: physics.is_circle(np.zeros(5)), "E must have the shape (..., tokens, dim), got (5,)"),
-        (lambda: physics.is_circle(np.zeros((2, 2))), "E must hold at least 3 tokens, got 2"),
-        (lambda: physics.is_circle(np.zeros((3, 0))), "E must have at least 1 dimension, got 0"),
-        (lambda: physics.is_circle([["a"]]), "E must be an array of real numbers, got list [['a']]"),
-        (
-            lambda: physics.grid_imperfections(np.full((3, 2), np.inf)),
-            "E must be finite, got 6 NaN or infinite among 6 values",
-        ),
-        (
-            lambda: physics.is_circle(circle(), threshold=1.0),
-            "threshold must be a finite number greater than 1, got 1",
-        ),
-        (lambda: physics.grid_imperfections(circle(), modulus=1), "modulus must be at least 2, got 1"),
-    ],
-)
-def test_bad_input(call, sentence):
-    with pytest.raises(InputError) as error:
-        call()
-    assert str(error.value) == sentence
