@@ -37,12 +37,9 @@ primitive: Any = intrinsic
 config: Any = numba.config
 if config.THREADING_LAYER == "default":
     config.THREADING_LAYER = "forksafe"  # GNU's OpenMP ends a child process that computes after a fork
-ONLY_PRANGE = {
-    "prange": True,
-    **dict.fromkeys(
-        ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
-    ),
-}
+ONLY_PRANGE = dict.fromkeys(
+    ("comprehension", "reduction", "inplace_binop", "setitem", "numpy", "stencil", "fusion"), False
+)
 """What Numba makes parallel: no operations of arrays, which would only compile longer."""
 _turn = threading.RLock()
 os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
@@ -90,9 +87,7 @@ def kernel(
         serial = _compiled(function, False, reorder, cache)
         if not parallel:
             return serial
-        threaded = FunctionType(
-            function.__code__, function.__globals__, None, function.__defaults__, function.__closure__
-        )
+        threaded = FunctionType(function.__code__, function.__globals__, None, None, function.__closure__)
         threaded.__qualname__ = f"{function.__qualname__}_threaded"  # the name of its file in the cache
         compiled = _compiled(threaded, True, reorder, cache)
 
@@ -114,12 +109,9 @@ inner_kernel = kernel
 
 def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
     compiler: Any = numba.njit
-    options = {
-        "error_model": "numpy",
-        "nogil": True,
-        "fastmath": {"contract", "reassoc", "nsz"} if reorder else False,
-        "parallel": ONLY_PRANGE if parallel else False,
-    }
+    fastmath = {"contract", "reassoc", "nsz"} if reorder else False
+    threads: Any = ONLY_PRANGE.copy() if parallel else False
+    options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "parallel": threads}
     chosen = config.CACHE_LOCATOR_CLASSES
     config.CACHE_LOCATOR_CLASSES = chosen or f"{__name__}.KernelCache"
     try:
@@ -246,7 +238,7 @@ def address_of(kernel: Any, *arguments: Any) -> int:
     """
     key = (kernel, *map(_kind, arguments))
     if key not in _addresses:  # Numba needs half a millisecond to determine the types of ten arrays.
-        kinds = tuple(numba.typeof(argument) for argument in arguments)
+        kinds = tuple(map(numba.typeof, arguments))
         kernel.compile(kinds)
         compiled = kernel.overloads[kinds]
         _addresses[key] = int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
@@ -259,9 +251,7 @@ _addresses: dict[tuple[Any, ...], int] = {}
 def _kind(argument: Any) -> Any:
     """Return a key that determines Numba's type of an argument, in less time than Numba needs."""
     if isinstance(argument, np.ndarray):
-        flags = argument.flags
-        layout = flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
-        return (argument.dtype, argument.ndim, *layout)
+        return argument.dtype, argument.ndim, argument.flags.num
     if isinstance(argument, tuple):
         return (type(argument), *map(_kind, argument))
     return type(argument) if isinstance(argument, bool | int | float) else numba.typeof(argument)

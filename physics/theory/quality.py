@@ -4,12 +4,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import prange
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, point_sets, regular_array
 from physics.errors import InputError
-from physics.theory import parallelogram_kernels as kernels
+from physics.jit import kernel
 from physics.theory.closure import Closures, closures
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.trajectory import Trajectory
@@ -265,16 +266,11 @@ def _label(theory: Any, mask: Mask | None) -> NDArray[np.int32]:
 
 def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int32]:
     """List the pairs of `samples` (n, 2) with the same `label` (n,), as rows of four symbols, int32."""
-    members = np.argsort(label, kind="stable").astype(np.int32)
-    ordered = label[members]
-    place = np.empty(len(label), np.int32)
-    place[members] = np.arange(len(label))
-    ends = np.empty(len(label), np.int32)
-    ends[members] = np.searchsorted(ordered, ordered, side="right")
-    offsets = np.append(0, np.cumsum(ends.astype(np.int64) - place - 1))
-    out = np.empty((offsets[-1], 4), np.int32)
-    kernels.fill(read_only(samples), members, place, ends, offsets[:-1], out)
-    return out
+    members = np.argsort(label, kind="stable")
+    classes = np.split(members, np.cumsum(np.bincount(label))[:-1])
+    pairs = np.concatenate([one[np.stack(np.triu_indices(one.size, 1), axis=1)] for one in classes])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return np.ascontiguousarray(samples[pairs].reshape(-1, 4))
 
 
 def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[NDArray[np.int64], Mask]:
@@ -294,7 +290,7 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[ND
         else:
             with one_blas_thread:
                 sums, bound = part[:, first] @ part[:, second], delta
-        kernels.near_sums(
+        near_sums(
             np.ascontiguousarray(sums).reshape(len(part), len(mask), -1),
             members,
             starts,
@@ -350,3 +346,44 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
 
 def _where(at: tuple[Any, ...]) -> str:
     return f" in state {tuple(int(k) for k in at)}" if at else ""
+
+
+@kernel(parallel=True)
+def near_sums(
+    sums: NDArray[np.float64],
+    members: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    mask: NDArray[np.bool_],
+    bound: float,
+    counts: NDArray[np.int64],
+    augmented: NDArray[np.bool_],
+) -> None:
+    """Find the parallelograms of each state.
+
+    `sums` (states, samples, components) are the sums or products of the samples, sorted by class: `members`
+    (samples,) are the numbers of the samples in this order, and class c begins at ``starts[c]``. Two samples
+    of a class whose squared distance is at most `bound` are a parallelogram. Their number is written to
+    `counts` (states,). The samples that `mask` (samples,) marks as trained, and those that form a
+    parallelogram with a trained one, are marked in `augmented` (states, samples). Both are in the original
+    order of the samples.
+    """
+    _, count, components = sums.shape
+    for s in prange(len(sums)):
+        for a in range(count):
+            augmented[s, a] = mask[a]
+        total = 0
+        for c in range(starts.size - 1):
+            for k in range(starts[c], starts[c + 1]):
+                trained = mask[members[k]]
+                for later in range(k + 1, starts[c + 1]):
+                    distance_squared = 0.0
+                    for d in range(components):
+                        difference = sums[s, k, d] - sums[s, later, d]
+                        distance_squared += difference * difference
+                    if distance_squared <= bound:
+                        total += 1
+                        if trained:
+                            augmented[s, members[later]] = True
+                        elif mask[members[later]]:
+                            augmented[s, members[k]] = True
+        counts[s] = total
