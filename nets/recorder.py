@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Self
 
+import h5py  # noqa: F401 - it cannot be imported when Python ends and a file is completed
 import numpy as np
 import torch
 from numpy.typing import NDArray

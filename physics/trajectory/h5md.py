@@ -10,11 +10,11 @@ datasets), and only numbers are read (no objects, no references).
 
 import contextlib
 import errno
+import io
 import json
 import math
 import os
-import stat
-import threading
+import time
 import uuid
 from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
@@ -42,75 +42,45 @@ READ = ("schema", "schema_version", "code_version", "config", "libraries", "iden
 # -- writing -----------------------------------------------------------------------------------------------
 
 
-class _Disk:
+class _Disk(io.FileIO):
     """A file to which HDF5 writes, and which never refuses a write.
 
     HDF5 does not survive a write that fails: it crashes when it closes its objects. Therefore what does not
-    fit on a full disk is kept in memory until HDF5 has closed the file, and `error` is raised then.
+    fit on a full disk is kept in memory until HDF5 has closed the file; `error` then tells what has failed.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("xb+", buffering=0)
-        self._at = 0
-        self._lost: list[tuple[int, bytes]] = []
+        super().__init__(path, "x+")
         self.error: OSError | None = None
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        size = max([os.fstat(self._file.fileno()).st_size, *(at + len(data) for at, data in self._lost)])
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
+        self._lost: list[tuple[int, bytes]] = []
 
     def write(self, data: Any) -> int:
-        view, at = memoryview(data), self._at
-        self._at += len(view)
+        end, view = self.tell() + len(data), memoryview(data)
         try:
-            if self.error is None:
-                self._file.seek(at)
-                while len(view):
-                    count = self._file.write(view)
-                    view, at = view[count:], at + count
+            while self.error is None and len(view):
+                view = view[super().write(view) :]
         except OSError as error:
             self.error = error
         if len(view):
-            self._lost.append((at, bytes(view)))
+            self._lost.append((end - len(view), bytes(view)))
+        self.seek(end)
         return len(data)
 
     def readinto(self, buffer: Any) -> int:
-        self._file.seek(self._at)
-        view = memoryview(buffer)
-        begin = 0
-        while begin < len(view) and (count := self._file.readinto(view[begin:])):
-            begin += count
-        view[begin:] = bytes(len(view) - begin)
+        begin, view = self.tell(), memoryview(buffer)
+        view[:] = bytes(len(view))
+        super().readinto(view)
         for at, data in self._lost:
-            first, last = max(at, self._at), min(at + len(data), self._at + len(view))
+            first, last = max(at, begin), min(at + len(data), begin + len(view))
             if first < last:
-                view[first - self._at : last - self._at] = data[first - at : last - at]
-        self._at += len(view)
+                view[first - begin : last - begin] = data[first - at : last - at]
+        self.seek(begin + len(view))
         return len(view)
 
-    read = readinto  # h5py asks for it, and then calls `readinto`
-
-    def truncate(self, size: int) -> None:
+    def truncate(self, size: int | None = None) -> int:
         with contextlib.suppress(OSError):
-            self._file.truncate(size)
-
-    def flush(self) -> None:
-        pass
-
-    def check(self) -> None:
-        """Raise the error of the first write that failed."""
-        if self.error is not None:
-            raise self.error
-
-    def close(self) -> None:
-        """Close the file, when the operating system has it on disk, or raise the error of a failed write."""
-        with self._file:
-            self.check()
-            os.fsync(self._file.fileno())
+            super().truncate(size)
+        return size or 0
 
 
 def write_file(path: Path, trajectory: Any) -> None:
@@ -119,46 +89,35 @@ def write_file(path: Path, trajectory: Any) -> None:
     HDF5 runs in a thread of its own: only the main thread receives signals, so that no exception of a signal
     handler ends a call of HDF5 midway. Such an exception ends the writing between two blocks.
     """
-    cancelled = threading.Event()
+    cancelled: list[bool] = []
+    outcome: list[BaseException | None] = []
+
+    def check() -> None:
+        if cancelled:
+            raise InterruptedError(errno.EINTR, "interrupted")
+        if disk.error is not None:
+            raise disk.error
 
     def write() -> None:
-        disk = _Disk(path)
-        with contextlib.closing(disk), h5py.File(disk, "w", libver=("v110", "v110")) as file:
-
-            def check() -> None:
-                disk.check()
-                if cancelled.is_set():
-                    raise InterruptedError(errno.EINTR, "interrupted")
-
-            _write(file, trajectory, check)
-
-    _in_own_thread(write, cancelled)
-
-
-def _in_own_thread(work: Callable[[], None], cancelled: threading.Event) -> None:
-    """Run `work` in another thread; an exception that interrupts the waiting sets `cancelled`."""
-    outcome: list[BaseException | None] = []
-    ended = threading.Lock()
-    ended.acquire()
-
-    def run() -> None:
         try:
-            work()
+            with h5py.File(disk, "w", libver=("v110", "v110")) as file:
+                _write(file, trajectory, check)
+            check()
+            os.fsync(disk.fileno())
             outcome.append(None)
         except BaseException as error:  # raised below
             outcome.append(error)
-        finally:
-            ended.release()
 
-    try:
-        start_new_thread(run, ())
-        while not outcome:
-            ended.acquire(timeout=1.0)
-    except BaseException:
-        cancelled.set()
-        while not outcome and not ended.acquire(timeout=10.0):
-            pass
-        raise
+    with _Disk(path) as disk:
+        try:
+            start_new_thread(write, ())
+            while not outcome:
+                time.sleep(0.002)
+        except BaseException:
+            cancelled.append(True)
+            while not outcome:
+                time.sleep(0.002)
+            raise
     error = outcome.pop()
     if error is not None:
         try:
@@ -324,30 +283,17 @@ def _clock(group: h5py.Group, steps: NDArray[np.int64], times: NDArray[np.float6
 def opened(path: Path) -> Iterator[h5py.File]:
     """Open an HDF5 file for reading; every failure within the context is a `FileFormatError`."""
     with damage(path):
-        found = path.stat()
-        if stat.S_ISDIR(found.st_mode):
-            raise FileFormatError(f"{path} is a directory, not a trajectory file")
-        if not stat.S_ISREG(found.st_mode):
-            raise FileFormatError(f"{path} is not a regular file but a device or a pipe")
-        if found.st_size == 0:
-            raise FileFormatError(f"{path} is empty, so it is not a trajectory file")
+        path.stat()
+        if not path.is_file():
+            raise FileFormatError(f"{path} is a directory or a device, not a trajectory file")
+        if not h5py.is_hdf5(path):
+            raise FileFormatError(f"{path} is not an HDF5 file")
         try:
-            try:
-                file = h5py.File(path, "r", locking="best-effort")
-            except OSError as error:
-                if isinstance(error, BlockingIOError) or "unable to lock" not in str(error):
-                    raise
-                file = h5py.File(path, "r", locking=False)  # the file system has no locks
-        except BlockingIOError:
-            raise FileFormatError(
-                f"{path} is being written by another program, so it cannot be read yet"
-            ) from None
+            file = h5py.File(path, "r", locking="best-effort")
         except OSError as error:
-            if not h5py.is_hdf5(path):
-                raise FileFormatError(f"{path} is not an HDF5 file") from None
-            if "truncated file" in str(error):
-                raise FileFormatError(f"{path} is truncated: its end is missing") from None
-            raise
+            if isinstance(error, BlockingIOError) or "unable to lock" not in str(error):
+                raise
+            file = h5py.File(path, "r", locking=False)  # the file system has no locks
         with file:
             yield file
 
@@ -366,12 +312,15 @@ def damage(path: Path) -> Iterator[None]:
         partial = path.with_name(path.name + ".partial")
         more = f"; the run is unfinished; open {partial} to see its frames" if partial.exists() else ""
         raise FileNotFoundError(errno.ENOENT, f"there is no file {path}{more}") from None
+    except BlockingIOError:
+        raise FileFormatError(f"{path} cannot be read yet: another program is writing it") from None
     except PermissionError:
         raise FileFormatError(f"{path} cannot be read: no permission") from None
     except MemoryError:
         raise FileFormatError(f"{path} holds more than this machine's memory") from None
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        text = "its end is missing" if "truncated file" in text else text
         raise FileFormatError(f"{path} is damaged: {text[:200]}") from error
 
 

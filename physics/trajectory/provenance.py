@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import inspect
 import json
+import linecache
 import platform
 import subprocess
 import sys
@@ -131,19 +132,11 @@ def _texts(definition: Any) -> list[str]:
         return [_source(definition), *_kept_values(definition)]
     texts = [definition.__qualname__]
     for kind in definition.__mro__:
-        if _top(kind) in NOT_OWN:
-            continue
-        whole = _source(kind)  # Python finds none for a class in a cell of a notebook
-        texts += [whole] * bool(whole)
-        for name, member in sorted(vars(kind).items(), key=lambda member: member[0]):
-            getters = (member.fget, member.fset) if isinstance(member, property) else (member,)
-            for function in filter(None, map(_function, getters)):
-                if whole:
-                    texts += _kept_values(function)
-                elif _source(function) or not name.startswith("__"):  # dataclasses make some without source
-                    texts += [name, *_texts(function)]
-            if not whole and isinstance(member, PLAIN) and not name.startswith("__"):
-                texts.append(f"{name} = {member!r}")
+        if _top(kind) not in NOT_OWN:
+            texts.append(_source(kind))
+            for _, member in sorted(vars(kind).items(), key=lambda member: member[0]):
+                getters = (member.fget, member.fset) if isinstance(member, property) else (member,)
+                texts += [text for one in filter(None, map(_function, getters)) for text in _kept_values(one)]
     return texts
 
 
@@ -151,7 +144,7 @@ def _kept_values(function: Any) -> list[str]:
     """Return the texts of the closure variables and defaults of a function that are plain or functions."""
     values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
     values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    inner = [text for value in values if inspect.isfunction(value) for text in _texts(value)]
+    inner = [_source(value) for value in values if inspect.isfunction(value)]
     return inner + [repr(value) for value in values if isinstance(value, PLAIN)]
 
 
@@ -173,12 +166,17 @@ def _function(value: Any) -> Any:
     return value if inspect.isfunction(value) else None
 
 
-def _source(function: Any) -> str:
-    """Return the source text of a function or class, or "" if it cannot be had."""
+def _source(definition: Any) -> str:
+    """Return the source text of a function or class, or "" if it cannot be had.
+
+    Python finds none for a class in a cell of a notebook, so that the whole cell is taken.
+    """
     # typed at a prompt, not written in Python, or in a file that is not what was executed
     with contextlib.suppress(OSError, TypeError, SyntaxError, IndexError, TokenError):
-        return textwrap.dedent(inspect.getsource(function))
-    return ""
+        return textwrap.dedent(inspect.getsource(definition))
+    members = vars(definition).values() if inspect.isclass(definition) else ()
+    files = {member.__code__.co_filename for member in members if inspect.isfunction(member)}
+    return "".join(line for file in sorted(files) for line in linecache.getlines(file))
 
 
 def _top(definition: Any) -> str:

@@ -8,7 +8,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,51 +16,11 @@ from numpy.typing import NDArray
 from physics.checks import file_path, flag
 from physics.errors import InputError, OutputError
 from physics.memory import require_memory
-from physics.trajectory.h5md import write_file
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import LockedFile
 from physics.trajectory.log import END, MAGIC, Log, head_of, is_log, record_of
 from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.trajectory import Trajectory, load
-
-
-class Recorder(Protocol):
-    """Interface of an object that receives frames in order and keeps a copy of each, as a context manager."""
-
-    frames: int
-    """Number of frames that are kept."""
-    where: str
-    """End of a sentence that says where they are, such as " in run.h5.partial"."""
-    complete: bool
-    """Whether there is nothing left to record."""
-
-    def append(
-        self,
-        step: int,
-        time: float,
-        positions: NDArray[Any],
-        observables: Mapping[str, NDArray[Any]] | None = None,
-    ) -> None:
-        """Keep a copy of a frame: `positions` (runs, tokens, dim), and observables (runs, ...) by name.
-
-        An `InputError` refuses observables that are not like those of the first frame.
-        """
-
-    def frame(self, index: int) -> NDArray[Any]:
-        """Return a copy of the positions (runs, tokens, dim) of a frame that was kept; -1 is the last."""
-
-    @property
-    def last_step(self) -> int:
-        """Step of the last frame that is kept."""
-
-    def result(self) -> Trajectory:
-        """Return the trajectory that was recorded; it is complete unless an exception ended the recording."""
-
-    def __enter__(self) -> Self:
-        """Begin recording."""
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object, /) -> None:
-        """End recording; if no exception was raised, the trajectory is complete."""
 
 
 class MemoryRecorder:
@@ -144,7 +104,7 @@ class _Target:
     """
 
     def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-        self.path, self.overwrite = file_path("path", path), flag("overwrite", overwrite)
+        self.path, self.overwrite = file_path("out", path), flag("overwrite", overwrite)
         if resume is not None:
             flag("resume", resume)
         self.partial = self.path.with_name(self.path.name + ".partial")
@@ -166,6 +126,8 @@ class _Target:
 
     def publish(self, trajectory: Trajectory, kept: str = "") -> None:
         """Write a trajectory to the file; without `overwrite`, a file that was created meanwhile stays."""
+        from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
+
         with self.sentences(kept):
             try:
                 self._merging.unlink(missing_ok=True)  # left by a killed process
@@ -455,38 +417,14 @@ def recorder(
     start: Mapping[str, NDArray[Any]] | None = None,
     resume: bool | None = None,
     **to_file: Any,
-) -> Recorder:
-    """Return a recorder for a run, to be used as a context manager.
+) -> FileRecorder | MemoryRecorder:
+    """Return a recorder for a run, to be used as a context manager: for the file `out`, or for memory.
 
-    Parameters
-    ----------
-    out : path or None
-        File to record to, or None to record to memory.
-    layout : Layout
-        Sizes and types of the frames.
-    parameters : mapping
-        How the run is made, in values that JSON can hold.
-    start : mapping of str to ndarray (runs, ...), optional
-        Other arrays with which the run begins.
-    resume : bool, optional
-        Whether to continue an unfinished run; None if the caller cannot resume one.
-    **to_file
-        Further arguments of `FileRecorder`; they have no effect without a file.
-
-    Returns
-    -------
-    Recorder
-        A `FileRecorder` if `out` is given, otherwise a `MemoryRecorder`.
-
-    Raises
-    ------
-    InputError
-        If `resume` is True without a file, or as in `FileRecorder` and `MemoryRecorder`.
-    OutputError
-        If the file cannot be written.
+    The arguments are those of `FileRecorder`; the last ones have no effect without a file. An `InputError`
+    refuses to resume a run without a file.
     """
     if out is not None:
-        return FileRecorder(file_path("out", out), layout, parameters, start=start, resume=resume, **to_file)
+        return FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
     if resume is not None and flag("resume", resume):
         raise InputError("out must name the file of the unfinished run to resume it, got None")
     return MemoryRecorder(layout, parameters, start)

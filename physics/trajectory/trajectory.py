@@ -584,52 +584,42 @@ class Trajectory:
         """
         if not isinstance(other, Trajectory):
             return NotImplemented
+        pairs = [
+            *zip((self.steps, self.times), (other.steps, other.times), strict=True),
+            *(
+                pair
+                for name in self._clocks
+                for pair in zip(self.clock(name), other.clock(name), strict=True)
+            ),
+        ]
         return (
-            self._shape == other._shape
-            and self.dtype == other.dtype
-            and self.complete == other.complete
-            and self.parameters == other.parameters
-            and self.observables.keys() == other.observables.keys()
+            (self._shape, self.dtype, self.complete, self.parameters, self._kinds())
+            == (other._shape, other.dtype, other.complete, other.parameters, other._kinds())
+            and self._clocks.keys() == other._clocks.keys()
             and self.start.keys() == other.start.keys()
-            and np.array_equal(self.steps, other.steps)
-            and np.array_equal(self.times, other.times)
-            and all(
-                np.array_equal(ours, theirs)
-                for name in self.observables
-                for ours, theirs in zip(self.clock(name), other.clock(name), strict=True)
-            )
-            and all(_equal(self.start[name], other.start[name]) for name in self.start)
-            and all(_equal(self.observables[name], other.observables[name]) for name in self.observables)
+            and all(arrays_equal(*pair) for pair in pairs)
+            and all(_equal(values, other.start[name]) for name, values in self.start.items())
+            and all(_equal(values, other.observables[name]) for name, values in self.observables.items())
             and all(_equal(block, other._read(slice(None), part)) for part, block in self.blocks())
         )
 
     def __hash__(self) -> int:
         return hash((self.runs, self.tokens, self.dim))  # frames and parameters may change
 
-    def _headline(self) -> str:
+    def __repr__(self) -> str:
         made = self.parameters.get("program", "unknown origin")
-        return (
+        lines = [
             f"<{type(self).__name__}: {self.runs} runs × {self.frames} frames × {self.tokens} tokens × "
             f"{self.dim} dimensions, {self.dtype}, {made}{'' if self.complete else ', incomplete'}>"
-        )
-
-    def _described_observables(self) -> Iterator[tuple[str, str]]:
-        """Yield the name of each observable, and its shape, type and own steps in words."""
+        ]
         for name, (dtype, shape) in self._kinds().items():
             steps = self.clock(name)[0]
-            other = f", steps {steps[0]} to {steps[-1]}" if name in self._clocks and len(steps) else ""
-            yield name, f"{(self.runs, len(steps), *shape)} {dtype}{other}"
-
-    def __repr__(self) -> str:
-        lines = [f"  {name}: {kind}" for name, kind in self._described_observables()]
-        return "\n".join([self._headline(), *lines])
+            own_steps = f", steps {steps[0]} to {steps[-1]}" if name in self._clocks and len(steps) else ""
+            lines.append(f"  {name}: {(self.runs, len(steps), *shape)} {dtype}{own_steps}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(kind)}</td></tr>"
-            for name, kind in self._described_observables()
-        )
-        return f"<code>{escape(self._headline())}</code><table>{rows}</table>"
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:

@@ -302,7 +302,7 @@ def test_what_is_no_regular_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with bounded():
         for path in (tmp_path / "pipe", "/dev/zero", "/dev/null"):
-            refused(path, "is not a regular file")
+            refused(path, "is a directory or a device")
 
 
 # -- mutants ------------------------------------------------------------------------------------------------

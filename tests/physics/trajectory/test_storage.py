@@ -336,8 +336,8 @@ def spoil_directory(path):
     ("spoil", "sentence"),
     [
         (spoil_text, "is not an HDF5 file"),
-        (spoil_empty, "is empty"),
-        (spoil_truncated, "is truncated: its end is missing"),
+        (spoil_empty, "is not an HDF5 file"),
+        (spoil_truncated, "is damaged: its end is missing"),
         (spoil_newer, "has schema version 3; this version of GrokPhys reads up to 2, please upgrade"),
         (
             spoil_foreign_hdf5,
@@ -346,7 +346,7 @@ def spoil_directory(path):
         (spoil_foreign_h5md, "is an H5MD file of another program, not a GrokPhys trajectory"),
         (spoil_missing, "is damaged: it holds no particles/tokens/position/value"),
         (spoil_configuration, "is damaged: "),
-        (spoil_directory, "is a directory, not a trajectory file"),
+        (spoil_directory, "is a directory or a device, not a trajectory file"),
     ],
 )
 def test_a_file_that_is_not_right_is_named_with_the_reason(stored, spoil, sentence):

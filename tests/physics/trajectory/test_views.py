@@ -229,10 +229,10 @@ def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path)
         "  reached: (4, 3) float64",
     }
     page = made._repr_html_()
-    assert "<td>spectrum</td><td>(4, 2, 3) float64, steps 3 to 15</td>" in page
-    assert page.startswith(f"<code>&lt;{kind}: 4 runs")
+    assert "spectrum: (4, 2, 3) float64, steps 3 to 15" in page
+    assert page.startswith(f"<pre>&lt;{kind}: 4 runs")
     foreign = trajectory(observables={"<b>": np.zeros((4, 3))}, clocks={}, parameters={"program": "<i>"})
-    assert "<td>&lt;b&gt;</td>" in foreign._repr_html_()
+    assert "&lt;b&gt;" in foreign._repr_html_()
     assert "&lt;i&gt;" in foreign._repr_html_()
 
 
