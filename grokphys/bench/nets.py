@@ -174,18 +174,11 @@ def embedding_mlp(effort: Effort) -> list[Row]:
 
 
 def two_layers(effort: Effort) -> list[Row]:
-    """Four networks of two layers on all pairs, with all threads and with one."""
+    """Four networks of two layers on all pairs."""
     steps, few, model = max(5, 1000 // effort.part), max(3, 200 // effort.part), nets.TwoLayer()
     ours = _train(model, 4, steps, train_fraction=1.0)
     references = {"serial PyTorch": (plain_steps(model, few, train_fraction=1.0), few)}
-    rows = _against("two layers of 512 neurons, four networks", ours, 4 * steps, references, effort)
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    torch.set_num_threads(1)
-    rows += compare("the same, one thread", ours, references, units=4 * steps, rounds=effort.rounds)
-    numba.set_num_threads(threads)
-    torch.set_num_threads(threads)
-    return rows
+    return _against("two layers of 512 neurons, four networks", ours, 4 * steps, references, effort)
 
 
 def recording(effort: Effort) -> list[Row]:

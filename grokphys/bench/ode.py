@@ -13,7 +13,6 @@ import analysis
 import physics
 from analysis.laws.flow import affine_solution
 from analysis.laws.lasso import batch_lasso
-from analysis.laws.matching import match_trajectories
 from grokphys.bench.timing import Effort, Row, compare, goal
 
 Array = NDArray[np.float64]
@@ -89,21 +88,4 @@ def solution(effort: Effort) -> list[Row]:
     return rows
 
 
-def recovery(effort: Effort) -> list[Row]:
-    """The law of two damped oscillators from uneven times without noise, by matched trajectories."""
-    generator = np.random.default_rng(0)
-    pure = np.zeros((4, 4))
-    pure[:2, :2] = [[-0.05, 1], [-1, -0.05]]
-    pure[2:, 2:] = [[-0.1, 2.3], [-2.3, -0.1]]
-    mix = np.linalg.qr(generator.standard_normal((4, 4)))[0] * [1, 0.8, 1.2, 0.7]
-    A, b = mix @ pure @ np.linalg.inv(mix), generator.standard_normal(4)
-    grid = np.arange(200) + generator.uniform(-0.4, 0.4, 200)
-    t = (grid - grid[0]) * 15 / 200
-    x = affine_solution(A, b, 3 * generator.standard_normal(4), t)
-    fit = match_trajectories(x, t)
-    error = float(np.linalg.norm(np.column_stack([fit.A - A, fit.b - b])))
-    checks: Row = {"error": error} | goal("at most 1e-8", error <= 1e-8)
-    return compare("recovery of a law", partial(match_trajectories, x, t), {}, rounds=effort.rounds, **checks)
-
-
-BENCHMARKS = (lasso, least_squares, solution, recovery)
+BENCHMARKS = (lasso, least_squares, solution)
