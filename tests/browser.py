@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import physics
@@ -185,7 +186,9 @@ def loaded(content):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         path.write_bytes(content)
-        return physics.load(path)
+        kept = physics.load(path)
+        measured = {name: np.array(values) for name, values in kept.observables.items()}
+        return physics.Trajectory(np.array(kept.positions), kept.steps, kept.times, observables=measured)
 
 
 def free_port():

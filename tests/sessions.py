@@ -1,66 +1,67 @@
 """Sessions of the explorer without a browser: what its tests share."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 from bokeh.document import Document
-from hostile import alone
 from matplotlib.figure import Figure
 
-from grokphys.explorer import session
-from grokphys.explorer.guard import guard
+from grokphys.explorer.session import Session
 
 
-def opened(*kinds):
-    """Return a session whose document a page may change through the guard."""
-    document = Document()
-    page = session.Session(document, kinds)
-    document.add_root(page.stage)
-    guard(document, page.fail)
+def alone(coroutine):
+    """Run a coroutine in a thread of its own, as Playwright keeps the loop of this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, coroutine).result()
+
+
+def opened(*kinds, files=(), folder=None):
+    """A session of some views, whose page is ready."""
+    page = Session(Document(), kinds, files, folder)
+    page.document.add_root(page.stage)
     page._command("ready", None)
     return page
 
 
-def put(page, widget, value, name="value"):
-    """Change a widget as a page does."""
-    change = {"kind": "ModelChanged", "model": {"id": widget.id}, "attr": name, "new": value}
-    page.document.apply_json_patch({"events": [change]})
+def put(page, **values):
+    """Change widgets of the visible view as a page does, one after the other."""
+    for name, value in values.items():
+        page.view.widgets[name].value = value
+
+
+def played(page, frames):
+    """Advance so many frames, and show the last as a pause does."""
+    for _ in range(frames):
+        page.view.advance(page.bridge.speed)
+    page._command("pause", None)
+    return page.view
 
 
 def followed(page, preset, frames):
     """Choose a preset, and play so many frames of it."""
     page._command("preset", preset)
-    for _ in range(frames):
-        page.view.advance(page.bridge.speed)
-    page.view.show()
-    page._say_status()
-    return page.view
+    assert page.bridge.message[1] != "error", page.bridge.message
+    return played(page, frames)
 
 
 def drawn(film, frame=-1):
-    """Return the axes of a frame of a film by their labels."""
+    """Axes of a frame of a film by their labels."""
     figure = Figure(figsize=film.size)
-    move = film.begin(figure)
-    figure.canvas.draw()
-    move(range(film.frames)[frame])
+    film.draw(figure, range(film.frames)[frame])
     return {ax.get_label(): ax for ax in figure.axes}
 
 
-def waiting(page):
-    """Take the callbacks that wait for the event loop out of a document, and return their functions."""
-    found = page.document.callbacks.session_callbacks
-    functions = [one.callback for one in found]
-    for one in found:
-        page.document.callbacks.remove_session_callback(one)
-    return functions
-
-
-def passed(page):
-    """Let the event loop do what waits, once, and return how many functions this were."""
+def passed(page, times=1):
+    """Let the event loop do what waits, as often as asked for."""
 
     async def each(functions):
         for function in functions:
-            found = function()
-            if found is not None:
-                await found
+            result = function()
+            if result is not None:
+                await result
 
-    functions = waiting(page)
-    alone(each(functions))
-    return len(functions)
+    for _ in range(times):
+        waiting = list(page.document.callbacks.session_callbacks)
+        for callback in waiting:
+            page.document.callbacks.remove_session_callback(callback)
+        alone(each([callback.callback for callback in waiting]))

@@ -1,20 +1,19 @@
 """`grokphys animate`: pictures and films of a trajectory file, without a browser."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tqdm import tqdm
 from tyro.conf import Positional
 
 from grokphys.files import named
 from grokphys.options import OutFile, Overwrite, given_otherwise
 from grokphys.output import refuse_existing, write_bytes
+from grokphys.progress import progress
 from physics.checks import number, whole_number
 from physics.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from grokphys.explorer.films.export import Film
+    from grokphys.explorer.films import Film
     from grokphys.explorer.runs.circles import CircleRun
 
 SMALLEST, LARGEST = 200, 4000
@@ -54,11 +53,11 @@ def animate(
         size: Width of the picture in pixels, from 200 to 4000.
         overwrite: Replace files that exist.
     """
-    from grokphys.explorer.films import export
+    from grokphys.explorer import films
     from grokphys.explorer.runs.circles import open_run
 
     _check_output(out, overwrite)
-    number("fps", fps, export.SLOWEST, export.FASTEST)
+    number("fps", fps, films.SLOWEST, films.FASTEST)
     whole_number("frames", frames, 1)
     whole_number("size", size, SMALLEST, LARGEST)
     if frequency is not None and view == "particles":
@@ -68,19 +67,20 @@ def animate(
     film = _film(open_run(named(str(file)), run), view, frequency)
     dpi = size / film.size[0]
     if out.suffix == ".png":
-        write_bytes(out, export.png(film, dpi=dpi))
+        write_bytes(out, films.png(film, dpi=dpi))
         print(f"last of {film.frames} frames in {out}")
         return 0
-    silent = True if sys.stderr is None else None  # None: silent unless it is a terminal
-    with tqdm(total=min(frames, film.frames), unit="picture", desc="animate", disable=silent) as bar:
-
-        def progress(_done: int, _all: int) -> None:
-            bar.update()
-
-        make = export.gif if out.suffix == ".gif" else export.mp4
-        content = make(film, fps=fps, longest=frames, dpi=dpi, progress=progress)
+    count = min(frames, film.frames)
+    make = films.gif if out.suffix == ".gif" else films.mp4
+    content = make(
+        film,
+        fps=fps,
+        longest=frames,
+        dpi=dpi,
+        watch=lambda pictures: progress(pictures, "animate", "picture", count),
+    )
     write_bytes(out, content)
-    print(f"{min(frames, film.frames)} of {film.frames} frames in {out}")
+    print(f"{count} of {film.frames} frames in {out}")
     return 0
 
 
@@ -94,8 +94,7 @@ def _check_output(out: Path, overwrite: bool) -> None:
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
     from analysis.circles.classes import recorded_operation
-    from grokphys.explorer.films.films import circles_film
-    from grokphys.explorer.films.particles import particle_film
+    from grokphys.explorer.films import circles_film, particle_film
 
     trajectory = run.trajectory
     if view == "particles" or (view == "auto" and frequency is None and trajectory.dim <= 3):

@@ -1,6 +1,6 @@
 """The live explorer in a browser: `grokphys explore`.
 
-This package holds the server of the page, access control, sessions, uploads, the check of changes that a page
-makes, and the common design of all views. The views are in `views`, the state behind them in `runs`, their
-live figures in `plots`, and films without a browser in `films`.
+`server` starts it, `door` decides who gets in, and `session` is one browser tab. A view (`view`, `views`)
+declares its parameters, from which its widgets follow; the state behind it is a run (`runs`). Live figures
+are drawn by Bokeh (`plots`), pictures and films by matplotlib (`films`), both from the same `curves`.
 """

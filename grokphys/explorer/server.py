@@ -2,23 +2,18 @@
 
 import contextlib
 import errno
-import gc
 import importlib.util
 import ipaddress
 import logging
-import os
 import re
 import secrets
-import shutil
 import signal
 import socket
 import tempfile
-import time
 import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import tyro
 from tyro.conf import Positional
@@ -30,12 +25,10 @@ from physics.errors import InputError, OutputError
 
 UNUSED_SECONDS = 8
 """Seconds for which a session is kept after its connection has closed."""
-LARGEST_BODY = 2**16
-"""Largest size in bytes of a request that is not an upload."""
+LARGEST_UPLOAD = 2**28
+"""Largest size in bytes of an uploaded file, which is held in memory while it arrives."""
 PREFIX = "grokphys-explore-"
-"""Beginning of the names of private folders."""
-NEW_SECONDS = 60
-"""Seconds within which a folder may be one that a server has made and not locked yet."""
+"""Beginning of the name of the private folder of uploads."""
 HERE = ("127.0.0.1", "localhost")
 """Names by which only this machine reaches itself."""
 OptionalFiles = Annotated[
@@ -91,22 +84,19 @@ def explore(
         print(f"grokphys: {WARNING.format(port=port, names=' or '.join(outside))}", flush=True)
     _hush()
     link = f"http://{names[0]}:{port}/?token={token}"
-    with contextlib.suppress(KeyboardInterrupt), _ended(), _private() as own:
-        print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
+    with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
         if public or prefix:
             shown = f"https://{public[0]}" if public else "the address of the proxy and then "
             print(f"behind the proxy: {shown}{prefix}/?token={token}", flush=True)
+        print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
         if browser:  # the browser starts while the server is created, and waits for its answer
-            _open(own, link)
-        gc.disable()  # saves a tenth of the time of the imports, which leave no garbage
-        server = make_server(paths, listening, names, token, own, public=public, prefix=prefix)
-        gc.freeze()  # Bokeh collects garbage when a tab is closed: 0.1 s if it searches all imported objects
-        gc.enable()
+            _open(Path(own), link)
+        server = make_server(paths, listening, names, token, Path(own), public=public, prefix=prefix)
         server.start()
         try:
             server.io_loop.start()
         finally:
-            from grokphys.explorer.exports import ENDED
+            from grokphys.explorer.session import ENDED
 
             ENDED.set()
     return 0
@@ -145,22 +135,21 @@ def make_server(
     from tornado.httpserver import HTTPServer
     from tornado.ioloop import IOLoop
 
-    from grokphys.explorer.application import Application
-    from grokphys.explorer.door import Door
+    from grokphys.explorer.door import Application, Door
     from grokphys.explorer.page import page
-    from grokphys.explorer.uploads import Uploads
-    from grokphys.explorer.views.tabs import VIEWS
+    from grokphys.explorer.views import VIEWS
 
-    uploads = Uploads(folder)
     application = Application(
-        page(VIEWS, paths, uploads),
-        Door(token, names, [urlsplit(f"//{name}").hostname or "" for name in public]),
-        uploads,
+        page(VIEWS, paths, folder),
+        Door(token, names, [name.partition(":")[0] for name in public]),
+        folder,
         prefix,
         check_unused_sessions_milliseconds=1000,
         unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
     )
-    http = HTTPServer(application, max_body_size=LARGEST_BODY, idle_connection_timeout=60)
+    http = HTTPServer(
+        application, max_body_size=LARGEST_UPLOAD, max_buffer_size=LARGEST_UPLOAD, idle_connection_timeout=60
+    )
     http.add_socket(listening)
     return BaseServer(IOLoop.current(), application, http)
 
@@ -193,46 +182,6 @@ def _open(folder: Path, link: str) -> None:
 
 
 @contextlib.contextmanager
-def _private() -> Iterator[Path]:
-    """Make a private folder for a ``with`` block, and remove those that killed servers have left."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, AttributeError):  # it is gone by now, or Windows has no users
-            found = left.lstat()
-            if found.st_uid != os.getuid() or found.st_mtime > time.time() - NEW_SECONDS:
-                continue
-            with _held(left) as free:
-                if free:
-                    shutil.rmtree(left)
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as own, _held(Path(own)):
-        yield Path(own)
-
-
-@contextlib.contextmanager
-def _held(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder within a ``with`` block, and say whether no other process holds it.
-
-    The system releases the lock when the process ends in any way. Unlike that of `claim`, it needs no file,
-    which would lie among the uploads. Windows has no such locks.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield False
-        return
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        free = False
-    else:
-        free = True
-    try:
-        yield free
-    finally:
-        os.close(place)
-
-
-@contextlib.contextmanager
 def _ended() -> Iterator[None]:
     """Treat SIGTERM and SIGHUP like Ctrl-C within a ``with`` block, so that private files are removed.
 
@@ -250,22 +199,14 @@ def _ended() -> Iterator[None]:
 
 
 def _hush() -> None:
-    """Suppress log messages about tabs that are closed while a frame is sent, and about hopeless requests.
-
-    Tornado ends a connection whose header Host holds a port of thousands of digits, and logs a traceback.
-    """
+    """Suppress log messages about tabs that are closed while a frame is sent."""
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
 
     def matters(record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         return type(error).__name__ not in ("WebSocketClosedError", "StreamClosedError")
 
-    def sensible(record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        return not (isinstance(error, ValueError) and str(error).startswith("Exceeds the limit"))
-
     logging.getLogger("asyncio").addFilter(matters)
-    logging.getLogger("tornado.application").addFilter(sensible)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,24 +1,27 @@
 """A session: one browser tab, its views, and the loop that plays the visible one."""
 
+import json
+import tempfile
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from urllib.parse import quote, unquote
 
+import numpy as np
 from bokeh.document import Document
 from tornado.ioloop import IOLoop
 
-from grokphys.explorer import links, theme
-from grokphys.explorer.bridge import EXPECTED, Bridge, explained, offered
-from grokphys.explorer.exports import Canceled, Exports
-from grokphys.explorer.replay import Replay
-from grokphys.explorer.uploads import Uploads, unused
-from grokphys.explorer.views.view import PREPARED, Preset, View, prepared
+from grokphys.explorer import films, theme
+from grokphys.explorer.page import EXPECTED, SPEEDS, Bridge, explained
+from grokphys.explorer.view import PREPARED, Preset, View, prepared, replayed
 from physics.errors import InputError
+from physics.trajectory import Trajectory
 
 INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
@@ -27,14 +30,21 @@ IN_FLIGHT = 3
 SHORTEST = 0.25
 """Shortest time in seconds from which the number of frames per second is computed."""
 WHOLE_EVERY = 0.3
-"""Seconds between complete updates during play."""
-
-PASSIVE = ("ready", "accepted", "python")
-"""Commands of the page that do not end the replay of a link."""
+"""Seconds between complete updates during play, and between two progress messages of a film."""
+TYPES = {"h5": "application/x-hdf5", "png": "image/png", "gif": "image/gif", "mp4": "video/mp4"}
+"""Media types of exports by the endings of their names."""
+PAUSE = 50
+"""Milliseconds before a link is repeated, in which the page shows the message about it."""
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Worker that advances the runs of all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
 """Worker for slow work such as exports (matplotlib needs a single thread), fits, and preparing views."""
+ENDED = threading.Event()
+"""Set when the server stops, so that films in the making end."""
+
+
+class Canceled(Exception):  # noqa: N818 - not an error
+    """Raised in a worker to end a film: the page cancels it, its tab is closed, or the server stops."""
 
 
 class Session:
@@ -48,10 +58,8 @@ class Session:
         first that reads files.
     files : sequence of Path, default ()
         Trajectory files from the command line.
-    uploads : Uploads, optional
-        Store of the files that pages upload; by default the page takes none.
-    begin : bool, default True
-        Whether to make the first view at once.
+    folder : Path, optional
+        Private folder of the files that pages upload.
 
     Attributes
     ----------
@@ -59,10 +67,10 @@ class Session:
         Model through which the script of the page and the session communicate.
     stage : bokeh.models.Column
         Column of the views, of which the chosen one is visible.
-    files : dict of Path to str
+    files : dict of str to str
         Names of the files that this page may open, given or uploaded, by path.
-    on_upload : list of callable
-        Functions that are called with the path of an uploaded file.
+    view : View
+        The visible view.
     closed : bool
         Whether the tab is closed.
     """
@@ -72,32 +80,22 @@ class Session:
         document: Document,
         kinds: Sequence[type[View]],
         files: Sequence[Path] = (),
-        uploads: Uploads | None = None,
-        *,
-        begin: bool = True,
+        folder: Path | None = None,
     ) -> None:
-        self.document, self.files = document, {path: str(path) for path in files}
-        self.on_upload: list[Callable[[Path], None]] = []
-        self._uploads, self._uploaded = uploads, list[Path]()
+        self.document, self.files = document, {str(path): str(path) for path in files}
+        self._folder, self._uploaded = folder, list[Path]()
         self._kinds = {kind.slug: kind for kind in kinds}
         self._views: dict[str, tuple[View, Any]] = {}
         self.bridge = Bridge()
         self.stage = theme.column()
         self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
-        self._waiting = self._held = self.closed = self._ready = False
+        self._waiting = self._held = self.closed = False
         self._view: View | None = None
         self._wanted = ""  # the view that was chosen last, which may still load
-        self._exports, self.replay = Exports(self), Replay(self)
-        self.bridge.on_change("command", lambda _name, _old, new: self._command(new[1], new[2]))
+        self._canceled = 0  # how often films were canceled
+        self.bridge.on_change("command", lambda _name, _old, new: self._command(*new[1:]))
         self.bridge.on_change("shown", self._shown)
-        if begin:
-            self.begin()
-
-    def begin(self) -> None:
-        """Make the first view, unless there is one or the tab is closed."""
-        if self._view is not None or self.closed:
-            return
         kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
@@ -108,16 +106,11 @@ class Session:
 
     # -- interface for views -------------------------------------------------------------------------------
 
-    def reaction(self, function: Callable[..., Any], *, by_hand: bool = True) -> Callable[..., None]:
-        """Return a callback that calls `function`, updates the status and shows errors.
-
-        If it reacts to what the user does `by_hand`, it also ends the replay of a link.
-        """
+    def reaction(self, function: Callable[..., Any]) -> Callable[..., None]:
+        """Return a callback that calls `function`, updates the status and shows errors."""
 
         @wraps(function)
         def reacting(*arguments: Any, **named: Any) -> None:
-            if by_hand:
-                self.replay.stop()
             try:
                 function(*arguments, **named)
                 self._say_status()
@@ -139,7 +132,16 @@ class Session:
     def soon(self, function: Callable[[], Any]) -> None:
         """Call a function with the next tick of the event loop; any thread may use this."""
         with suppress(AttributeError):  # Bokeh has destroyed the document, because the tab was closed
-            self.document.add_next_tick_callback(self.reaction(function, by_hand=False))
+            self.document.add_next_tick_callback(self.reaction(function))
+
+    def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
+        """Call `work`, which is slow, in the worker `DRAW`, and then `then` with its result."""
+
+        def done(future: "Future[Any]") -> None:
+            if not self.closed:
+                self.soon(lambda: then(future.result()))
+
+        DRAW.submit(work, *arguments).add_done_callback(done)
 
     def hold(self, held: bool) -> None:
         """Pause play if `held` is True, as while a point is dragged, and otherwise let it continue."""
@@ -156,9 +158,8 @@ class Session:
     def _command(self, name: str, value: Any) -> None:
         if self.closed:  # a command may still arrive while the server stops
             return
-        self.begin()
         orders: dict[str, Callable[[], Any]] = {
-            "ready": self._show_all,
+            "ready": lambda: self.view.show(),
             "view": lambda: self.choose(str(value)),
             "speed": lambda: self._set_speed(value),
             "open": lambda: self._open_link(str(value)),
@@ -170,16 +171,15 @@ class Session:
             "reset": self._reset,
             "accepted": self.accepted,
             "python": lambda: self.bridge.send("script", self.view.python()),
-            **self._exports.orders(),
-            "uploaded": lambda: self._take(str(value)),
+            "save": lambda: self._export("h5", partial(file_bytes, self.view.trajectory())),
+            "png": lambda: self._export("png", partial(films.png, self.view.still())),
+            "gif": lambda: self._film("gif", films.gif),
+            "mp4": lambda: self._film("mp4", films.mp4),
+            "cancel": self._cancel,
+            "uploaded": lambda: self._take(*value),
             "refused": lambda: self.fail(InputError(str(value))),
         }
-        self.reaction(orders.get(name, lambda: None), by_hand=name not in PASSIVE)()
-
-    def _show_all(self) -> None:
-        """Make a complete update, which the first page leaves out to appear sooner."""
-        self._ready = True
-        self.view.show()
+        self.reaction(orders.get(name, lambda: None))()
 
     def _preset(self, text: str) -> None:
         """Show and play the preset "view/name", or "name" of the chosen view; ignore unknown ones."""
@@ -197,15 +197,22 @@ class Session:
 
     def _open_link(self, text: str) -> None:
         """Restore the state that a link describes."""
-        slug, speed, settings = links.read(text)
+        slug, speed, settings = read_link(text)
         self.choose(slug, then=lambda: self._restore(speed, settings))
 
     def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
-        steps, speed = links.replayed(settings), offered(speed)
+        steps, speed = replayed(settings), _offered(speed)
         self.view.restore(settings)
         self._set_speed(speed)
         if steps:
-            self.replay.start(steps)
+            self.say(f"Repeating the {steps} steps of this link …")
+            self.document.add_timeout_callback(lambda: self._repeat(steps, speed), PAUSE)
+
+    async def _repeat(self, steps: int, speed: int) -> None:
+        """Repeat the steps of a link, and then remove the message."""
+        await self.move(lambda: self.view.replay(steps, speed))
+        if self.bridge.message[1] == "note":
+            self.say("")
 
     @property
     def view(self) -> View:
@@ -213,7 +220,7 @@ class Session:
         assert self._view is not None
         return self._view
 
-    def choose(self, slug: str, then: Callable[[], None] = lambda: None) -> None:
+    def choose(self, slug: str, then: Callable[[], Any] = lambda: None) -> None:
         """Show the view with the name `slug`, after loading and making a new one, and then call `then`."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
@@ -244,36 +251,31 @@ class Session:
         self._view = self._views[slug][0]
         self.bridge.speed = self._view.speed
         self._view.start()
-        self._view.show(whole=self._ready)
+        self._view.show()
         if new:
             self.stage.children = [*self.stage.children, self._views[slug][1]]
         self.bridge.view = slug
         self._drawn.clear()
         then()
-        if self._ready:
-            self._say_status()
+        self._say_status()
 
     def _set_speed(self, value: Any) -> None:
-        self.bridge.speed = offered(value)
+        self.bridge.speed = _offered(value)
         self.accepted()
 
-    def _take(self, key: str) -> None:
-        """Take over the uploaded file with a key, and show it in the present view or one that reads files."""
-        if self._uploads is None:
-            raise InputError("upload must be left out, because this page has no server that takes files")
-        path, name = self._uploads.claim(key)
+    def _take(self, key: str, name: str) -> None:
+        """Show the uploaded file with a key in the present view, or in one that shows files."""
+        path = (self._folder or Path()) / f"{key}.h5"
+        if not key.isalnum() or not path.exists():
+            raise InputError("upload must be a file that was sent to this server; upload it again")
         self._uploaded.append(path)
-        self.files[path] = unused(name, self.files.values())
+        taken = list(self.files.values())
+        numbered = (f"{Path(name).stem} ({n}){Path(name).suffix}" for n in range(2, len(taken) + 3))
+        self.files[str(path)] = next(word for word in (name, *numbered) if word not in taken)
         self.say("")
-
-        def tell() -> None:
-            for told in self.on_upload:
-                told(path)
-
-        if self.view.takes_file():
-            tell()
-        else:
-            self.choose(next(kind.slug for kind in self._kinds.values() if kind.reads_files), then=tell)
+        if not self.view.take(str(path)):
+            reader = next(kind.slug for kind in self._kinds.values() if kind.reads_files)
+            self.choose(reader, then=lambda: self.view.take(str(path)))
 
     def _play(self) -> None:
         self.say("")
@@ -352,6 +354,40 @@ class Session:
         taken = self._drawn[-1] - self._drawn[0] if self.playing and self._drawn else 0.0
         return (len(self._drawn) - 1) / taken if taken >= SHORTEST else 0.0
 
+    # -- exports -------------------------------------------------------------------------------------------
+
+    def _export(self, ending: str, make: Callable[[], bytes], said: str = "note") -> None:
+        """Let a worker make a file with the name of the view and an ending, and send it to the browser."""
+        name = f"{self.view.slug}.{ending}"
+        self.say(f"Making {name} …", said)
+
+        def deliver(content: bytes) -> None:
+            self.bridge.send("download", name, TYPES[ending], np.frombuffer(content, np.uint8))
+            self.say(f"{name} is in your downloads.", "done")
+
+        self.later(make, then=deliver)
+
+    def _film(self, ending: str, make: Callable[..., bytes]) -> None:
+        """Make a film in a worker, tell its progress, and let the page cancel it."""
+        canceled, name, film = self._canceled, f"{self.view.slug}.{ending}", self.view.film()
+        whole = min(film.frames, films.LONGEST)
+
+        def watch(pictures: Iterable[Any]) -> Iterator[Any]:
+            told = 0.0
+            for done, picture in enumerate(pictures, 1):
+                if self._canceled > canceled or self.closed or ENDED.is_set():
+                    raise Canceled(f"{name} was canceled.")
+                if monotonic() - told > WHOLE_EVERY:
+                    told, words = monotonic(), f"Making {name}: {done} of {whole} frames"
+                    self.soon(partial(self.say, words, "progress"))
+                yield picture
+
+        self._export(ending, partial(make, film, watch=watch), "progress")
+
+    def _cancel(self) -> None:
+        """End all films in the making, of which the page shows the last."""
+        self._canceled += 1
+
     # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
@@ -362,24 +398,14 @@ class Session:
         words = [first, ("fps", f"{rate:.0f}" if rate else "–"), *others]
         self.bridge.update(status=[list(item) for item in words], verdict=view.verdict(), lacks=view.lacks)
         self.bridge.update(watch=view.watch(self.playing), preset=preset.name if preset else "")
-        self.bridge.link = links.written(view.slug, self.bridge.speed, view.state())
+        self.bridge.link = written_link(view.slug, self.bridge.speed, view.state())
 
     def fail(self, error: Exception) -> None:
-        """Show an error as a sentence, and end play and replay; `Canceled` is shown and ends neither."""
+        """Show an error as a sentence, and end play; `Canceled` is shown and does not end it."""
         if isinstance(error, Canceled):
             return self.say(str(error), "done")
         self.bridge.playing = 0
-        self.replay.stop()
         self.say(explained(error), "error")
-
-    def later(self, work: Callable[..., Any], *arguments: Any, then: Callable[[Any], None]) -> None:
-        """Call `work`, which is slow, in the worker `DRAW`, and then `then` with its result."""
-
-        def done(future: "Future[Any]") -> None:
-            if not self.closed:
-                self.soon(lambda: then(future.result()))
-
-        DRAW.submit(work, *arguments).add_done_callback(done)
 
     def close(self) -> None:
         """End the session because the tab was closed: stop its views and remove its uploads."""
@@ -389,5 +415,40 @@ class Session:
             view.stop()
         self._views.clear()
         for path in self._uploaded:
-            assert self._uploads is not None
-            self._uploads.drop(path)
+            path.unlink(missing_ok=True)
+
+
+def written_link(view: str, speed: int, state: dict[str, Any]) -> str:
+    """Return the fragment of an address, without its number sign, that describes the state of a page."""
+    whole = {"view": view, "speed": speed, "state": state}
+    return quote(json.dumps(whole, separators=(",", ":"), ensure_ascii=False), errors="surrogateescape")
+
+
+def read_link(text: str) -> tuple[str, Any, dict[str, Any]]:
+    """Return the view, the steps per frame and the state, unchecked, that a `written_link` describes.
+
+    Raises
+    ------
+    InputError
+        If the text is no such link.
+    """
+    try:
+        whole = json.loads(unquote(text, errors="surrogateescape"))
+        return str(whole["view"]), whole.get("speed", 1), dict(whole.get("state", {}))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(f"link must be one that this page has made, got {text!r:.80}") from None
+
+
+def _offered(speed: Any) -> int:
+    """Return a number of steps per frame, if it is one of `SPEEDS`."""
+    if speed not in SPEEDS:
+        raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {speed!r:.80}")
+    return SPEEDS[SPEEDS.index(speed)]
+
+
+def file_bytes(trajectory: Trajectory) -> bytes:
+    """Return the content of the HDF5 file that `Trajectory.save` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        trajectory.save(path)
+        return path.read_bytes()

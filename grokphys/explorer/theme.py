@@ -1,13 +1,17 @@
-"""The common design of all views: colors of classes, figures, controls, and their layout."""
+"""The common design of all views: colors, figures, controls, and their layout."""
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from importlib.resources import files as resources
+from math import ceil, floor, inf, log10
 from typing import Any
 
 import numpy as np
 from bokeh.core.property.descriptors import UnsetValueError
 from bokeh.models import (
+    BasicTicker,
     Button,
+    CategoricalSlider,
     Checkbox,
     Column,
     CustomJS,
@@ -21,17 +25,15 @@ from bokeh.models import (
     Spinner,
 )
 from bokeh.plotting import figure
-from numpy.typing import NDArray
 
-from analysis.plots import palette
-from grokphys.explorer.runs.ticks import log_ticks
+from physics.errors import InputError
 
-INK, SOFT, LINE, PAPER = "#1d2733", "#5c6773", "#dcd7cc", "#fbfaf7"
-WARM = "#c2502f"
-DASHES = ("solid", "dashed", "dotted", "dotdash", "dashdot", "solid")
-"""Dashes of the curves that have the colors `SERIES`; only the first and the sixth curve share theirs."""
+SOFT, LINE, PAPER = "#5c6773", "#dcd7cc", "#fbfaf7"
+"""Colors of labels, of axes and frames, and of the background of figures; dark mode inverts figures."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
-
+LARGEST_SEED = 10**6
+TICKS = 6
+"""About the largest number of ticks on a logarithmic axis."""
 SQUARE = """
 if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
   const half = plot.y_range.end * plot.inner_width / plot.inner_height
@@ -40,160 +42,24 @@ if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
 """
 """Script that keeps units equal on both axes for every size of the page."""
 
-LARGEST_SEED = 10**6
-LARGEST_MODULUS = 200
-"""Largest modulus that a page accepts, beyond every sum of two of its tokens."""
-WRITTEN = "return String(Number(tick.toPrecision(6)))"
-"""Script that writes a tick without an exponent, unless it is below 1e-6 or at least 1e21."""
 
-NARROWEST = 0.25
-"""Smallest ratio of width to height that `bounds` uses; a narrower figure is still being laid out."""
-
-STAGE_CSS = """
-:host { display: grid !important; grid-template-columns: minmax(200px, 264px) minmax(0, 1fr); gap: 14px;
-  align-items: start;
-  width: 100%; margin: 0; }
-@media (max-width: 760px) { :host { grid-template-columns: minmax(0, 1fr); } }
-"""
-CARD_CSS = """
-:host { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px 12px;
-  margin: 0;
-  box-sizing: border-box; width: 100% !important; min-width: 0; }
-"""
-CONTROLS_CSS = CARD_CSS + "@media (max-width: 760px) { :host { order: 2; } }"
-GRID_CSS = """
-:host { display: grid !important; gap: 14px; width: 100%; margin: 0;
-  grid-template-columns: repeat(auto-fit, minmax(min(100%, max(285px, 100% / var(--columns) - 14px)), 1fr)); }
-"""
-CONTROL_CSS = """
-:host { font: 13px var(--font); color: var(--ink); }
-label, .bk-slider-title { font-size: 12.5px; color: var(--ink); margin-bottom: 1px; }
-.bk-slider-value { font-weight: 600; color: var(--ink); font-variant-numeric: tabular-nums; }
-.noUi-target { background: var(--track); border: 0; box-shadow: none; height: 5px; border-radius: 3px; }
-.noUi-connect { background: var(--accent) !important; }
-.noUi-horizontal .noUi-handle { width: 15px; height: 15px; right: -8px; top: -5px; border-radius: 50%;
-  border: 2px solid var(--accent); background: var(--card); box-shadow: none; }
-.noUi-handle::before, .noUi-handle::after { display: none; }
-.noUi-handle:focus-visible { outline: 2px solid var(--warm); outline-offset: 2px; }
-.bk-input { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
-  font-size: 13px; height: 30px; min-height: 30px; padding: 2px 8px; }
-select.bk-input:not([multiple]):not([size]) { padding-right: 22px; appearance: none;
-  background-repeat: no-repeat;
-  background-image: linear-gradient(45deg, transparent 50%, var(--ink) 50%),
-    linear-gradient(-45deg, transparent 50%, var(--ink) 50%);
-  background-position: right 11px center, right 7px center; background-size: 4px 5px; }
-@media (prefers-color-scheme: dark) { .bk-spin-btn { filter: invert(0.8); }
-  select.bk-input { color-scheme: dark; } }
-.bk-input:focus { border-color: var(--accent); box-shadow: none;
-  outline: 2px solid var(--accent); outline-offset: 1px; }
-.bk-btn:focus-visible, input[type=checkbox]:focus-visible {
-  outline: 2px solid var(--warm); outline-offset: 2px; }
-.bk-input[type=file] { height: auto; padding: 4px 6px; font-size: 12px; }
-.bk-btn { border: 1px solid var(--line); border-radius: 5px; background: var(--paper); color: var(--ink);
-  font-size: 13px;  padding: 4px 10px; box-shadow: none; }
-.bk-btn:hover { background: var(--hover); }
-.bk-btn.bk-active { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
-input[type=checkbox] { accent-color: var(--accent); }
-"""
-HEADING_CSS = """
-:host { margin: 0; }
-h2 { font: 600 11px var(--font);
-  letter-spacing: 0.07em; text-transform: uppercase; color: var(--soft); margin: 8px 0 2px; }
-h3 { font: 600 13px var(--font); color: var(--ink); margin: 0 0 6px; }
-.why { border: 1px solid var(--line); border-radius: 50%; background: none; color: var(--soft);
-  font: 10px/14px var(--font);  width: 16px; height: 16px; padding: 0; margin-left: 6px; cursor: pointer; }
-.why:focus-visible { outline: 2px solid var(--warm); outline-offset: 1px; }
-p { font: 12.5px/1.45 var(--font);
-  color: var(--soft); margin: 2px 0 4px; }
-"""
-LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
-GRAPHICS = 3.1
-"""Least contrast of thin curves to the color `PAPER`: 3 as WCAG 2.2 asks, and a little for rounding."""
-FAINT = "#8d887d"
-"""Color of curves and lines in the background, whose contrast to `PAPER` is at least `GRAPHICS`."""
-INVERT = 0.97
-FIGURE_CSS = f"""
-.bk-Canvas {{ clip-path: inset(1px 0 0 1px); }}
-@media (prefers-color-scheme: dark) {{ .bk-Canvas {{ filter: invert({INVERT}) hue-rotate(180deg); }} }}
-"""
-"""Style of figures: in dark mode their lightness is inverted, while hues stay nearly the same.
-
-Bokeh leaves a line at two edges of a canvas without a border color; the clip path hides it.
-"""
+def asset(name: str) -> str:
+    """Return the text of a file in `assets`."""
+    return resources("grokphys.explorer").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def class_colors(count: int) -> list[str]:
-    """Return one color (#rrggbb) for each of `count` classes or tokens, as in the library's figures."""
-    return [
-        "#" + bytes(color).hex()
-        for color in np.rint(255 * palette.class_colors(count)[:, :3]).astype(np.uint8)
-    ]
+def sections(name: str, begin: str) -> dict[str, str]:
+    """Return the parts of a file in `assets` by their names, which lines like `begin` hold as a group."""
+    parts = re.split(rf"^{begin}\n", asset(name), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def text_colors(colors: Sequence[str], *, dark: bool = False) -> list[str]:
-    """Return black or white for text on each of the background colors (#rrggbb), by the larger contrast.
+CSS = sections("parts.css", r"/\* (\w+) \*/")
 
-    If `dark` is True, the contrast is that of dark mode, in which figures invert text and background.
-    """
-    return [_text_color(color, dark) for color in colors]
+# -- figures -----------------------------------------------------------------------------------------------
 
 
-@lru_cache(1000)
-def _text_color(color: str, dark: bool) -> str:
-    shown = inverted if dark else np.asarray
-    light = luminance(shown(_rgb(color)))
-    return max("#000000", "#ffffff", key=lambda text: contrast(luminance(shown(_rgb(text))), light))
-
-
-@lru_cache(1000)
-def darker(color: str, least: float = 4.5) -> str:
-    """Return a color (#rrggbb), darkened until its contrast to the color `PAPER` is at least `least`.
-
-    The default 4.5 is enough for text (WCAG 2.2). The hue stays, and a color of enough contrast is unchanged.
-    """
-    linear = _linear(_rgb(color))
-    most = (luminance(_rgb(PAPER)) + 0.05) / least - 0.05
-    linear = linear * min(1.0, most / max(float(linear @ LUMINANCE), 1e-9))
-    rgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    return "#" + np.floor(255 * rgb + 1e-6).astype(np.uint8).tobytes().hex()
-
-
-def line_colors(count: int) -> list[str]:
-    """Return `class_colors`, darkened for thin curves to a contrast of at least `GRAPHICS`."""
-    return [darker(color, GRAPHICS) for color in class_colors(count)]
-
-
-def luminance(rgb: NDArray[np.float64]) -> float:
-    """Return the relative luminance (WCAG 2.2), from 0 to 1, of red, green and blue (3,) from 0 to 1."""
-    return float(_linear(rgb) @ LUMINANCE)
-
-
-def contrast(one: float, other: float) -> float:
-    """Return the contrast of two relative luminances (WCAG 2.2), from 1 to 21."""
-    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
-
-
-def inverted(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the color that dark mode (`FIGURE_CSS`) shows for red, green and blue (3,) from 0 to 1."""
-    turned = INVERT + (1 - 2 * INVERT) * rgb
-    rows = 2 * np.array([[0.213, 0.715, 0.072]]) - np.eye(3)  # hue-rotate(180deg)
-    return np.clip(rows @ turned, 0, 1)
-
-
-def _linear(rgb: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-
-
-def _rgb(color: str) -> NDArray[np.float64]:
-    """Return red, green and blue of "#rrggbb" from 0 to 1, shape (3,)."""
-    return np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
-
-
-SERIES = tuple(darker(color, 4.0) for color in palette.SERIES)
-"""Colors of curves: those of the library's figures, with a contrast to `PAPER` of at least 4."""
-
-
-def plot(title: str, *, height: int = 300, square: bool = False, **options: Any) -> Any:
+def plot(title: str, *, height: int = 300, square: bool = False, whole: bool = False, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design of the explorer.
 
     Parameters
@@ -205,25 +71,19 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
     square : bool, default False
         Whether the figure shows a plane around the origin: its two axes have equal units and are not drawn,
         and `zoom` chooses its range.
+    whole : bool, default False
+        Whether the ticks of both axes are whole numbers.
     **options
         Further arguments of Bokeh's `figure`.
     """
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
         options |= {"x_axis_location": None, "y_axis_location": None}
+    looks = {"background_fill_color": PAPER, "border_fill_color": None, "outline_line_color": LINE}
     made = figure(
-        name=title,
-        height=height,
-        sizing_mode="stretch_width",
-        toolbar_location=None,
-        tools="",
-        background_fill_color=PAPER,
-        border_fill_color=None,  # the card shows through, in light and in dark mode
-        outline_line_color=LINE,
-        min_border=4,
-        stylesheets=[FIGURE_CSS],
-        **options,
-    )
+        name=title, height=height, sizing_mode="stretch_width", toolbar_location=None, tools="", min_border=4,
+        stylesheets=[CSS["figure"]], **looks, **options,
+    )  # fmt: skip
     for axis in made.axis:
         axis.axis_label_text_font = axis.major_label_text_font = FONT
         axis.axis_label_text_font_style, axis.axis_label_text_font_size = "normal", "12px"
@@ -231,6 +91,8 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
         axis.major_label_text_font_size = "11px"
         axis.axis_line_color = axis.major_tick_line_color = LINE
         axis.minor_tick_line_color = None
+        if whole:
+            axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=11)
     made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)
@@ -242,24 +104,6 @@ def plot(title: str, *, height: int = 300, square: bool = False, **options: Any)
     return made
 
 
-def tick(axis: Any, values: Any) -> None:
-    """Give a logarithmic axis of Bokeh round, labeled ticks over the range of its `values`, a little widened.
-
-    Only finite positive values count; without any, the axis stays as it is.
-    """
-    seen = np.asarray(values)
-    seen = seen[np.isfinite(seen) & (seen > 0)]
-    if not len(seen):
-        return
-    low, high = float(seen.min()), float(seen.max())
-    beyond = 10.0 if low == high else (high / low) ** 0.05  # as Bokeh chooses the ends of the axis
-    ticks = log_ticks(low / beyond, high * beyond)
-    if not isinstance(axis.ticker, FixedTicker):
-        axis.ticker, axis.formatter = FixedTicker(), CustomJSTickFormatter(code=WRITTEN)
-    if axis.ticker.ticks != ticks:
-        axis.ticker.ticks = ticks
-
-
 def bounds(plane: Any) -> tuple[float, float, float, float]:
     """Return left, right, bottom and top of the range of a square figure of Bokeh.
 
@@ -267,34 +111,10 @@ def bounds(plane: Any) -> tuple[float, float, float, float]:
     """
     top = float(plane.y_range.end)
     try:
-        aspect = max(plane.inner_width / plane.inner_height or 1.5, NARROWEST)
-    except (UnsetValueError, ZeroDivisionError):  # the page has not drawn the figure yet
+        aspect = max(plane.inner_width / plane.inner_height or 1.5, 0.25)
+    except (UnsetValueError, ZeroDivisionError):
         aspect = 1.5
     return -top * aspect, top * aspect, -top, top
-
-
-def limits(shown: Any) -> tuple[float | None, float | None, float | None, float | None]:
-    """Return left, right, bottom and top of what a figure of Bokeh shows.
-
-    An end is None if the page chooses it from the data, so that the session does not know it.
-    """
-    if shown.tags:
-        return bounds(shown)
-    ends = shown.x_range.start, shown.x_range.end, shown.y_range.start, shown.y_range.end
-    left, right, bottom, top = (
-        float(end) if isinstance(end, int | float) and np.isfinite(end) else None for end in ends
-    )
-    return left, right, bottom, top
-
-
-def quiet_legend(plot: Any, columns: int = 4) -> None:
-    """Place the legend of a figure above it, where it hides no curve, in as many as `columns` columns."""
-    legend = plot.legend
-    legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
-    legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
-    plot.add_layout(plot.legend[0], "above")
-    legend.label_text_font, legend.label_text_font_size, legend.spacing = FONT, "11px", 14
-    legend.glyph_height = 14
 
 
 def zoom(plane: Any, extent: float | None = None) -> None:
@@ -311,16 +131,62 @@ def zoom(plane: Any, extent: float | None = None) -> None:
         plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
-def card(shown: Any, *below: Any) -> Any:
-    """Return a card with the model `shown`, its title above it if it is a figure, and the models `below`."""
-    title = getattr(shown, "name", "") if isinstance(shown, Plot) else ""
-    above = [Div(text=f"<h3>{title}</h3>", stylesheets=[HEADING_CSS], margin=0)] if title else []
-    return column(*above, shown, *below, stylesheets=[CARD_CSS])
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return a few round numbers from `low` to `high`, both positive, as ticks of a logarithmic axis.
+
+    Examples
+    --------
+    >>> log_ticks(1.02, 1.31)
+    [1.1, 1.2, 1.3]
+    >>> log_ticks(1, 30)
+    [1.0, 2.0, 5.0, 10.0, 20.0]
+    """
+    if not 0 < low < high < inf:
+        return [float(f"{low:.3g}")] if 0 < low < inf else []
+    if high < 3 * low:  # such an axis looks nearly linear
+        power = floor(log10(high - low))
+        for step in (digit * 10.0**more for more in (power - 1, power) for digit in (1, 2, 5)):
+            ticks = [float(f"{n * step:.9g}") for n in range(ceil(low / step), floor(high / step) + 1)]
+            if len(ticks) < TICKS:
+                break
+        return ticks or [float(f"{end:.3g}") for end in (low, high)]
+    first, last = floor(log10(low)), floor(log10(high))
+    dense = [((1, 1.5, 2, 3, 5, 7), 1), ((1, 2, 5), 1), ((1, 3), 1)]
+    for digits, stride in [*dense, *(((1,), n) for n in range(1, last - first + 2))]:
+        powers = range(first - first % stride, last + 1, stride)
+        ticks = [tick for n in powers for d in digits if low <= (tick := float(f"{d}e{n}")) <= high]
+        if len(ticks) < TICKS:
+            break
+    return ticks
 
 
-def grid(*cards: Any, columns: int = 2) -> Any:
-    """Return cards in `columns` columns, or in fewer on a narrow page."""
-    return column(*cards, stylesheets=[GRID_CSS], styles={"--columns": str(columns)})
+def tick(axis: Any, values: Any) -> None:
+    """Give a logarithmic axis of Bokeh round, labeled ticks over the range of its positive `values`."""
+    shown = np.asarray(values)
+    shown = shown[np.isfinite(shown) & (shown > 0)]
+    if not len(shown):
+        return
+    low, high = float(shown.min()), float(shown.max())
+    beyond = 10.0 if low == high else (high / low) ** 0.05  # as Bokeh chooses the ends of the axis
+    ticks = log_ticks(low / beyond, high * beyond)
+    if not isinstance(axis.ticker, FixedTicker):
+        code = "return String(Number(tick.toPrecision(6)))"
+        axis.ticker, axis.formatter = FixedTicker(), CustomJSTickFormatter(code=code)
+    if axis.ticker.ticks != ticks:
+        axis.ticker.ticks = ticks
+
+
+def quiet_legend(plot: Any, columns: int = 4) -> None:
+    """Place the legend of a figure above it, where it hides no curve, in as many as `columns` columns."""
+    legend = plot.legend
+    legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
+    legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
+    plot.add_layout(plot.legend[0], "above")
+    legend.label_text_font, legend.label_text_font_size, legend.spacing = FONT, "11px", 14
+    legend.glyph_height = 14
+
+
+# -- layout ------------------------------------------------------------------------------------------------
 
 
 def column(*children: Any, **options: Any) -> Any:
@@ -328,63 +194,83 @@ def column(*children: Any, **options: Any) -> Any:
     return Column(children=list(children), sizing_mode="stretch_width", margin=0, **options)
 
 
+def card(shown: Any, *below: Any) -> Any:
+    """Return a card with the model `shown`, its title above it if it is a figure, and the models `below`."""
+    title = shown.name if isinstance(shown, Plot) else ""
+    above = [Div(text=f"<h3>{title}</h3>", stylesheets=[CSS["heading"]], margin=0)] if title else []
+    return column(*above, shown, *below, stylesheets=[CSS["card"]])
+
+
+def grid(*cards: Any, columns: int = 2) -> Any:
+    """Return cards in `columns` columns, or in fewer on a narrow page."""
+    return column(*cards, stylesheets=[CSS["grid"]], styles={"--columns": str(columns)})
+
+
 def stage(controls: Sequence[Any], *rows: Any) -> Any:
     """Return the layout of a view: controls to the left of rows of cards, or below them on a narrow page."""
-    side = column(*controls, stylesheets=[CONTROLS_CSS], tags=["controls"])
+    side = column(*controls, stylesheets=[CSS["controls"]], tags=["controls"])
     main = column(*rows, spacing=14, stylesheets=[":host { min-width: 0; }"])
-    return column(column(side, main, stylesheets=[STAGE_CSS]))  # the outer column can be made invisible
+    return column(column(side, main, stylesheets=[CSS["stage"]]))  # the outer column can be made invisible
 
 
 def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
     """Return a small heading among controls, with a text below it and a (?) that explains `terms`, if any."""
-    words = "|".join(terms)
+    click = f"window.grokphys.explain(this, '{'|'.join(terms)}')"
     label = f"What is {', '.join(terms)}?"
-    click = f"window.grokphys.explain(this, '{words}')"
     why = f'<button class="why" aria-label="{label}" onclick="{click}">?</button>' if terms else ""
     body = f"<h2>{title}{why}</h2>" + (f"<p>{text}</p>" if text else "")
-    return Div(text=body, stylesheets=[HEADING_CSS], sizing_mode="stretch_width", margin=0)
+    return Div(text=body, stylesheets=[CSS["heading"]], sizing_mode="stretch_width", margin=0)
 
 
-def control(kind: type[Any], name: str, **options: Any) -> Any:
+# -- controls ----------------------------------------------------------------------------------------------
+
+
+def control(kind: type[Any], label: str, **options: Any) -> Any:
     """Return a Bokeh widget of the class `kind` with a label, as wide as the column of controls."""
-    options["label" if kind in (Button, Checkbox) else "title"] = name
-    return kind(stylesheets=[CONTROL_CSS], sizing_mode="stretch_width", margin=(3, 2), **options)
+    options["label" if kind in (Button, Checkbox) else "title"] = label
+    return kind(stylesheets=[CSS["control"]], sizing_mode="stretch_width", margin=(3, 2), **options)
 
 
-def slider(name: str, start: float, end: float, value: float, step: float = 1, **options: Any) -> Any:
-    """Return a labeled slider from `start` to `end` in steps of `step`."""
-    return control(Slider, name, start=start, end=end, value=value, step=step, **options)
+def choices(options: Sequence[str] | Mapping[Any, str]) -> Any:
+    """Return the options of Bokeh's Select: words, or pairs (value, label) of labels by their values."""
+    return list(options.items()) if isinstance(options, Mapping) else list(options)
 
 
-def number(
-    name: str, value: float, low: float | None = None, high: float | None = None, **options: Any
-) -> Any:
-    """Return a field for a number from `low` to `high`, where None sets no limit.
+def attribute(widget: Any) -> str:
+    """Return the name of the property that holds the value of a widget."""
+    return "active" if isinstance(widget, Checkbox) else "value"
 
-    The number must be whole unless the option `mode` is "float".
+
+def checked(widget: Any, value: Any) -> Any:
+    """Return a value for a widget, as an int where the widget holds whole numbers.
+
+    Raises
+    ------
+    InputError
+        If the widget does not allow the value.
     """
-    return control(Spinner, name, value=value, low=low, high=high, **({"mode": "int"} | options))
-
-
-def modulus(name: str) -> Any:
-    """Return a field for a modulus, where 0 means none; its arrows skip 1, which no modulus can be."""
-    field = number(name, 0, 0, LARGEST_MODULUS)
-
-    def skip(_name: str, old: float, new: float) -> None:
-        if new == 1 and old in (0, 2):
-            field.value = 2 - old
-
-    field.on_change("value", skip)
-    return field
-
-
-def chooser(name: str, options: Sequence[str] | Mapping[str, Any], **more: Any) -> Any:
-    """Return a selection list of words, or of values by their labels, with the first one chosen."""
-    listed = choices(options) if isinstance(options, Mapping) else list(options)
-    first = next(iter(options.values() if isinstance(options, Mapping) else options))
-    return control(Select, name, options=listed, **({"value": first} | more))
-
-
-def choices(options: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """Return values by their labels as pairs (value, label), the form of the options of Bokeh's Select."""
-    return [(value, word) for word, value in options.items()]
+    if isinstance(widget, Checkbox):
+        if isinstance(value, bool):
+            return value
+        raise InputError(f"{widget.label} must be true or false, got {value!r:.80}")
+    if isinstance(widget, Select | CategoricalSlider):
+        listed = widget.options if isinstance(widget, Select) else widget.categories
+        values = [option[0] if isinstance(option, tuple) else option for option in listed]
+        if any(type(value) is type(known) and value == known for known in values):
+            return value
+        raise InputError(
+            f"{widget.title} must be one of {', '.join(map(str, values)):.150}, got {value!r:.80}"
+        )
+    if isinstance(widget, Slider | Spinner):
+        ends = (widget.start, widget.end) if isinstance(widget, Slider) else (widget.low, widget.high)
+        step = widget.step if isinstance(widget, Slider) else 1 if widget.mode == "int" else 0.5
+        whole = all(float(number).is_integer() for number in (*ends, step))
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not ends[0] <= value <= ends[1] or (whole and value != int(value)):
+            kind = "a whole number" if whole else "a number"
+            shown = "nothing" if value is None else f"{value!r:.80}"
+            raise InputError(f"{widget.title} must be {kind} from {ends[0]:g} to {ends[1]:g}, got {shown}")
+        return int(value) if whole else value
+    if not isinstance(value, str):
+        raise InputError(f"{widget.title} must be a text, got {value!r:.80}")
+    return value

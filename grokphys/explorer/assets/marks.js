@@ -1,6 +1,6 @@
 // What moves in every frame, drawn in a fraction of the time that Bokeh takes for it by itself.
 Object.assign(window.grokphys, (() => {
-  const MANY = 200, LAYERS = 4, dark = matchMedia("(prefers-color-scheme: dark)")
+  const MANY = 200, LAYERS = 4
   const triangle = (ctx, x, y, r, up) => {
     const low = up * r / Math.sqrt(3)
     ctx.moveTo(x - r, y + low)
@@ -56,7 +56,7 @@ Object.assign(window.grokphys, (() => {
     ctx.arc(0, 0, r, 0, 2 * Math.PI)
     visuals.fill.apply(ctx, i)
     visuals.line.apply(ctx, i)
-    ctx.fillStyle = source.data[dark.matches ? "dark" : "ink"][i]
+    ctx.fillStyle = source.data.ink[i]
     ctx.font = font
     ctx.textAlign = "center"
     ctx.textBaseline = "middle"

@@ -216,9 +216,8 @@ window.grokphys = (() => {
   }
 
   async function send(file) {
-    const largest = Number(at("stage").dataset.largestUpload)
-    if (file.size > largest) {
-      say("error", `${file.name} must have at most ${largest} bytes to be uploaded, got ${file.size}; ` +
+    if (file.size > 2 ** 28) {
+      say("error", `${file.name} must have at most ${2 ** 28} bytes to be uploaded, got ${file.size}; ` +
         "start the explorer with the file as an argument instead")
       return
     }
@@ -229,7 +228,7 @@ window.grokphys = (() => {
     try {
       const answer = await fetch(address, {method: "POST", body: file}), text = await answer.text()
       say(answer.ok ? "note" : "error", answer.ok ? "" : text.trim())
-      if (answer.ok) command("uploaded", text)
+      if (answer.ok) command("uploaded", [text, file.name])
     } catch {
       say("error", `${file.name} could not be sent to the server`)
     }

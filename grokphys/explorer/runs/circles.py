@@ -1,7 +1,8 @@
 """One run of a trajectory file, read for its circles: signals, survivors, projections, laws (Ding et al.)."""
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.runs.planes import plane_axes, planes
+from grokphys.explorer.curves import FAINT, INK, Curve, series
+from grokphys.explorer.runs.common import plane_axes, planes
 from physics.checks import choice, point_sets, whole_number
 from physics.errors import InputError
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 
 if TYPE_CHECKING:
     from analysis.laws.honest import HonestScores
@@ -23,6 +25,8 @@ LARGEST_BYTES = 2**28
 """Largest size in bytes of the positions of a run in memory; of a longer run every n-th frame is read."""
 LARGEST_FRAMES = 2000
 """Largest number of frames of a run in memory."""
+HALO = "#f1c232"
+"""Color behind the signal of the chosen frequency."""
 RECIPES: dict[str, dict[str, Any]] = {
     "Lasso, α = 0.01": {"penalty": "lasso", "alpha": 0.01},
     "least squares": {"penalty": None},
@@ -143,9 +147,9 @@ class CircleRun:
         from analysis.circles.fourier import fourier_signals
         from analysis.circles.signals import OBSERVABLE
 
-        own = fourier_signals(self.embeddings)
+        computed = fourier_signals(self.embeddings)
         if OBSERVABLE not in self.trajectory.observables:
-            return self.steps, own
+            return self.steps, computed
         steps = self.trajectory.clock(OBSERVABLE)[0]
         recorded = point_sets(OBSERVABLE, self.trajectory.observables[OBSERVABLE][0], minimum_tokens=1)
         if recorded.shape[1] != self.frequencies:
@@ -154,7 +158,7 @@ class CircleRun:
                 f"tokens, got {recorded.shape[1]}"
             )
         later = self.steps > steps[-1]
-        return np.append(steps, self.steps[later]), np.concatenate([recorded, own[later]])
+        return np.append(steps, self.steps[later]), np.concatenate([recorded, computed[later]])
 
     @cached_property
     def final_signals(self) -> Array:
@@ -171,6 +175,8 @@ class CircleRun:
         """
         from analysis.circles.survival import surviving_frequencies
 
+        if self.blown_up is not None:
+            return []
         return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
 
     @property
@@ -181,6 +187,59 @@ class CircleRun:
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
         """Return the signal above which a circle survives, for the arguments of `survivors`."""
         return factor * float(self.final_signals.mean()) if threshold is None else threshold
+
+    def curves(
+        self, survivors: Sequence[int], chosen: int | None = None, fitted: Fitted | None = None
+    ) -> list[Curve]:
+        """Return the signals as curves against the step plus 1, for logarithmic axes.
+
+        Survivors are in color and named, the others gray; `chosen` is highlighted, and the rollout of a law
+        is dashed.
+        """
+        steps, values = self.signals
+        x, curves = steps + 1.0, []
+        if chosen is not None:
+            curves.append(Curve(x, values[:, chosen - 1], HALO, name=f"k = {chosen}", width=8.0))
+        for k in range(1, self.frequencies + 1):
+            if k not in survivors:
+                color, width = (INK, 1.2) if k == chosen else (FAINT, 0.9)
+                curves.append(Curve(x, values[:, k - 1], color, name=f"k = {k}", width=width))
+        alive = {str(k): values[:, k - 1] for k in survivors}
+        curves += [replace(curve, name=f"k = {curve.name}", width=2.0) for curve in series(x, alive)]
+        if fitted is not None:
+            for k, y in enumerate(np.where(np.isfinite(fitted.rollout), fitted.rollout, np.nan).T, 1):
+                name = f"k = {k}, predicted"
+                curves.append(Curve(fitted.steps + 1.0, y, INK, "dashed", name, width=1.3, above=True))
+        return curves
+
+    @property
+    def blown_up(self) -> float | None:
+        """Largest coordinate in the last frame, if the run has blown up; otherwise None."""
+        from analysis.circles.classes import blown_up
+
+        lost = blown_up(self.embeddings[-1:], self.embeddings[:1])[0]
+        return float(np.abs(self.embeddings[-1]).max()) if lost else None
+
+    def verdict(self, survivors: Sequence[int], limit: float, chosen: int | None) -> str:
+        """Return sentences on which circles survive above a limit, and on the fate of the chosen one."""
+        if (largest := self.blown_up) is not None:
+            return (
+                f"This run has blown up: its largest coordinate is {largest:.1e} in the last frame. "
+                "Repeat it with a smaller step size or learning rate."
+            )
+        steps, values = self.signals
+        words = f"{len(survivors)} of {self.frequencies} circles survive: {', '.join(map(str, survivors))}."
+        if not survivors:
+            words = f"No circle reaches the survival limit of {limit:.3g}."
+        if chosen is None or chosen in survivors:
+            return words
+        octaves = [k for k in survivors if chosen in octave(k, self.tokens)]
+        near = f"; its octave {octaves[0]} survives" if octaves else ""
+        above = np.flatnonzero(values[:, chosen - 1] >= limit)
+        if not len(above):
+            return f"{words} Circle {chosen} never reaches the limit{near}."
+        after = steps[above[-1] + 1 :]
+        return f"{words} Circle {chosen} is lost{f' by step {after[0]}' if len(after) else ''}{near}."
 
     # -- projections -------------------------------------------------------------------------------------
 
@@ -227,8 +286,8 @@ class CircleRun:
             return self.plane(int(numbers))
         first, second = numbers.split(", ")
         axes = plane_axes(self.embeddings[-1], plane)
-        one = {"components": "component", "axes": "axis"}[kind]
-        names = f"{one} {first}", f"{one} {second}"
+        axis = {"components": "component", "axes": "axis"}[kind]
+        names = f"{axis} {first}", f"{axis} {second}"
         return Projection(self._onto(axes), np.arange(self.tokens), names)
 
     def _onto(self, axes: Array) -> Array:
@@ -311,7 +370,7 @@ class CircleRun:
             "import analysis",
             "import physics",
             "",
-            f"run = physics.Trajectory.open({self.name!r}).run({self.index}{thinned})",
+            f"run = physics.load({self.name!r}).run({self.index}{thinned})",
             "positions = run.positions[0].astype(np.float64)",
             f"axes = {axes[kind]}",
             f"E = positions[{frame}]  # step {self.steps[frame]}",
@@ -348,6 +407,15 @@ class CircleRun:
         ]
 
 
+def octave(frequency: int, tokens: int) -> set[int]:
+    """Return the frequencies that are half or twice a frequency, modulo the tokens and up to sign."""
+
+    def twice(k: int) -> int:
+        return min(2 * k % tokens, -2 * k % tokens)
+
+    return {k for k in range(1, tokens // 2 + 1) if twice(k) == frequency or k == twice(frequency)}
+
+
 def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> CircleRun:
     """Read one run of a trajectory file, or every n-th frame of a long run.
 
@@ -361,24 +429,16 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
         If the file has no such run, no frame, fewer than 3 tokens, or signals that `CircleRun.signals`
         refuses.
     """
-    from analysis.circles.classes import recorded_operation
+    from analysis.circles.classes import require_cyclic
 
-    stored = Trajectory.open(path)
+    stored = load(path)
     if not stored.frames:
         raise InputError(f"{path} must hold at least 1 frame, got none yet")
     if stored.tokens < 3:
         raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
-    recorded_operation(stored.parameters, stored.tokens)  # refuses other tokens than those of its modulus
+    require_cyclic(stored)
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
     found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
     found.signals  # noqa: B018 - read at once, so that an error in them is raised here
     return found
-
-
-def read_again(path: Path, index: int, name: str) -> CircleRun | Exception:
-    """Return a run that has grown, read by `open_run`, or the exception that this raises."""
-    try:
-        return open_run(path, index, name=name)
-    except Exception as error:
-        return error

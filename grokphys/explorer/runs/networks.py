@@ -8,23 +8,18 @@ from numpy.typing import NDArray
 
 import nets
 from analysis.circles.survival import surviving_frequencies
-from grokphys.explorer.runs import starts
-from grokphys.explorer.runs.history import History
-from grokphys.explorer.runs.particles import ParticleRun
-from grokphys.explorer.runs.planes import plane_axes
-from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.verdicts import (
-    GRID,
-    LASTS,
-    MEMORIZED,
-    PARTLY,
-    SURE,
+from grokphys.explorer.runs.common import (
+    History,
+    arguments,
     circles,
-    gridded,
-    learned,
+    constructed,
+    given,
+    plane_axes,
+    require_bounded,
     shape,
+    smaller_rate,
 )
-from physics.errors import SimulationError
+from grokphys.explorer.runs.particles import ParticleRun
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory
@@ -36,6 +31,10 @@ RESOLUTION = 72
 """Number of points along each axis of the map of a network's answers."""
 ONE_CIRCLE = 3
 """Largest dimension in which tokens form one circle or a grid; in more, they form several circles at once."""
+MEMORIZED, GENERALIZED = 0.97, 0.9
+"""Accuracies from which training pairs, and held-out pairs, count as learned (Liu et al., Appendix A)."""
+GROKS = 1000
+"""Smallest number of steps from memorizing to generalizing that is called grokking (Liu et al., Table 1)."""
 LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
 
 
@@ -82,16 +81,14 @@ class NetworkRun:
     Attributes
     ----------
     plane : str
-        Name of the plane on which the embedding is shown, one of `planes.planes`.
+        Name of the plane on which the embedding is shown, one of `common.planes`.
     axes : ndarray of float64, shape (2, dim)
         Orthonormal axes of the plane when it was last computed.
     map : ndarray of uint8, shape (RESOLUTION, RESOLUTION), or None
         Class that the network assigns to each point of the plane within `map_bounds`.
-    memorized, generalized, partly : int, or None
-        Steps by which the network has learned the training pairs, the held-out pairs, and a good part of the
-        held-out pairs; None for what it has not learned, or has forgotten. See `verdicts.learned`.
-    grid : int, or None
-        Step since which the embedding has been a grid; see `verdicts.gridded`.
+    memorized, generalized : int, or None
+        First kept steps at which the accuracy on the training pairs was `MEMORIZED`, and that on the held-out
+        pairs `GENERALIZED`; None before.
     """
 
     plane = "axes 1, 2"
@@ -136,7 +133,7 @@ class NetworkRun:
         self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
         begin = self.training.embeddings[0].astype(np.float64)
         lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
-        self.particles = ParticleRun(self._law, self._law.default_step_size, starts.given(begin, lines, "P"))
+        self.particles = ParticleRun(self._law, self._law.default_step_size, given(begin, lines, "P"))
         self._owed = 0
         self.axes: Array | None = None
         self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)
@@ -144,8 +141,6 @@ class NetworkRun:
         self.history.clear()
         self.memorized: int | None = None
         self.generalized: int | None = None
-        self.partly: int | None = None
-        self.grid: int | None = None
         self._record()
 
     def advance(self, steps: int, bounds: Bounds | None = None) -> None:
@@ -161,7 +156,7 @@ class NetworkRun:
         Raises
         ------
         SimulationError
-            If the embedding is no longer finite, or the particles overflow.
+            If the embedding or the particles blow up.
         """
         self.training.advance(steps)
         self.stretches[-1].steps += steps
@@ -169,10 +164,9 @@ class NetworkRun:
         behind, self._owed = divmod(self._owed, self.ratio)
         if behind:
             self.particles.advance(behind)
-        if not np.isfinite(self.training.embeddings).all():
-            raise SimulationError(
-                f"the network diverged by step {self.step}; reset it, and choose a smaller learning rate"
-            )
+        require_bounded(
+            self.training.embeddings, self.history.frame(0)["embedding"][None], self.step, smaller_rate
+        )
         self.look(bounds)
         self._record()
 
@@ -187,14 +181,25 @@ class NetworkRun:
     def shape(self) -> tuple[str, str]:
         """Shape of the embedding ("circles", "circle", "grid" or ""), and a sentence about it.
 
-        Whatever has `circles` is "circles". A grid must have lasted `LASTS` steps, because an embedding
-        passes grids on its way.
+        Whatever has `circles` is "circles".
         """
-        if (found := self.circles) is not None:
-            return "circles", circles(found, self.model.tokens // 2)
-        lasting = self.grid is not None and self.step - self.grid >= LASTS
+        if (frequencies := self.circles) is not None:
+            return "circles", circles(frequencies, self.model.tokens // 2)
         last = self.history.last
-        return shape(last["embedding"].astype(np.float64), last["imperfections"], grid=lasting)
+        return shape(last["embedding"].astype(np.float64), int(last["imperfections"]))
+
+    @property
+    def learning(self) -> str:
+        """A sentence about what the network has learned."""
+        last = self.history.last
+        train, held_out = (100 * float(last[f"{part}_accuracy"]) for part in ("train", "validation"))
+        now = f"{train:.0f} % of the training pairs and {held_out:.0f} % of the held-out pairs"
+        if self.memorized is None:
+            return f"Answers {now}."
+        if self.generalized is None:
+            return f"Memorizes by step {self.memorized}; now it answers {now}."
+        groks = "It groks: m" if self.generalized - self.memorized >= GROKS else "M"
+        return f"{groks}emorizes by step {self.memorized}, and generalizes by step {self.generalized}."
 
     def look(self, bounds: Bounds | None) -> None:
         """Compute the axes of the plane, and map the classes that the network assigns to its points.
@@ -227,13 +232,10 @@ class NetworkRun:
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
         """Continue the training with another learning rate and weight decay."""
-        if (learning_rate, weight_decay) == (
-            self.stretches[-1].learning_rate,
-            self.stretches[-1].weight_decay,
-        ):
+        last = self.stretches[-1]
+        if (learning_rate, weight_decay) == (last.learning_rate, last.weight_decay):
             return
         self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
-        last = self.stretches[-1]
         if last.steps:
             self.stretches.append(Stretch(learning_rate, weight_decay))
         else:
@@ -281,20 +283,19 @@ class NetworkRun:
 
     def _record(self) -> None:
         E = self.training.embeddings[0]
-        found = [*self.training.losses("train"), *self.training.losses("validation")]
-        values = {name: value[0] for name, value in zip(LOSSES, found, strict=True)}
-        self.memorized = learned(self.memorized, self.step, values["train_accuracy"], MEMORIZED)
-        self.generalized = learned(self.generalized, self.step, values["validation_accuracy"])
-        self.partly = learned(self.partly, self.step, values["validation_accuracy"], PARTLY)
-        imperfections = grid_imperfections(E, modulus=self.particles.system.modulus)
-        self.grid = gridded(self.grid, self.step, imperfections, len(E), (SURE, GRID))
+        losses = [*self.training.losses("train"), *self.training.losses("validation")]
+        values = {name: value[0] for name, value in zip(LOSSES, losses, strict=True)}
+        if self.memorized is None and values["train_accuracy"] >= MEMORIZED:
+            self.memorized = self.step
+        if self.generalized is None and values["validation_accuracy"] >= GENERALIZED:
+            self.generalized = self.step
         self.history.append(
             self.step,
             embedding=E,
             particles=self.particles.positions,
             particle_step=self.particles.step,
             circle_ratio=circle_ratio(E),
-            imperfections=imperfections,
+            imperfections=grid_imperfections(E, modulus=self.particles.system.modulus),
             **values,
             **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
         )

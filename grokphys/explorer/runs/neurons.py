@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from grokphys.explorer.runs.history import History
-from grokphys.explorer.runs.scripts import arguments, constructed
+from grokphys.explorer.runs.common import History, arguments, constructed, require_bounded, smaller_rate
 from nets.architecture import ACTIVATIONS
-from physics.errors import SimulationError
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
 from physics.trajectory import Trajectory
@@ -82,19 +80,18 @@ class NeuronRun:
         Raises
         ------
         SimulationError
-            If an input weight is no longer finite.
+            If the input weights blow up.
         """
         self.training.advance(steps)
-        if not np.isfinite(self.training.embeddings).all():
-            raise SimulationError(
-                f"the network diverged by step {self.step}; reset it, and choose a smaller learning rate"
-            )
+        require_bounded(
+            self.training.embeddings, self.history.frame(0)["inside"][None], self.step, smaller_rate
+        )
         self._record()
 
     def weights(self) -> tuple[Array, Array]:
         """Return the input weights (tokens, hidden) and the output weights (hidden, tokens), as float64."""
-        found = self.training.networks().parameters
-        return found["embedding"][0].astype(np.float64), found["output.weight"][0].astype(np.float64)
+        weights = self.training.networks().parameters
+        return weights["embedding"][0].astype(np.float64), weights["output.weight"][0].astype(np.float64)
 
     # -- the race ----------------------------------------------------------------------------------------
 
@@ -158,6 +155,23 @@ class NeuronRun:
         np.add.at(by_sum, pairs.ravel(), act.reshape(-1, count))
         logits = by_sum @ outside[:count] / tokens
         return np.asarray(logits - logits.mean(axis=1, keepdims=True))
+
+    def verdict(self, neuron: int) -> str:
+        """Return sentences about a neuron, whether it agrees with the exact flow, and about all neurons."""
+        spectrum = self.spectrum
+        frequency, single = int(spectrum.frequency[neuron]), spectrum.kind == "single"
+        has = "has" if single[neuron] else "is strongest at"
+        words = [f"Neuron {neuron} {has} frequency {frequency}" if frequency else f"Neuron {neuron} is dead"]
+        if self.flows:
+            predicted = self.predicted()
+            words[0] += f"; the exact flow predicts {predicted[neuron]}"
+            share = 100 * (spectrum.frequency == predicted).mean()
+            words.append(f"{share:.0f} % of neurons have the frequency that the flow predicts")
+        words.append(f"{100 * single.mean():.0f} % have a single frequency")
+        apart = np.degrees(np.abs(spectrum.misalignment))
+        if np.isfinite(apart).any():  # dead neurons have no phase
+            words.append(f"The median misalignment of their phases is {np.nanmedian(apart):.0f}°")
+        return ". ".join(words) + "."
 
     # -- export ---------------------------------------------------------------------------------------
 

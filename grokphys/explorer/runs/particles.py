@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.runs import verdicts
-from grokphys.explorer.runs.history import History
-from grokphys.explorer.runs.scripts import arguments, constructed
-from grokphys.explorer.runs.starts import Start
-from physics.errors import InputError, SimulationError
-from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
+from grokphys.explorer.runs.common import History, Start, arguments, constructed, require_bounded
+from physics.errors import InputError
+from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 from physics.seeds import run_seeds
 from physics.trajectory import Trajectory
@@ -20,6 +17,9 @@ from physics.trajectory.provenance import fields
 Array = NDArray[np.float64]
 Move = tuple[int, int, list[float]]
 """Step, number and place (dim,) of a particle that was moved by hand."""
+AT_REST, LOOK_BACK = 1e-4, 10
+"""Motion per step, relative to the largest coordinate of all tokens, below which they have settled, and the
+smallest number of steps over which it is measured: at rest they still tremble."""
 
 
 @dataclass
@@ -75,27 +75,9 @@ class ParticleRun:
             raise InputError(
                 f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
             )
-        self._history = History()
+        self.history = History()
         self.segments = [Segment(system, step_size)]
         self.reset()
-
-    @property
-    def history(self) -> History:
-        """Kept frames, of which the last is the present state."""
-        self._measure()
-        return self._history
-
-    @property
-    def motion(self) -> str:
-        """A sentence on whether the particles have settled; see `verdicts.motion`."""
-        self._measure()
-        return self._motion
-
-    @property
-    def grid(self) -> bool:
-        """Whether the particles are a grid, or have been one and are still nearly one."""
-        self._measure()
-        return self._grid is not None
 
     @property
     def system(self) -> ParticleSystem:
@@ -113,109 +95,67 @@ class ParticleRun:
         return sum(segment.steps for segment in self.segments)
 
     @property
-    def since(self) -> int:
-        """Step of the last change of the law or of a particle's position; 0 without a change."""
-        return self.step - self.segments[-1].steps
-
-    @property
     def moves(self) -> list[Move]:
         """Step, number and place (dim,) of each particle that was moved by hand, in order of steps."""
-        found, step = [], 0
+        moves, step = [], 0
         for segment in self.segments:
-            found += [(step, token, place.tolist()) for token, place in segment.moved.items()]
+            moves += [(step, token, place.tolist()) for token, place in segment.moved.items()]
             step += segment.steps
-        return found
+        return moves
 
     def reset(self) -> None:
         """Return to the start, with the current law and without any move by hand."""
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
-        self._history.clear()
-        self._measured = self._passing = False
-        self._motion = ""
-        self._grid: int | None = None
+        self.history.clear()
         self._coming: list[Move] = []
+        self._measure()
 
-    def warm(self) -> None:
-        """Load the kernels ahead of time, by a step of a copy; importing Numba takes a third of a second."""
-        self.system.advance(self.positions[None].copy(), self.step_size, 1)
-        grid_imperfections(self.positions, modulus=self.system.modulus)
-
-    def advance(self, steps: int, *, keep: bool = True) -> None:
+    def advance(self, steps: int) -> None:
         """Take steps, and on the way make the moves by hand that `repeat` has announced.
-
-        Parameters
-        ----------
-        steps : int
-            Number of steps.
-        keep : bool, default True
-            Whether to measure and keep the state afterwards, which takes as long as a step if there are many
-            pair sums.
 
         Raises
         ------
         SimulationError
-            If the state overflows; the run stays as it was before these steps, or at the last announced move.
+            If the run blows up; it stays as it was before these steps, or at the last announced move.
         """
-        while self._coming and self._coming[0][0] <= self.step + steps:
-            step = self._coming[0][0]
-            if ahead := step - self.step:
-                steps -= ahead
-                self._advance(ahead, keep=keep)
-            self._move_next(step)
-        if steps:
-            self._advance(steps, keep=keep)
+        last = self.step + steps
+        for until in [*(move[0] for move in self._coming if move[0] <= last), last]:
+            if ahead := until - self.step:
+                moved = self.positions[None].copy()
+                self.system.advance(moved, self.step_size, ahead)
+                require_bounded(moved, self._begin[None], until, self._advice)
+                self.positions = moved[0]
+                self.segments[-1].steps += ahead
+                self._measure()
+            self._move_next(until)
 
-    def _advance(self, steps: int, *, keep: bool) -> None:
-        if not self._passing:
-            self._measure()
-        moved = self.positions[None].copy()
-        self.system.advance(moved, self.step_size, steps)
-        if not np.isfinite(moved).all():
-            largest = self.system.largest_step_size(self.positions[None])
-            raise SimulationError(
-                f"the state overflows after step {self.step}; make the step smaller than {largest:.2g}, or "
-                "make the constants of the forces smaller"
-            )
-        self.positions = moved[0]
-        self.segments[-1].steps += steps
-        self._measured, self._passing = False, not keep
-        if keep:
-            self._measure()
+    def _advice(self) -> str:
+        safe = self.system.largest_step_size(self.positions[None])
+        return f"make the step smaller than {safe:.2g}, or the constants of the forces smaller"
 
     def velocity(self, positions: Array) -> Array:
         """Return the velocities (tokens, dim) that the present law gives at some positions (tokens, dim)."""
         return np.asarray(self.system.velocity(np.asarray(positions, np.float64)[None])[0])
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
-        """Change the law from now on.
-
-        Parameters
-        ----------
-        system : ParticleSystem
-            The new law, with the same numbers of tokens and dimensions.
-        step_size : float
-            Time that passes in one step.
-
-        Raises
-        ------
-        InputError
-            If the numbers of tokens or dimensions differ.
-        """
+        """Change law and step size from now on; the numbers of tokens and dimensions must stay."""
         if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
-            was, now = ((one.tokens, one.dim) for one in (self.system, system))
-            raise InputError(f"system must keep the same tokens and dimensions {was} during a run, got {now}")
+            raise InputError(
+                f"system must keep the same tokens and dimensions {(self.system.tokens, self.system.dim)} "
+                f"during a run, got {(system.tokens, system.dim)}"
+            )
         if (system, step_size) == (self.system, self.step_size):
             return
         self._open().system, self.segments[-1].step_size = system, step_size
-        self._measured = False
+        self._measure()
 
     def move(self, token: int, place: Array) -> None:
         """Move the particle with the number `token` by hand to a `place` (dim,)."""
         self._open().moved[token] = np.array(place, np.float64)
         self.positions = self.positions.copy()
         self.positions[token] = place
-        self._measured = self._passing = False
+        self._measure()
 
     def repeat(self, moves: Sequence[Move]) -> None:
         """Announce moves by hand, in order of their steps; `advance` makes each at its step."""
@@ -226,6 +166,26 @@ class ParticleRun:
         while self._coming and self._coming[0][0] == step:
             _, token, place = self._coming.pop(0)
             self.move(token, np.array(place))
+
+    @property
+    def motion(self) -> str:
+        """A sentence on whether the particles have settled, or "" within `LOOK_BACK` steps of a change."""
+        steps, begun = self.history.steps, self.step - self.segments[-1].steps
+        early = np.flatnonzero((steps >= begun) & (steps <= self.step - LOOK_BACK))
+        if not len(early):
+            return ""
+        before = self.history.frame(early[-1])["positions"]
+        drift = np.abs(self.positions - before).max() / (self.step - steps[early[-1]])
+        return "Settled." if drift < AT_REST * np.abs(self.positions).max() else "Still moving."
+
+    def law(self, step: int) -> ParticleSystem:
+        """Return the law under which the step after `step` was taken, or else the present law."""
+        taken = 0
+        for segment in self.segments:
+            taken += segment.steps
+            if step < taken:
+                return segment.system
+        return self.system
 
     def python(self) -> str:
         """Return a program that reproduces this run, with the present state in the start's variable.
@@ -259,8 +219,7 @@ class ParticleRun:
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames, with their observables and a program that reproduces the run."""
-        history = self.history
-        last = self.segments[-1]
+        history, last = self.history, self.segments[-1]
         return Trajectory(
             history["positions"][None],
             history.steps,
@@ -279,15 +238,6 @@ class ParticleRun:
             },
         )
 
-    def law(self, step: int) -> ParticleSystem:
-        """Return the law under which the step after `step` was taken, or else the present law."""
-        taken = 0
-        for segment in self.segments:
-            taken += segment.steps
-            if step < taken:
-                return segment.system
-        return self.system
-
     def _open(self) -> Segment:
         """Return the last segment, after adding one if it has steps, so that a change can be recorded."""
         last = self.segments[-1]
@@ -296,33 +246,15 @@ class ParticleRun:
         return self.segments[-1]
 
     def _measure(self) -> None:
-        """Measure the present state and keep it in the history, unless this has been done."""
-        if self._measured:
-            return
-        E, system = self.positions, self.system
-        self._history.append(
+        """Keep the present state and its measures in the history."""
+        E = self.positions
+        self.history.append(
             self.step,
             positions=E,
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
-            imperfections=grid_imperfections(E, modulus=system.modulus),
+            imperfections=grid_imperfections(E, modulus=self.system.modulus),
         )
-        self._grid = verdicts.gridded(
-            self._grid,
-            self.step,
-            self._history.last["imperfections"],
-            len(E),
-            (verdicts.GRID, verdicts.NO_GRID),
-        )
-        self._motion = verdicts.motion(
-            self._history,
-            "positions",
-            self._motion,
-            since=self.since,
-            stride=lambda: self.step_size * float(np.abs(self.velocity(E)).max()),
-            number="circle_ratio" if is_circle(E) else "",
-        )
-        self._measured = True
 
 
 def _simulate(segment: Segment, begin: str) -> str:

@@ -223,6 +223,26 @@ class TrainingSet:
         """Predicted accuracy of every frame, (frames,), for the tolerance δ = 0.01."""
         return np.zeros(FRAMES) if self.theory is None else predicted_accuracy(self.embeddings, self.theory)
 
+    def verdict(self, frame: int) -> str:
+        """Return one or two sentences about what the training set permits, and the progress of its flow."""
+        measures = self.measures
+        if not measures.pairs:
+            return "No pair is trained: nothing moves."
+        ideal, free = 100 * measures.ideal_accuracy, measures.ground_state_dimension
+        if free > 2:
+            others, follow = measures.samples - measures.pairs, int(self.follows.sum())
+            return (
+                f"Memorizes only: of the {others} pairs that are not trained, {follow} follow. "
+                f"{free} degrees of freedom are left, instead of the 2 of a unique representation."
+            )
+        quality, accuracy = 100 * self.quality[frame], 100 * self.accuracy[frame]
+        if quality > 99:
+            return f"It generalizes: the only representation is reached, and answers {ideal:.0f} % of pairs."
+        return (
+            f"On the way to the only representation that these pairs allow: {quality:.0f} % of all "
+            f"parallelograms are satisfied, and {accuracy:.0f} % of all pairs answered."
+        )
+
     # -- geometry for figures -------------------------------------------------------------------------------
 
     @cached_property
@@ -231,6 +251,11 @@ class TrainingSet:
         trained = np.flatnonzero(self.mask)
         label = self.operation.label[trained]
         return trained[np.bincount(label)[label] > 1] if len(trained) else trained
+
+    @cached_property
+    def planar(self) -> Array:
+        """Embeddings of all frames in a plane, (frames, symbols, 2); on a line, the second axis is 0."""
+        return np.pad(self.embeddings, ((0, 0), (0, 0), (0, 2 - self.dim)))
 
     @property
     def diagonals(self) -> list[NDArray[np.int32]]:

@@ -1,5 +1,10 @@
-"""The views of the explorer, one for each system.
+"""The views of the explorer, one for each system, in the order of their tabs."""
 
-This package holds the widgets of views and their reactions. In `grokphys.explorer`, the state behind them is
-in `runs`, their figures are in `plots`, and sessions, access control and uploads in the package itself.
-"""
+from grokphys.explorer.view import View
+from grokphys.explorer.views.circles import CirclesView
+from grokphys.explorer.views.networks import NetworksView
+from grokphys.explorer.views.neurons import NeuronsView
+from grokphys.explorer.views.particles import ParticlesView
+from grokphys.explorer.views.theory import TheoryView
+
+VIEWS: tuple[type[View], ...] = (ParticlesView, NetworksView, TheoryView, CirclesView, NeuronsView)

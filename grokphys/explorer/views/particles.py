@@ -1,400 +1,358 @@
 """View 1: particles that cluster and align (Musat, Sections 5 and 6)."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bokeh.models import Checkbox
 from numpy.typing import NDArray
 
-from grokphys.explorer import links, theme
-from grokphys.explorer.files import FileChooser
-from grokphys.explorer.films.export import Film
-from grokphys.explorer.films.particles import particle_film
-from grokphys.explorer.plots.measures import MeasureCurves
-from grokphys.explorer.plots.plane import SumPlot, TokenPlot
-from grokphys.explorer.runs import starts, verdicts
+from analysis.circles.classes import recorded_operation
+from grokphys.explorer import theme
+from grokphys.explorer.curves import SERIES, Curve
+from grokphys.explorer.films import Film, particle_film
+from grokphys.explorer.plots import Curves, SumPlot, TokenPlot
+from grokphys.explorer.runs.common import CIRCLE, KINDS, Start, given, plane_axes, planes, shape, start
 from grokphys.explorer.runs.particles import ParticleRun
-from grokphys.explorer.runs.planes import plane_axes, planes
 from grokphys.explorer.session import Session
-from grokphys.explorer.views import presets
-from grokphys.explorer.views.changes import Changes, Sweep
-from grokphys.explorer.views.drag import Drag
-from grokphys.explorer.views.view import WAYS, View
+from grokphys.explorer.view import MOST_CHANGES, WAYS, View, choice, modulus, number, replayed, slider, switch
+from grokphys.explorer.views.files import FilePanel, labels, opened
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 
 Array = NDArray[np.float64]
-FROM_FILE, TWIN = "file", "second start"
+FILE = "from a file"
+LAW = ("alignment", "attraction", "repulsion", "softening")
 AHEAD = 0.2
 """Time for which arrows show the motion of particles."""
 MANY = 600
-"""Number of pair sums above which only every third frame of them is drawn and kept during play."""
+"""Number of pair sums above which only every third frame of them is drawn during play."""
 NUDGE = 0.06
 """Distance by which a key moves a particle, relative to the largest coordinate shown."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What can be chosen about a run of particles."""
+
+    alignment: float = slider("alignment fₐ", 2.0, 0, 4, 0.05, role="live")
+    attraction: float = slider("attraction gₐ", 1.0, 0, 4, 0.05, role="live")
+    repulsion: float = slider("repulsion gᵣ", 1.0, 0, 4, 0.05, role="live")
+    softening: float = slider("softening ε", 0.1, 0, 0.5, 0.01, role="live", format="0.00")
+    step_size: float = slider("step η", 0.02, 0.001, 0.1, 0.001, role="live", format="0.000")
+    modulus: int = modulus("tokens N", role="live")
+    tokens: int = slider("tokens N", 17, 3, 64)
+    dim: int = slider("dimensions D", 2, 1, 8)
+    kind: str = choice("start", [*KINDS, FILE])
+    file: str = choice("file", {"": "choose …"})
+    file_run: int = number("run", 0, 0, 10**6)
+    file_frame: int = number("frame (-1: last)", -1, -1, 10**9)
+    seed: int = number("seed", 0, 0, theme.LARGEST_SEED)
+    noise: float = slider("noise added to the start", 0.1, 0, 1, 0.01)
+    twin: bool = switch("show a second start")
+    twin_seed: int = number("seed of the second start", 7, 0, theme.LARGEST_SEED)
+    plane: str = choice("plane", ["axes 1, 2"], role="look")
+    arrows: bool = switch("show motion as arrows", role="look")
 
 
 class ParticlesView(View):
     """The view of particles with trails, of their pair sums by class, and of curves of two measures."""
 
     slug, name = "particles", "Particles"
+    Parameters = Parameters
     terms = (
         *("tokens N", "dimensions D", "pair sum", "alignment fₐ", "attraction gₐ", "repulsion gᵣ"),
         *("softening ε", "step η", "modulus", "circle ratio", "imperfections", "arrows"),
     )
-    presets = presets.PARTICLES
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._law = {
-            "alignment": theme.slider("alignment fₐ", 0, 4, 2.0, 0.05),
-            "attraction": theme.slider("attraction gₐ", 0, 4, 1.0, 0.05),
-            "repulsion": theme.slider("repulsion gᵣ", 0, 4, 1.0, 0.05),
-            "softening": theme.slider("softening ε", 0, 0.5, 0.1, 0.01, format="0.00"),
-        }
-        sweeps = {"nothing": "", **{widget.title: name for name, widget in self._law.items()}}
-        self._sweep = theme.chooser("sweep during play", sweeps)
-        self._sweeping, self._beat, self._turn = Sweep(), 0, 0
-        self._step_size = theme.slider("step η", 0.001, 0.1, 0.02, 0.001, format="0.000")
-        self._modulus = theme.modulus("modulus (0: tokens N)")
-        self._tokens = theme.slider("tokens N", 3, 64, 17)
-        self._dim = theme.slider("dimensions D", 1, 8, 2)
-        kinds = {kind: kind for kind in starts.KINDS} | {"from a file": FROM_FILE}
-        self._kind = theme.chooser("start", kinds)
-        self._seed = theme.number("seed", 0, 0, theme.LARGEST_SEED)
-        self._noise = theme.slider("noise added to the start", 0, 1, 0.1, 0.01, visible=False)
-        self._file = FileChooser(self, self._renew)
-        self._with_twin = theme.control(Checkbox, "show a second start", active=False)
-        self._twin_seed = theme.number("seed of the second start", 7, 0, theme.LARGEST_SEED, visible=False)
-        self._plane = theme.chooser("plane", planes(2))
-        self._numbers = theme.chooser("show classes as", ["markers", "numbers"])
-        self._with_arrows = theme.control(Checkbox, "show motion as arrows", active=False)
-
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
         self._beside: tuple[TokenPlot, SumPlot] | None = None
-        self._curves = MeasureCurves()
-        self.figures = {
-            "tokens": self._particles.figure,
-            "sums": self._sums.figure,
-            "circle ratio": self._curves.ratio.figure,
-            "grid imperfections": self._curves.imperfections.figure,
-        }
-        self._drag = Drag(session, self._particles, self._dragged, self._drop)
-        self.changes = Changes(**self._law, step_size=self._step_size, modulus=self._modulus)
+        title = f"Circle ratio (circle below {CIRCLE})"
+        self._ratio = Curves(title, height=170, y_axis_type="log")
+        self._ratio.mark(CIRCLE)
+        self._imperfections = Curves("Grid imperfections", height=170, whole=True)
+        self._cards = [theme.card(self._particles.figure), theme.card(self._sums.figure)]
+        self._top = theme.grid(*self._cards)
+        self._files = FilePanel(self, "file", "file_run", "file_frame")
+        self._particles.draggable(session, self._dragged, self._drop)
         self._axes: Array | None = None
         self._held: Array | None = None
         self._chosen: int | None = None
-        self._shown_law: Any = None
-        self._run = self._made(self._begin())
         self._twin: ParticleRun | None = None
-        self._connect()
-        self.hold(
-            **self._law,
-            sweep=self._sweep,
-            step_size=self._step_size,
-            modulus=self._modulus,
-            tokens=self._tokens,
-            dim=self._dim,
-            kind=self._kind,
-            seed=self._seed,
-            noise=self._noise,
-            twin=self._with_twin,
-            twin_seed=self._twin_seed,
-            plane=self._plane,
-            numbers=self._numbers,
-            arrows=self._with_arrows,
-        )
+        self._fresh, self._beat, self._read = True, 0, ""
+        self.restart()
 
     def panel(self) -> Any:
         """Return controls, particles and pair sums, and curves of circle ratio and imperfections."""
+        of = self.widgets
         forces = ("alignment fₐ", "attraction gₐ", "repulsion gᵣ", "softening ε")
         controls = [
             theme.heading("Forces", terms=forces),
-            *self._law.values(),
-            self._sweep,
+            *(of[name] for name in LAW),
             theme.heading("Time and classes", terms=("step η", "modulus")),
-            self._step_size,
-            self._modulus,
+            *(of["step_size"], of["modulus"]),
             theme.heading("Start", terms=("tokens N", "dimensions D")),
-            *(self._tokens, self._dim, self._kind, self._file.panel, self._seed, self._noise),
-            *(self._with_twin, self._twin_seed),
+            *(of["tokens"], of["dim"], of["kind"], self._files.panel, of["seed"], of["noise"]),
+            *(of["twin"], of["twin_seed"]),
             theme.heading("Display", terms=("plane", "pair sum", "arrows")),
-            *(self._plane, self._numbers, self._with_arrows),
+            *(of["plane"], of["arrows"]),
         ]
-        self._cards = [theme.card(self._particles.figure), theme.card(self._sums.figure)]
-        self._top = theme.grid(*self._cards)
-        return theme.stage(
-            controls,
-            self._top,
-            theme.grid(theme.card(self._curves.ratio.figure), theme.card(self._curves.imperfections.figure)),
+        curves = (theme.card(curves.figure) for curves in (self._ratio, self._imperfections))
+        return theme.stage(controls, self._top, theme.grid(*curves))
+
+    # -- the run -------------------------------------------------------------------------------------------
+
+    def made(self, state: Mapping[str, Any]) -> ParticleRun:
+        """Return a run from the chosen start, and make a second one if the page shows it."""
+        values = self.values
+        seed, kind = values.seed, values.kind
+        begin = (
+            self._from_file() if kind == FILE else start(kind, values.tokens, values.dim, seed, values.noise)
         )
+        run = ParticleRun(self._system(), self.values.step_size, begin)
+        run.repeat(self._moves(state))
+        self._twin = None
+        if values.twin:
+            of = self.values.tokens, self.values.dim, values.twin_seed, values.noise
+            other = start("normal" if kind == FILE else kind, *of)
+            self._twin = ParticleRun(self._system(), values.step_size, other)
+        return run
+
+    def _from_file(self) -> Start:
+        """Return the chosen frame as initial positions; they also set tokens, dimensions and the modulus."""
+        values = self.values
+        if not values.file:
+            raise InputError("file must be a trajectory file to start from, got none; choose or upload one")
+        name, trajectory = opened(self.session, values.file)
+        E = trajectory.run(values.file_run).frame(values.file_frame)[0]
+        tokens, dim = E.shape
+        largest = self.widgets["tokens"].end, self.widgets["dim"].end
+        if tokens > largest[0] or dim > largest[1]:
+            raise InputError(
+                f"{name} must have at most {largest[0]} tokens and {largest[1]} dimensions to start from, "
+                f"got {tokens} tokens and {dim} dimensions"
+            )
+        call = f"physics.load({name!r}).run({values.file_run}).frame({values.file_frame})"
+        begin = given(E, (f"E = {call}[0].astype(float)",))
+        self.set(tokens=tokens, dim=dim)
+        if values.file != self._read:  # a file states how its tokens are added, which may be changed then
+            self._read = values.file
+            operation = recorded_operation(trajectory.parameters, tokens)
+            stated = tokens if operation is None else operation.modulus or 2 * tokens - 1
+            self.set(modulus=0 if stated == tokens else stated)
+        self.offer()
+        return begin
+
+    def _moves(self, state: Mapping[str, Any]) -> list[tuple[int, int, list[float]]]:
+        """Return the moves of particles by hand in a state, its entry "moves": [step, token, [x, y, …]]."""
+        rows, last, dim = state.get("moves", []), replayed(state), self.values.dim
+        try:
+            moves = [(int(step), int(token), [float(x) for x in place]) for step, token, place in rows]
+            steps = [0, *(step for step, _, _ in moves), last]
+            right = steps == sorted(steps) and len(moves) <= MOST_CHANGES
+            for _, token, place in moves:
+                right &= (
+                    0 <= token < self.values.tokens and len(place) == dim and bool(np.isfinite(place).all())
+                )
+        except (TypeError, ValueError, OverflowError):
+            right = False
+        if not right:
+            raise InputError(
+                f"moves must be at most {MOST_CHANGES} of [step, token, [{dim} numbers]] with steps up to "
+                f"{last} in order and tokens below {self.values.tokens}, got {rows!r:.80}"
+            )
+        return moves
+
+    def _system(self, values: Mapping[str, Any] | None = None) -> ParticleSystem:
+        chosen = values or vars(self.values)
+        law = {name: chosen[name] for name in LAW}
+        modulus = chosen["modulus"] if chosen["modulus"] > 1 else None
+        return ParticleSystem(self.values.tokens, self.values.dim, **law, modulus=modulus)
+
+    def apply(self, values: Mapping[str, Any]) -> None:
+        """Let the runs continue by other forces and another step size."""
+        for run in filter(None, (self.run, self._twin)):
+            run.change(self._system(values), values["step_size"])
+
+    def restart(self, state: Mapping[str, Any] | None = None) -> None:
+        """Start again from the initial positions that the widgets describe."""
+        of, kind = self.widgets, self.values.kind
+        self._files.panel.visible = kind == FILE
+        of["noise"].visible, of["seed"].visible = kind in ("circle", "grid"), kind != FILE
+        of["tokens"].disabled = of["dim"].disabled = kind == FILE
+        of["twin_seed"].visible = self.values.twin
+        if kind == FILE and not self.values.file:
+            self.session.say("Choose a trajectory file to start from.")
+            return
+        super().restart(state)
+        self._held = self._chosen = None
+        self._particles.ring(None)
+        if self._twin is not None and self._beside is None:  # the first page does without it
+            self._beside = TokenPlot("The second start"), SumPlot("Its pair sums, by class")
+            self._cards += [theme.card(plot.figure) for plot in self._beside]
+        plots = [("particles", self._particles, self._sums)]
+        if self._twin is not None and self._beside is not None:
+            plots.append(("second start", *self._beside))
+        self.figures = {}
+        for name, tokens, sums in plots:
+            self.figures |= {name: tokens.figure, f"{name} sums": sums.figure}
+        self._top.children = self._cards[: 2 * len(plots)]
+        self._fresh = True
+        self.show()
+
+    def offer(self) -> None:
+        """Offer the planes of the particles' space, and the files of the page."""
+        self.offer_options("plane", planes(self.values.dim))
+        self.offer_options("file", {"": "choose …"} | labels(self.session.files))
 
     def advance(self, steps: int) -> None:
         """Take `steps` steps of the simulation, also from the second start if there is one."""
-        self._turn = (self._turn + 1) % 3
-        few = len(self._run.system.operation.samples) <= MANY
-        self._run.advance(steps, keep=few or self._turn == 0)
+        for run in filter(None, (self.run, self._twin)):
+            run.advance(steps)
+
+    def reset(self) -> None:
+        """Return to the initial positions, with the present law and without moves by hand."""
+        super().reset()
         if self._twin is not None:
-            self._twin.advance(steps, keep=few or self._turn == 0)
+            self._twin.reset()
+
+    def forget(self) -> None:
+        """Let the next frame be shown without trails."""
+        self._fresh = True
+
+    def take(self, path: str) -> bool:
+        """Start from an uploaded file."""
+        self.offer()
+        self.set(kind=FILE, file=path)
+        self.restart()
+        return True
+
+    # -- what is shown -------------------------------------------------------------------------------------
+
+    @property
+    def _positions(self) -> Array:
+        """Positions (tokens, dim) of the particles, including one that is being dragged."""
+        return np.asarray(self.run.positions if self._held is None else self._held)
 
     def show(self, *, whole: bool = True) -> None:
-        """Move particles, pair sums (if there are many, not in every frame) and arrows.
-
-        Complete updates also show the curves and, during play, move the slider that is swept.
-        """
-        E = self._positions
-        self._axes = plane_axes(E, self._plane.value, self._axes)
-        points = E @ self._axes.T
-        law = (self._run.system.tokens, self._run.system.modulus, self._plane.value)
-        begins, self._shown_law = law != self._shown_law or self._run.step == 0, law
-        self._beat = (self._beat + 1) % 3
-        self._draw(points, (self._particles, self._sums), begins, whole)
+        """Move particles, pair sums (if there are many, not in every frame) and arrows."""
+        plane, self._beat = self.values.plane, (self._beat + 1) % 3
+        self._axes = plane_axes(self._positions, plane, None if self._fresh else self._axes)
+        points = self._positions @ self._axes.T
+        self._draw(points, self._particles, self._sums, whole)
         if self._twin is not None and self._beside is not None:
-            other = self._twin.positions @ plane_axes(self._twin.positions, self._plane.value).T
-            self._draw(other, self._beside, begins, whole)
+            self._draw(self._twin.positions @ plane_axes(self._twin.positions, plane).T, *self._beside, whole)
+        self._fresh = False
         self._show_arrows(points)
         if self._chosen is not None:
             self._particles.ring(self._chosen)
         if whole:
-            self._curves.show(self._run, self._twin)
-            if self.session.playing and self._sweep.value:
-                with self.filling():
-                    self._sweeping.move(self._law[self._sweep.value])
-                self._change()
+            runs = {"first start": self.run} | ({"second start": self._twin} if self._twin else {})
+            for curves, measure in ((self._ratio, "circle_ratio"), (self._imperfections, "imperfections")):
+                curves.show(
+                    Curve(
+                        run.history.steps, run.history[measure], SERIES[k], ("solid", "dashed")[k],
+                        name if self._twin else "", name if self._twin else "",
+                    )
+                    for k, (name, run) in enumerate(runs.items())
+                )  # fmt: skip
 
-    def _draw(self, points: Array, plots: tuple[TokenPlot, SumPlot], begins: bool, whole: bool) -> None:
-        """Show particles at points (tokens, 2) and their pair sums, without trails if the run `begins`."""
-        tokens, sums = plots
-        operation = self._run.system.operation
+    def _draw(self, points: Array, tokens: TokenPlot, sums: SumPlot, whole: bool) -> None:
+        """Show particles at points (tokens, 2) and their pair sums."""
+        operation = self.run.system.operation
         added = points[operation.samples].sum(axis=1)
-        (tokens.begin if begins else tokens.move)(points)
-        if begins:
-            sums.begin(added, operation.samples, operation.label, int(operation.label.max()) + 1)
-        elif whole or len(added) <= MANY or self._beat == 0:
+        if self._fresh:
+            tokens.begin(points)
+            sums.begin(added, operation.samples, operation.label)
+            return
+        tokens.move(points)
+        if whole or len(added) <= MANY or self._beat == 0:
             sums.move(added)
 
-    def reset(self) -> None:
-        """Return to the initial positions, with the present law and without moves by hand."""
-        self.changes.clear()
-        self._run.reset()
-        if self._twin is not None:
-            self._twin.reset()
-        self.forget()
+    def _show_arrows(self, points: Array) -> None:
+        assert self._axes is not None
+        shown = self.values.arrows
+        moving = self.run.velocity(self._positions) @ self._axes.T if shown else np.empty((0, 2))
+        self._particles.arrows(points if shown else np.empty((0, 2)), AHEAD * moving)
 
-    def forget(self) -> None:
-        """Remove the trails that lead from earlier frames to the present one."""
-        self._shown_law = None
+    def _imperfect(self) -> int:
+        return int(grid_imperfections(self._positions, modulus=self.run.system.modulus))
 
     def status(self) -> dict[str, str]:
         """Return step, time, circle ratio (not of a grid) and imperfections (not of a circle) as texts."""
-        last, E, imperfections = self._run.history.last, self._positions, self._imperfect(self._run)
-        found, _ = self._shape(self._run, E)
-        ratio = {} if found == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
-        count = {} if found == "circle" else {"imperfections": str(imperfections)}
-        return {"step": str(self._run.step), "time": f"{last['time']:.2f}", **ratio, **count}
+        E, imperfections = self._positions, self._imperfect()
+        kind, _ = shape(E, imperfections)
+        ratio = {} if kind == "grid" else {"circle ratio": f"{circle_ratio(E):.3f}"}
+        count = {} if kind == "circle" else {"imperfections": str(imperfections)}
+        return {"step": str(self.run.step), "time": f"{self.run.history.last['time']:.2f}", **ratio, **count}
 
     def verdict(self) -> str:
         """Return sentences on the shape of the particles and on whether they have settled, for each start."""
-        words = self._sentence(self._run, self._positions)
+        moves = self.run.motion if self._held is None else ""
+        words = f"{shape(self._positions, self._imperfect())[1]} {moves}".strip()
         if self._twin is None:
             return words
-        return f"First start: {words} Second start: {self._sentence(self._twin, self._twin.positions)}"
-
-    def _sentence(self, run: ParticleRun, E: Array) -> str:
-        moves = run.motion if self._held is None else ""
-        return f"{self._shape(run, E)[1]} {moves}".strip()
-
-    def _shape(self, run: ParticleRun, E: Array) -> tuple[str, str]:
-        return verdicts.shape(E, self._imperfect(run), grid=run.grid if self._held is None else None)
-
-    def _imperfect(self, run: ParticleRun) -> int:
-        """Return the imperfections of a run; during a drag, those with the particle where it is held."""
-        if run is self._run and self._held is not None:
-            return int(grid_imperfections(self._held, modulus=run.system.modulus))
-        return int(run.history.last["imperfections"])
+        twin = self._twin
+        other = shape(twin.positions, int(twin.history.last["imperfections"]))[1]
+        return f"First start: {words} Second start: {other} {twin.motion}".strip()
 
     def film(self) -> Film:
         """Return a `Film` of particles, pair sums and curves, with arrows if the page shows them."""
-        kept, run = self._run.trajectory(), self._run
+        kept, run = self.run.trajectory(), self.run
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
             kept,
             operation=run.system.operation,
-            plane=self._plane.value,
+            plane=self.values.plane,
             second=None if self._twin is None else self._twin.trajectory(),
             arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])
-            if self._with_arrows.active
+            if self.values.arrows
             else None,
         )
 
     def python(self) -> str:
         """Return Python source that repeats the run as `E`, after a second start (if shown) as `second`."""
-        return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self._run.python()
+        return ("" if self._twin is None else f"{self._twin.python()}second = E\n\n") + self.run.python()
 
     def state(self) -> dict[str, Any]:
-        """Return the widgets' state, the number of steps, and moves by hand unless they are too many."""
-        steps = {"step": self._run.step} if self._run.step else {}
-        moves = {"moves": self._run.moves} if self._run.moves and self.lacks != links.LACKS else {}
-        return {**super().state(), **steps, **moves}
+        """Return the state, with moves by hand unless they are too many."""
+        return super().state() | ({"moves": self.run.moves} if self.run.moves and not self.lacks else {})
 
-    @property
-    def lacks(self) -> str:
-        """Sentence on moves by hand, or changes of the law, that are too many for a link; otherwise empty."""
-        few = len(self._run.moves) * self._run.system.dim <= links.MOST_MOVED
-        return super().lacks if few else links.LACKS
-
-    def offer(self) -> None:
-        """Offer the planes of the particles' space."""
-        self.offer_planes(self._plane, self._dim.value)
-
-    def renew(self, state: Mapping[str, Any]) -> None:
-        """Start again with the values of the widgets, and announce changes and moves by hand of `state`."""
-        self._renew()
-        self.changes.read(state)
-        self.apply(self.changes.first)
-        self._run.repeat(links.moved(state, self._run.system.tokens, self._run.system.dim))
-        self._write_classes()
-
-    def takes_file(self) -> bool:
-        """Choose "from a file" as the start, and return True."""
-        with self.filling():
-            self._kind.value = FROM_FILE
-            self._file.panel.visible, self._noise.visible = True, False
-        return True
+    # -- moves by hand -------------------------------------------------------------------------------------
 
     def key(self, name: str) -> None:
         """Choose a particle by an arrow key, or move the chosen one a little by Shift and an arrow key."""
-        count = self._run.system.tokens
         right, up = WAYS.get(name.removeprefix("Shift+"), (0, 0))
         if name in WAYS:
             turn = right - up
-            self._chosen = (turn - (turn > 0) if self._chosen is None else self._chosen + turn) % count
+            chosen = (-1 if turn > 0 else 0) if self._chosen is None else self._chosen
+            self._chosen = (chosen + turn) % self.run.system.tokens
         elif (right or up) and self._chosen is not None and self._axes is not None:
             moved = NUDGE * self._particles.figure.y_range.end * np.array([right, up]) @ self._axes
-            self._run.move(self._chosen, self._run.positions[self._chosen] + moved)
+            self.run.move(self._chosen, self.run.positions[self._chosen] + moved)
         self.show()
-
-    @property
-    def _positions(self) -> Array:
-        """Positions (tokens, dim) of the particles, including one that is being dragged."""
-        return self._run.positions if self._held is None else self._held
-
-    def _show_arrows(self, points: Array) -> None:
-        if self._with_arrows.active and self._axes is not None:
-            self._particles.arrows(points, AHEAD * self._run.velocity(self._positions) @ self._axes.T)
-
-    # -- interaction ------------------------------------------------------------------------------
-
-    def _connect(self) -> None:
-        self.connect(lambda _: self._change(), *self._law.values(), self._step_size, self._modulus)
-        starting = (self._tokens, self._dim, self._kind, self._seed, self._noise, self._twin_seed)
-        self.connect(lambda _: self._renew(), *starting)
-        self.connect(lambda _: self._renew(), self._with_twin, attribute="active")
-        self.connect(lambda _: self._point(), self._with_arrows, attribute="active")
-        self.connect(lambda _: None, self._sweep)  # the next complete update reads it
-        self.connect(lambda _: self.show(), self._plane)
-        self.connect(lambda _: self._write_classes(), self._numbers)
-
-    def _system(self, values: Mapping[str, Any]) -> ParticleSystem:
-        law = {name: values[name] for name in self._law}
-        return ParticleSystem(self._tokens.value, self._dim.value, **law, modulus=values["modulus"] or None)
-
-    def _made(self, begin: starts.Start) -> ParticleRun:
-        return ParticleRun(self._system(self.changes.values), self._step_size.value, begin)
-
-    def _change(self) -> None:
-        """Let the runs continue by the law of the widgets, and note the change."""
-        self.apply(self.changes.values)
-        self.changes.note(self._run.step)
-        self.show(whole=False)
-
-    def apply(self, values: Mapping[str, Any]) -> None:
-        """Let the runs continue by the law and the step size of some values."""
-        for run in filter(None, (self._run, self._twin)):
-            run.change(self._system(values), values["step_size"])
-
-    def _write_classes(self) -> None:
-        """Show classes as markers, or as numbers."""
-        for sums in (self._sums, *(self._beside or ())[1:]):
-            sums.show_numbers(self._numbers.value == "numbers")
-
-    def _point(self) -> None:
-        """Show the motion as arrows, or remove the arrows."""
-        self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
-        self.show()
-
-    def _renew(self) -> None:
-        """Start again from the initial positions that the widgets describe."""
-        from_file = self._kind.value == FROM_FILE
-        self._file.panel.visible = from_file
-        self._noise.visible = self._kind.value in ("circle", "grid")
-        self._seed.visible = not from_file
-        self._tokens.disabled = self._dim.disabled = from_file
-        if from_file and self._file.trajectory is None:
-            self.session.say("Choose a trajectory file to start from.")
-            return
-        begin = self._begin()
-        if from_file:
-            self.session.say("")
-        self.changes.clear()
-        self._run = self._made(begin)
-        self._twin = self._second() if self._with_twin.active else None
-        self._twin_seed.visible = self._twin is not None
-        if self._twin is not None and self._beside is None:  # the first page does without it
-            self._beside = TokenPlot("The second start"), SumPlot("Its pair sums, by class")
-            self._cards += [theme.card(plot.figure) for plot in self._beside]
-            self._write_classes()
-        self.figures = {name: shown for name, shown in self.figures.items() if not name.startswith(TWIN)}
-        if self._twin is not None and self._beside is not None:
-            self.figures |= {TWIN: self._beside[0].figure, f"{TWIN} sums": self._beside[1].figure}
-        self._top.children = self._cards[: 2 if self._twin is None else 4]
-        self._held = self._chosen = None
-        self._particles.ring(None)
-        self._particles.arrows(np.empty((0, 2)), np.empty((0, 2)))
-        self.offer()
-        self._shown_law = None
-        self.show(whole=False)
-        self.session.soon(self.show)  # curves can wait for particles, which follow the slider that is dragged
-
-    def _begin(self) -> starts.Start:
-        """Return the chosen start; a file also sets the numbers of tokens and dimensions."""
-        if self._kind.value != FROM_FILE:
-            tokens, dim = self._tokens.value, self._dim.value
-            return starts.start(self._kind.value, tokens, dim, self._seed.value, self._noise.value)
-        begin = self._file.start()
-        tokens, dim = begin.shape or (0, 0)
-        if tokens > self._tokens.end or dim > self._dim.end:
-            raise InputError(
-                f"start must have at most {self._tokens.end} tokens and at most {self._dim.end} dimensions, "
-                f"got {tokens} tokens and {dim} dimensions"
-            )
-        with self.filling():
-            self._tokens.value, self._dim.value = tokens, dim
-        return begin
-
-    def _second(self) -> ParticleRun:
-        kind = "normal" if self._kind.value == FROM_FILE else self._kind.value
-        size = self._tokens.value, self._dim.value
-        return self._made(starts.start(kind, *size, self._twin_seed.value, self._noise.value))
 
     def _dragged(self) -> None:
         """Update everything that depends on the position of the held particle."""
-        if not self._drag.on or self._axes is None:
+        if not self._particles.held or self._axes is None:
             return
-        shown, before = self._particles.points(), self._run.positions @ self._axes.T
+        shown, before = self._particles.points(), self.run.positions @ self._axes.T
         if len(shown) != len(before):
             return
-        self._held = self._run.positions + (shown - before) @ self._axes
-        self._sums.move(shown[self._run.system.operation.samples].sum(axis=1))
+        self._held = self.run.positions + (shown - before) @ self._axes
+        self._sums.move(shown[self.run.system.operation.samples].sum(axis=1))
         self._show_arrows(shown)
-        self._curves.end_at(self._run.step, float(circle_ratio(self._held)), self._imperfect(self._run))
+        self._ratio.end_at(self.run.step, float(circle_ratio(self._held)))
+        self._imperfections.end_at(self.run.step, self._imperfect())
 
     def _drop(self) -> None:
         """Move the particles to where the pointer left them."""
         if self._held is not None:
-            for token in np.flatnonzero((self._held != self._run.positions).any(axis=1)):
-                self._run.move(int(token), self._held[token])
+            for token in np.flatnonzero((self._held != self.run.positions).any(axis=1)):
+                self.run.move(int(token), self._held[token])
             self._held = None
         self.show()

@@ -1,0 +1,313 @@
+"""What the runs behind the views share: a history, starts, planes, Python source, and the shape of tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from physics.checks import choice, finite_array, number, whole_number
+from physics.errors import InputError, SimulationError
+from physics.particles.structures import circle_ratio, is_circle
+from physics.trajectory.provenance import plain
+
+Array = NDArray[np.float64]
+KINDS = ("normal", "circle", "grid")
+MOST_AXES, MOST_COMPONENTS = 5, 6
+"""Numbers of leading axes, and of leading principal components, that are offered as planes."""
+STRONGEST = "strongest circle"
+"""Name of the plane of the frequency with the largest Fourier signal."""
+CIRCLE = 1.2
+"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
+GRID = 1 / 3
+"""Largest fraction of imperfect pair sums of a grid; in a random cloud nearly all pair sums are imperfect."""
+LINE = 0.05
+"""Ratio of the second to the first width of a grid below which the grid has collapsed to a line."""
+
+
+class History:
+    """Frames of a run in order, of which every other one is dropped whenever there are `limit` of them.
+
+    The first and the last frame are always kept.
+    """
+
+    def __init__(self, limit: int = 1200) -> None:
+        self._limit = limit
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove all frames, and keep every further one until there are `limit` of them again."""
+        self._rows: list[tuple[int, dict[str, Any]]] = []
+        self._stride, self._count = 1, 0
+
+    def append(self, step: int, **values: Any) -> None:
+        """Add a copy of a frame as the last one.
+
+        It replaces the frame before if that has the same step, or is one of those that a long run leaves out.
+        """
+        row = step, {name: np.array(value) for name, value in values.items()}
+        again = bool(self._rows) and self._rows[-1][0] == step
+        if again or (self._rows and (self._count - 1) % self._stride):
+            self._rows[-1] = row
+        else:
+            self._rows.append(row)
+        self._count += not again
+        if len(self._rows) >= self._limit:
+            last = len(self._rows) - 1
+            self._rows = [*self._rows[:last:2], self._rows[last]]
+            self._stride *= 2
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def frame(self, number: int) -> dict[str, Any]:
+        """Return the values of a frame by name; the values are not copied."""
+        return self._rows[number][1]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        """Values of the last frame by name; an update of this dict changes the frame."""
+        return self._rows[-1][1]
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Step of each frame, as an array of int64 (frames,)."""
+        return np.array([step for step, _ in self._rows], np.int64)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return the value called `name` in all frames, as an array (frames, ...)."""
+        return np.array([values[name] for _, values in self._rows])
+
+    def copy(self) -> "History":
+        """Return a history with the same frames, to which no more are added."""
+        other = History(self._limit)
+        other._rows = [(step, dict(values)) for step, values in self._rows]
+        return other
+
+
+def require_bounded(positions: Any, first: Any, step: int, advice: Callable[[], str]) -> None:
+    """Raise a `SimulationError`, with an advice, if positions are not finite or blew up since the first."""
+    from analysis.circles.classes import blown_up
+
+    largest = float(np.abs(positions).max())
+    if not np.isfinite(largest) or blown_up(np.asarray(positions), np.asarray(first)).any():
+        raise SimulationError(
+            f"the run has blown up by step {step}: its largest coordinate is {largest:.1e}; {advice()}"
+        )
+
+
+def smaller_rate() -> str:
+    """Return the advice about a network that has blown up."""
+    return "reset it, and choose a smaller learning rate"
+
+
+# -- starts ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initial positions of particles: given ones, or those that `physics.simulate` draws from a seed.
+
+    Attributes
+    ----------
+    seed : int
+        Seed of the positions, or of their noise; 0 for positions that were read from a file or a network.
+    positions : ndarray of float64, shape (tokens, dim), or None
+        Given positions; None if `physics.simulate` draws them.
+    lines : tuple of str
+        Python source after which the variable `name` holds given positions; empty for drawn ones.
+    name : str
+        Name of the variable.
+    """
+
+    seed: int = 0
+    positions: Array | None = None
+    lines: tuple[str, ...] = ()
+    name: str = "E"
+
+
+def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> Start:
+    """Return initial positions of a kind.
+
+    Parameters
+    ----------
+    kind : {"normal", "circle", "grid"}
+        "normal" is what `physics.simulate` draws. "circle" puts the tokens, in order, on a circle of radius
+        √2 around the origin in the first two axes, of which a single dimension has only the first. "grid"
+        puts them, in order, on the sites of a lattice of spacing 1 around the origin. Both add normal noise.
+    tokens, dim : int
+        Numbers of tokens and dimensions.
+    seed : int
+        Seed of the positions or of the noise, at least 0.
+    noise : float, default 0.1
+        Standard deviation of the noise, at least 0; "normal" ignores it.
+
+    Raises
+    ------
+    InputError
+        If the kind, the seed or the noise is not allowed.
+    """
+    choice("start", kind, KINDS)
+    seed, noise = whole_number("seed", seed, 0), number("noise", noise, 0.0)
+    if kind == "normal":
+        return Start(seed)
+    shape = f"({tokens}, {dim})"
+    if kind == "circle":
+        angle = 2 * np.pi * np.arange(tokens) / tokens
+        E = np.zeros((tokens, dim))
+        E[:, :2] = np.sqrt(2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :dim]
+        lines = [
+            f"angle = 2 * np.pi * np.arange({tokens}) / {tokens}",
+            f"E = np.zeros({shape})",
+            f"E[:, :2] = np.sqrt(2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :{dim}]",
+        ]
+    else:
+        side = ceil(round(tokens ** (1 / dim), 9))
+        E = np.stack([np.arange(tokens) // side**k % side for k in range(dim)], axis=1) - (side - 1) / 2
+        lines = [
+            f"E = np.stack([np.arange({tokens}) // {side}**k % {side} for k in range({dim})], axis=1)"
+            f" - {(side - 1) / 2!r}"
+        ]
+    E += noise * np.random.default_rng(seed).standard_normal((tokens, dim))
+    jitter = f"E += {noise!r} * np.random.default_rng({seed}).standard_normal({shape})"
+    return Start(seed, E, (*lines, jitter))
+
+
+def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
+    """Return finite positions (tokens, dim) of at least 3 tokens as a start; `lines` of Python make them."""
+    array = finite_array("start", positions)
+    if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:
+        raise InputError(
+            "start must have the shape (tokens, dim) with at least 3 tokens and 1 dimension, "
+            f"got {array.shape}"
+        )
+    return Start(0, array, lines, name)
+
+
+# -- planes ------------------------------------------------------------------------------------------------
+
+
+def planes(dim: int, *, cyclic: bool = False) -> list[str]:
+    """Return the names of the planes on which points of some dimension can be shown.
+
+    They are such as "axes 1, 2" and "components 1, 2", and "strongest circle" if `cyclic` is True, so that
+    tokens can form circles of several frequencies. With up to 2 dimensions, "axes 1, 2" is the only one.
+    """
+    if dim <= 2:
+        return ["axes 1, 2"]
+    axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST_AXES) + 1), 2)]
+    components = [f"components {k}, {k + 1}" for k in range(1, min(dim, MOST_COMPONENTS), 2)]
+    return [*axes, *components, *([STRONGEST] if cyclic else [])]
+
+
+def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
+    """Return the axes of a plane.
+
+    Parameters
+    ----------
+    E : array_like, shape (tokens, dim)
+        Points, from which principal components and circles are computed.
+    name : str
+        Name of the plane, one of `planes`.
+    before : ndarray of float64, shape (2, dim), optional
+        Axes of an earlier frame. Those of components and of circles are turned or mirrored within their plane
+        to be as near to these as possible, so that a film does not jump.
+
+    Returns
+    -------
+    ndarray of float64, shape (2, dim)
+        Orthonormal rows; the second is 0 for dim = 1.
+    """
+    points = np.asarray(E, np.float64)
+    dim = points.shape[1]
+    kind, numbers = name.split(" ", 1)
+    if name == STRONGEST:
+        from analysis.circles.fourier import fourier_signals
+        from analysis.circles.geometry import frequency_plane
+
+        rows = frequency_plane(points, 1 + int(np.argmax(fourier_signals(points)))).axes
+    else:
+        chosen = [int(part) - 1 for part in numbers.split(", ")]
+        if kind == "axes":
+            return np.eye(max(dim, 2))[chosen, :dim]
+        rows = np.linalg.svd(points - points.mean(axis=0), full_matrices=True)[2][chosen]
+    if before is None or before.shape != rows.shape:
+        return rows
+    left, _, right = np.linalg.svd(before @ rows.T)  # of the orthogonal map with the smallest change
+    return np.asarray(left @ right @ rows)
+
+
+def shortened(vectors: Array, edge: float) -> Array:
+    """Return arrows (n, 2), all shortened by one factor if one is longer than a third of `edge`."""
+    longest = float(np.hypot(*vectors.T).max(initial=0.0))
+    return vectors * min(1.0, edge / 3 / longest) if longest > 0 else vectors
+
+
+# -- Python source -----------------------------------------------------------------------------------------
+
+
+def arguments(**options: Any) -> str:
+    """Return Python source of keyword arguments, such as ``tokens=17, dim=2``; floats keep all bits."""
+    return ", ".join(f"{name}={plain(value)!r}" for name, value in options.items())
+
+
+def constructed(package: str, made: Any) -> str:
+    """Return Python source that constructs a dataclass again, without arguments at their defaults."""
+    usual = type(made)()
+    changed = {
+        entry.name: getattr(made, entry.name)
+        for entry in fields(made)
+        if plain(getattr(made, entry.name)) != plain(getattr(usual, entry.name))
+    }
+    return f"{package}.{type(made).__name__}({arguments(**changed)})"
+
+
+# -- shapes ------------------------------------------------------------------------------------------------
+
+
+def circle_step(E: Any) -> int | None:
+    """Return the step k of a circle around the origin, on which the neighbors of token i are i ± k.
+
+    The step is at most half the number of tokens, modulo which i ± k is taken; it is None if the tokens are
+    in no such order. In more than two dimensions, the circle is sought in the plane through the origin to
+    which the tokens are closest.
+    """
+    points = np.asarray(E, np.float64)
+    if points.shape[1] > 2:
+        points = points @ np.linalg.svd(points, full_matrices=False)[2][:2].T
+    x, y = points.T
+    around = np.argsort(np.arctan2(y, x))
+    steps = np.diff(around, append=around[:1]) % len(points)
+    return int(min(steps[0], len(points) - steps[0])) if (steps == steps[0]).all() else None
+
+
+def shape(E: Array, imperfections: int) -> tuple[str, str]:
+    """Return the shape of tokens, "circle", "grid" or "", and a sentence about it.
+
+    Tokens (tokens, dim) are a grid if they are no circle and at most the fraction `GRID` of their pair sums
+    is imperfect: has a nearest other pair sum of another class.
+    """
+    tokens = len(E)
+    if E.shape[1] > 1 and is_circle(E):
+        step, ratio = circle_step(E), float(circle_ratio(E))
+        if step is None:
+            return "circle", f"Circle, ratio {ratio:.2f}, in no regular order."
+        order = ", ".join(str(step * k % tokens) for k in range(4))
+        return "circle", f"Circle, step {step} ({order}, …), ratio {ratio:.2f}."
+    if imperfections > GRID * (tokens * (tokens + 1) // 2):
+        return "", "Neither a circle nor a grid."
+    widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
+    place = " on a line" if len(widths) == 1 or widths[1] < LINE * widths[0] else ""
+    if imperfections == 0:
+        return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
+    return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
+
+
+def circles(frequencies: Sequence[int], count: int) -> str:
+    """Return a sentence about tokens in many dimensions: which frequencies of `count` circles stand out."""
+    if not frequencies:
+        return "No circle stands out yet."
+    return f"{len(frequencies)} of {count} circles stand out: {', '.join(map(str, frequencies))}."

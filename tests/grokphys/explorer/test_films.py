@@ -1,0 +1,183 @@
+"""What films and pictures of the explorer draw, by their data."""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import analysis
+import nets
+import physics
+
+pytest.importorskip("bokeh", reason="bokeh is not installed")
+
+from sessions import drawn, followed, opened
+
+from grokphys.explorer import films, theme
+from grokphys.explorer.curves import Curve, class_colors, cycle, line_colors, series, text_colors
+from grokphys.explorer.runs.circles import open_run
+from grokphys.explorer.runs.neurons import NeuronRun
+from grokphys.explorer.runs.training_set import TrainingSet
+from grokphys.explorer.views import VIEWS
+from grokphys.files import embedded_trajectory
+from physics.theory.operations import Operation
+
+PARTICLES, NETWORKS, THEORY, CIRCLES, NEURONS = VIEWS
+
+
+def offsets(ax):
+    """Points of all scatters of axes, (n, 2)."""
+    return np.concatenate(
+        [np.asarray(points.get_offsets()) for points in ax.collections if len(points.get_offsets())]
+    )
+
+
+def rows(points):
+    return sorted(np.asarray(points).round(9).tolist())
+
+
+def test_particles_and_their_pair_sums():
+    system = physics.ParticleSystem(9, 3, modulus=5)
+    run = physics.simulate(system, steps=4, seed=1, observables=("circle_ratio", "grid_imperfections"))
+    film = films.particle_film(run, operation=system.operation, plane="axes 1, 3")
+    assert film.frames == 5
+    axes = drawn(film, 2)
+    E = run.positions[0, 2][:, [0, 2]]
+    np.testing.assert_allclose(offsets(axes["particles"]), E)
+    i, j = np.triu_indices(9)
+    assert rows(offsets(axes["particles sums"])) == rows(E[i] + E[j])
+    for points in axes["particles sums"].collections:  # one marker for each class modulo 5
+        colors = {tuple(color) for color in points.get_facecolors()}
+        assert len(colors) == 1
+    assert axes["particles"].get_title() == "particles, step 2"
+    faint, full = axes["circle_ratio"].lines[:2]
+    np.testing.assert_allclose(faint.get_ydata(), run.observables["circle_ratio"][0])
+    np.testing.assert_allclose(full.get_xdata(), [0, 1, 2])
+    assert axes["circle_ratio"].lines[2].get_ydata()[0] == 1.2
+
+
+def test_a_second_start_is_drawn_beside_the_first_at_the_same_step():
+    system = physics.ParticleSystem(7)
+    first = physics.simulate(system, steps=6, seed=1, record_every=2, observables=("circle_ratio",))
+    second = physics.simulate(system, steps=6, seed=2, observables=("circle_ratio",))
+    axes = drawn(films.particle_film(first, second=second), 2)
+    np.testing.assert_allclose(offsets(axes["second start"]), second.positions[0, 4])
+    labels = [text.get_text() for text in axes["circle_ratio"].get_legend().get_texts()]
+    assert labels == ["particles", "second start"]
+
+
+def test_colors_follow_the_operation():
+    E = np.random.default_rng(0).normal(size=(1, 2, 5, 2))
+    run = physics.Trajectory(E, range(2))
+    plain = drawn(films.particle_film(run, operation=Operation(5)))["particles sums"]
+    modular = drawn(films.particle_film(run))["particles sums"]
+    count = [len({tuple(c) for p in ax.collections for c in p.get_facecolors()}) for ax in (plain, modular)]
+    assert count == [9, 5]
+
+
+def test_a_network_and_its_particles():
+    view = followed(opened(NETWORKS), "a circle forms", 4)
+    film, run = view.film(), view.run
+    assert film.frames == len(run.history) == 5
+    axes = drawn(film)
+    np.testing.assert_allclose(offsets(axes["embedding"]), run.training.embeddings[0], rtol=1e-6)
+    np.testing.assert_allclose(offsets(axes["particles"]), run.particles.positions)
+    image = axes["embedding sums"].images[0]
+    np.testing.assert_array_equal(image.get_array(), run.map)
+    assert tuple(image.get_extent()) == run.map_bounds
+    train = axes["loss"].lines[0]
+    np.testing.assert_allclose(train.get_ydata(), run.history["train_loss"])
+    run.advance(8)
+    assert film.frames == 5, "a film keeps its data"
+    assert drawn(film)["embedding"].get_title() == "network, step 32"
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_training_set_and_its_flow(dim):
+    chosen = TrainingSet.drawn(6, size=14, dim=dim, seed=1)
+    film = films.flow_film(chosen)
+    axes = drawn(film, 30)
+    E = chosen.embeddings[30]
+    points = next(p.get_offsets() for p in axes["tokens"].collections if len(p.get_offsets()) == 6)
+    np.testing.assert_allclose(points[:, :dim], E)
+    shapes = axes["tokens"].collections[0].get_paths()
+    if dim == 1:
+        assert len(shapes) == len(chosen.linked)
+        i, j = chosen.operation.samples[chosen.linked[0]]
+        assert sorted(shapes[0].vertices[[0, -1], 0]) == pytest.approx(sorted([E[i, 0], E[j, 0]]))
+    else:
+        assert len(shapes) == len(chosen.parallelograms)
+        i, j, m, n = chosen.parallelograms[0]
+        np.testing.assert_allclose(shapes[0].vertices[:4], E[[i, m, j, n]])
+    np.testing.assert_allclose(axes["quality"].lines[0].get_ydata(), chosen.quality)
+    assert axes["quality"].lines[-1].get_xdata()[0] == pytest.approx(chosen.times[30])
+    for token, line in enumerate(axes["embeddings"].lines[:6]):
+        np.testing.assert_allclose(line.get_ydata(), chosen.embeddings[:, token, 0])
+
+
+def test_circles_and_signals():
+    run = open_run(embedded_trajectory())
+    seen = run.seen("frequency 8")
+    film = films.circles_film(run, seen, run.survivors(), run.limit())
+    axes = drawn(film, 10)
+    np.testing.assert_allclose(offsets(axes["tokens"]), seen.points[10])
+    _, signals = run.signals
+    named = {line.get_label(): line for line in axes["signals"].lines}
+    np.testing.assert_allclose(named["13"].get_ydata(), signals[:, 12])
+    assert axes["signals"].lines[-1].get_xdata()[0] == run.steps[10] + 1
+    assert axes["signals"].lines[-2].get_ydata()[0] == run.limit()
+    E = run.embeddings[-1]
+    assert run.limit() == pytest.approx(2 * analysis.fourier_signals(E).mean())
+
+
+def test_neurons():
+    run = NeuronRun(nets.TwoLayer(7, 6, "quadratic", scale=0.1), 0, 2.0, "sgd")
+    for _ in range(3):
+        run.advance(5)
+    axes = drawn(films.neuron_film(run, 2), 1)
+    magnitude, angle = run.history["magnitude"][1].max(axis=1), run.history["misalignment"][1]
+    places = (magnitude / magnitude.max())[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    np.testing.assert_allclose(offsets(axes["phases"]), places)
+    steps, exact = run.flow(2)
+    np.testing.assert_allclose(axes["race"].lines[0].get_ydata(), exact[:, 0])
+    np.testing.assert_allclose(axes["race"].lines[3].get_ydata(), run.history["magnitude"][:, 2, 0])
+    np.testing.assert_allclose(axes["race"].lines[0].get_xdata(), steps)
+
+
+def test_a_picture_has_the_limits_of_the_screen_and_its_words():
+    view = followed(opened(CIRCLES), "circles survive", 3)
+    still = view.still()
+    assert still.shown == view.frame == 3
+    assert still.limits == {"tokens": theme.bounds(view._tokens.figure)}
+    assert view.verdict() in still.caption
+    assert f"step {view.run.steps[3]}" in still.caption
+    made = Image.open(io.BytesIO(films.png(still, dpi=50)))
+    assert made.size == (480, 230)
+    other = films.png(films.Film(still.frames, still.draw, still.size, still.shown), dpi=50)
+    assert np.asarray(made).tobytes() != np.asarray(Image.open(io.BytesIO(other))).tobytes()
+
+
+@pytest.mark.parametrize("kind", VIEWS, ids=[kind.slug for kind in VIEWS])
+def test_every_view_gives_a_film_and_a_picture(kind):
+    view = followed(opened(kind), kind.presets[-1].name, 2)
+    with Image.open(io.BytesIO(films.gif(view.film(), dpi=30, longest=2))) as film:
+        assert film.n_frames == 2
+        first = np.asarray(film.convert("RGB"))
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) > 10
+    assert (first == 255).all(axis=2).mean() > 0.2, "the paper is white"
+    with Image.open(io.BytesIO(films.png(view.still(), dpi=30))) as picture:
+        assert min(picture.size) > 100
+
+
+def test_colors_and_curves_as_data():
+    assert len(set(class_colors(13))) == len(set(line_colors(13))) == 13
+    luma = [int(c[1:3], 16) * 0.3 + int(c[3:5], 16) * 0.59 + int(c[5:], 16) * 0.11 for c in class_colors(13)]
+    assert text_colors(13) == ["black" if light > 127.5 else "white" for light in luma]
+    lines = series([0, 1], {"a": [1, 2], "b": [3, 4]})
+    assert [(c.label, c.y) for c in lines] == [("a", [1, 2]), ("b", [3, 4])]
+    assert lines[0].color != lines[1].color
+    assert lines[0].dash != lines[1].dash
+    assert cycle([0], [], first=1) == []
+    assert [c.name for c in cycle([0], [[1], [2]], first=1)] == ["1", "2"]
+    assert Curve([0], [1], "#000000").label == ""
