@@ -18,6 +18,11 @@ from analysis.stats.intervals import Interval
 from analysis.stats.intervals import difference as difference  # for recipes
 
 Array = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+Tables = Mapping[str, Columns]
+"""Tables by name; a table is a mapping of equally long columns of numbers, truth values or text."""
+Measure = Callable[[Tables, float], Interval]
+"""Function of the tables of a run and a confidence level that returns an estimate with its interval."""
 
 
 def exact(value: float) -> Interval:

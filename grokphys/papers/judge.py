@@ -16,8 +16,8 @@ import numpy as np
 from scipy import stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.evidence import difference, exact
-from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Tables, Word
+from grokphys.papers.evidence import Tables, difference, exact
+from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Word
 
 ALPHA = 0.05
 SLACK = 1e-9

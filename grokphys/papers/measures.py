@@ -21,8 +21,7 @@ import numpy as np
 
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
-from grokphys.papers.evidence import by_network, where
-from grokphys.papers.recipe import Columns, Measure, Tables
+from grokphys.papers.evidence import Columns, Measure, Tables, by_network, where
 
 Column = str | Callable[[Any], Any]
 """Expression of columns of a table and NumPy's ``np``, or function of its rows, that returns a column."""

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
+from grokphys.papers.evidence import Measure, Tables
 from grokphys.papers.pieces import Piece, kept, piece_digits
 from physics.errors import InputError
 
@@ -43,11 +44,6 @@ if TYPE_CHECKING:
 
 Budget = Literal["quick", "paper"]
 Paper = Literal["Musat", "Liu", "Ding", "He", "beyond"]
-Columns = Mapping[str, NDArray[Any]]
-Tables = Mapping[str, Columns]
-"""Tables by name; a table is a mapping of equally long columns of numbers, truth values or text."""
-Measure = Callable[[Tables, float], Interval]
-"""Function of the tables of a run and a confidence level that returns an estimate with its interval."""
 Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
 """Function of the setting of a run and its tables that returns figures by name."""
 Model = Callable[[Tables, np.random.Generator], Tables]

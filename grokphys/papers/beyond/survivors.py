@@ -30,6 +30,7 @@ three kinds of arithmetic from the same starts. The rules were written after a p
 another seed, p = 31), in which the loss jumped up by five orders and circles died with q - 1 in 32 bits only.
 """
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from textwrap import fill
@@ -52,10 +53,10 @@ from analysis.laws.scores import fit_law
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.ding.training import DECAY
-from grokphys.papers.evidence import joined, mean, where
+from grokphys.papers.ding.training import DECAY, train_networks
+from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.pieces import in_parts
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets.architecture import EMBEDDING
 from nets.models import EmbeddingMLP
 from nets.networks import networks as rebuilt
@@ -110,15 +111,8 @@ class Place(NamedTuple):
 def effective_number(signals: Any) -> NDArray[np.float64]:
     """Return the effective number of circles, ``(Σx²)² / Σx⁴`` for the Fourier signals x of all frequencies.
 
-    Parameters
-    ----------
-    signals : array_like, shape (..., K)
-        Signals of K frequencies.
-
-    Returns
-    -------
-    ndarray of float64, shape (...)
-        1 if only one signal is not zero, K if all are equal and not zero, and NaN if all are zero.
+    `signals` has the shape (..., K). The result (...) is 1 if only one signal is not zero, K if all are equal
+    and not zero, and NaN if all are zero.
     """
     squares = np.asarray(signals, np.float64) ** 2
     return np.asarray(squares.sum(axis=-1) ** 2 / (squares**2).sum(axis=-1))
@@ -151,18 +145,13 @@ def networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
 
     The modulus is added to `seed`. `_trained` describes the columns.
     """
-    setting = run.setting
-    return joined(
-        run.keep(
-            f"{place.tokens}-{kind.activation}-{kind.even:g}",
-            partial(_trained_selection, kind, place, setting.runs, run.seed(seed + place.tokens)),
-        )
-        for place in setting.places
-        for kind in setting.kinds
-    )
+    kinds = [(kind, place) for place in run.setting.places for kind in run.setting.kinds]
+    names = (f"{place.tokens}-{kind.activation}-{kind.even:g}" for kind, place in kinds)
+    parts = (partial(_trained_selection, run, seed, *both) for both in kinds)
+    return joined(run.keep(name, make) for name, make in zip(names, parts, strict=True))
 
 
-def _trained_selection(kind: Kind, place: Place, runs: int, seed: int) -> dict[str, Any]:
+def _trained_selection(run: Run, seed: int, kind: Kind, place: Place) -> dict[str, Any]:
     """Train networks of one activation and one size, and return a table with a row for each.
 
     Its columns are modulus, activation and number of the network; the effective number of circles as a
@@ -171,29 +160,20 @@ def _trained_selection(kind: Kind, place: Place, runs: int, seed: int) -> dict[s
     only on the modulus.
     """
     model = EmbeddingMLP(place.tokens, place.dim, activation=kind.activation, even=kind.even)
-    trained = train(
-        model,
-        runs=runs,
-        steps=place.steps,
-        seed=seed,
-        weight_decay=DECAY,
-        record=place.steps,
-        observables=("validation_accuracy",),
-    )
+    options: dict[str, Any] = {"model": model, "steps": place.steps, "seed": seed + place.tokens}
+    runs = range(run.setting.runs)
+    trained = train_networks(run, runs, place.steps, "validation_accuracy", **options)
     signals = fourier_signals(trained.final)
     alive = survives(signals)
     counts = alive.sum(axis=1)
-    return {
-        "tokens": np.full(runs, place.tokens),
-        "activation": np.full(runs, kind.activation),
-        "even": np.full(runs, kind.even),
-        "network": np.arange(runs),
-        "effective": effective_number(signals) / signals.shape[1],
-        "survivors": counts,
-        "pairs": counts * (counts - 1) // 2,
-        "octaves": octaves(alive, place.tokens),
-        "accuracy": trained.observables["validation_accuracy"][:, -1],
-    }
+    return table_of(
+        {"tokens": [place.tokens], "activation": [kind.activation], "even": [kind.even], "network": runs},
+        effective=effective_number(signals) / signals.shape[1],
+        survivors=counts,
+        pairs=counts * (counts - 1) // 2,
+        octaves=octaves(alive, place.tokens),
+        accuracy=trained.observables["validation_accuracy"][:, -1],
+    )
 
 
 # -- selection ---------------------------------------------------------------------------------------------
@@ -228,17 +208,15 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
         *(
             Statement(f"{at}: {name} selects nothing", "an odd activation lets all circles survive",
                 f"{PART}, {name}",
-                _mean("effective", tokens, Kind(name)), least=0.85, source=SOURCE_SELECTION,
-                chance=ANY, note=EFFECTIVE,
-            )
+                _mean("effective", tokens, Kind(name)), least=0.85, source=SOURCE_SELECTION, chance=ANY,
+                note=EFFECTIVE)
             for name in ODD
         ),
         *(
             Statement(f"{at}: {name} selects", "an activation with an even part lets a few circles survive",
                 f"{PART}, {name}",
-                _mean("effective", tokens, Kind(name)), most=0.5, source=SOURCE_SELECTION,
-                chance=ANY, note=EFFECTIVE,
-            )
+                _mean("effective", tokens, Kind(name)), most=0.5, source=SOURCE_SELECTION, chance=ANY,
+                note=EFFECTIVE)
             for name in SELECTS
         ),
         Statement(f"{at}: tanh generalizes as well", "without an even part the network generalizes as well",
@@ -246,24 +224,21 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
             gap(tokens, tanh, silu, np.mean, "accuracy"), least=-0.02, source=SOURCE_SELECTION,
             chance="shuffling activations would make them alike",
             counter=counters.instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain),
-            note=PAIRED_SELECTION,
-        ),
+            note=PAIRED_SELECTION),
         Statement(f"{at}: the even part competes", "the more of the even part, the fewer circles survive",
             "Kendall's τ of the effective number of circles and λ, tanh; by chance 0",
             measures.rank_correlation(
                 "networks", "even", "effective", by="network", tokens=tokens, activation="tanh",
             ),
             most=-0.5, source=SOURCE_SELECTION,
-            chance=counters.shuffled("networks", "even", within="activation"), note=PAIRED_SELECTION,
-        ),
+            chance=counters.shuffled("networks", "even", within="activation"), note=PAIRED_SELECTION),
         Statement(f"{at}: there is a threshold", "a little of the even part changes nothing",
             f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
             gap(tokens, quarter, tanh, np.mean, "effective"), least=-0.05, most=0.05, source=SOURCE_SELECTION,
             chance="shuffling λ would make them alike; the fall over all λ is the rule before",
             counter=counters.instead("networks", rows={"even": 0.5}, of={"even": 0.25}),
             withdrawn="a smooth curve that begins flat passes as well, without any threshold",
-            note=PAIRED_SELECTION,
-        ),
+            note=PAIRED_SELECTION),
     )  # fmt: skip
 
 
@@ -370,17 +345,14 @@ def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
         *(
             Statement(f"p = {place.tokens}, {kind}", "pairs of survivors (k, 2k) are rarer than other ratios",
                 "frequency of the ratio 2 among pairs of survivors, over that of any ratio; by chance 1",
-                _octaves(kind, place.tokens), most=0.8,
-                chance=_any_ratio,
-            )
+                _octaves(kind, place.tokens), most=0.8, chance=_any_ratio)
             for kind in COMPETING[:2]
             for place in MODULI
         ),
         Statement("rarer as λ grows", "the more of the even part, the rarer",
             "the same with tanh and λ = 4 minus that with λ = 1, p = 31; by chance 0",
             gap(31, Kind("tanh", 4.0), Kind("tanh", 1.0), _relative, "octaves", "pairs", "tokens"), most=-0.1,
-            chance=_any_ratio,
-        ),
+            chance=_any_ratio),
     ),
 )  # fmt: skip
 def pairs_of_survivors(run: Run) -> Result:
@@ -406,12 +378,9 @@ AHEAD = 4
 FOLDS = 4
 UNRELATED = "all fresh"
 SHARED = {
-    "fresh layers": ("embedding", "split"),
-    "fresh split": ("embedding", "layers"),
-    "fresh layers and split": ("embedding",),
-    "fresh embedding": ("layers", "split"),
-    UNRELATED: (),
-}
+    "fresh layers": ("embedding", "split"), "fresh split": ("embedding", "layers"),
+    "fresh layers and split": ("embedding",), "fresh embedding": ("layers", "split"), UNRELATED: (),
+}  # fmt: skip
 """Random draws that a network shares with the first one, by the name of what is drawn separately."""
 CHANGED = "start × (1 ± {:g})"
 """Name of a change of the initial embedding, by its relative size."""
@@ -435,25 +404,15 @@ def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
     E = first.initial[0].astype(float)
     noise = generator_of(run.seed(base)).standard_normal(E.shape) * E.std()
     changed = [E + size * noise for size in setting.changes]
-    twins = train(
-        model,
-        runs=len(changed),
-        run_numbers=[0] * len(changed),
-        initial={EMBEDDING: np.stack(changed)},
-        **options,
-    )
+    same: dict[str, Any] = {"run_numbers": [0] * len(changed), "initial": {EMBEDDING: np.stack(changed)}}
+    twins = train(model, runs=len(changed), **same, **options)
     names, finals = [CHANGED.format(size) for size in setting.changes], [twins.final]
     for name, shared in SHARED.items():
         finals.append(train(model, runs=2, first_run=1, shared=shared, **options).final)
         names += [name] * 2
     own, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
-    count = len(names)
-    return {
-        "tokens": np.full(count, place.tokens),
-        "base": np.full(count, base),
-        "change": np.array(names),
-        "agreement": agreement(own, others),
-    }
+    index = {"tokens": [place.tokens], "base": [base], "change": names}
+    return table_of(index, agreement=agreement(own, others))
 
 
 # -- predictors --------------------------------------------------------------------------------------------
@@ -468,15 +427,8 @@ def _predicted(run: Run, place: Place) -> dict[str, Any]:
     setting = run.setting
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
     steps = sorted(grid | {place.steps})
-    trained = train(
-        EmbeddingMLP(place.tokens, place.dim),
-        runs=setting.runs,
-        steps=place.steps,
-        seed=run.seed(42_000 + place.tokens),
-        weight_decay=DECAY,
-        record=steps,
-        observables=(),
-    )
+    options: dict[str, Any] = {"model": EmbeddingMLP(place.tokens, place.dim), "steps": place.steps}
+    trained = train_networks(run, range(setting.runs), steps, seed=42_000 + place.tokens, **options)
     signals = trajectory_signals(trained).astype(float)
     clock = trained.steps
     final = survives(signals[:, -1])
@@ -486,15 +438,9 @@ def _predicted(run: Run, place: Place) -> dict[str, Any]:
         now, then = (signals[:, np.searchsorted(clock, step)] for step in (start, start + AHEAD))
         scores = _scores(now, then - now, regular[:, start // EVERY :], final)
         for name, values in scores.items():
-            rows.append(
-                {
-                    "tokens": np.full(setting.runs, place.tokens),
-                    "start": np.full(setting.runs, start),
-                    "predictor": np.full(setting.runs, name),
-                    "network": np.arange(setting.runs),
-                    "agreement": agreement(strongest(values, final), final),
-                }
-            )
+            index: dict[str, Any] = {"tokens": [place.tokens], "start": [start], "predictor": [name]}
+            index["network"] = range(setting.runs)
+            rows.append(table_of(index, agreement=agreement(strongest(values, final), final)))
     return joined(rows)
 
 
@@ -572,10 +518,8 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
         Statement(f"{at}: settled, start changed by {size:g}", "survivors are settled at step 0",
             f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
             _changed(tokens, CHANGED.format(size)), least=0.9, possible=(0.0, 1.0), independent="embedding",
-            source=SOURCE_SELECTION,
-            chance=MIXED_PREDICTABILITY,
-            note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed",
-        )
+            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY,
+            note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed")
         for size in (1e-6, 1e-4, 1e-2)
     )  # fmt: skip
     return (
@@ -584,25 +528,19 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
             "networks with the same embedding and split, but fresh layers, choose other circles",
             "the same of a start changed by 1e-4, minus that of fresh layers; by chance 0",
             _more(tokens, CHANGED.format(1e-4), "fresh layers"), least=0.2, independent="embedding",
-            source=SOURCE_SELECTION,
-            chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY,
-        ),
+            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY),
         Statement(f"{at}: the embedding tells something",
             "networks with the same embedding choose the same circles more often than unrelated ones",
             "the same of fresh layers and split, minus that of unrelated networks; by chance 0",
             _more(tokens, "fresh layers and split"), least=0.1, independent="embedding",
-            source=SOURCE_SELECTION,
-            chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY,
-        ),
+            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY),
         Statement(f"{at}: layers and split alone tell nothing",
             "networks with the same layers and split, but fresh embeddings, are like unrelated ones",
             "the same of fresh embeddings, minus that of unrelated networks",
             _more(tokens, "fresh embedding"), least=-0.1, most=0.1, independent="embedding",
-            source=SOURCE_SELECTION,
-            chance="shuffling would make them alike, as the statement says they are",
+            source=SOURCE_SELECTION, chance="shuffling would make them alike, as the statement says they are",
             counter=counters.instead("changes", rows={"change": BOTH}, of={"change": "fresh embedding"}),
-            note=PAIRED_PREDICTABILITY,
-        ),
+            note=PAIRED_PREDICTABILITY),
         *(
             Statement(f"{at}: {name} knows little at step 0",
                 "what is settled at step 0 is not known to any predictor there",
@@ -615,16 +553,13 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
                     "agreement", ("changes", {"tokens": tokens, "change": CHANGED.format(1e-4)}),
                     ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
                 ),
-                note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED,
-            )
+                note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED)
             for name in ("signal", "rate", "SVM", "linear law", "mean field")
         ),
         Statement(f"{at}: the signal knows at step 400",
-            "ranking by the signal tells the survivors from step 400 on",
-            LITTLE,
+            "ranking by the signal tells the survivors from step 400 on", LITTLE,
             _knows_predictability(tokens, "signal", 400), least=0.8, source=SOURCE_SELECTION,
-            chance=counters.shuffled("predictions", "start", within="tokens"),
-        ),
+            chance=counters.shuffled("predictions", "start", within="tokens")),
     )  # fmt: skip
 
 
@@ -641,9 +576,8 @@ def _draw_predictability(setting: Setting, tables: Tables) -> dict[str, Figure]:
             charts.intervals(axes[0], at, found, across=True, linestyle="none", **look)
             ax = axes[n + 1]
             for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
-                values = [
-                    _knows_predictability(place.tokens, name, start)(tables, 0.95) for start in setting.starts
-                ]
+                known = (_knows_predictability(place.tokens, name, start) for start in setting.starts)
+                values = [one(tables, 0.95) for one in known]
                 shape: Any = {"color": palette.SERIES[k], "marker": "os^Dv"[k], "label": name}
                 charts.intervals(ax, places + 0.14 * (k - 2), values, **shape)
             ax.set_xticks(places, map(str, setting.starts), rotation=45)
@@ -658,14 +592,10 @@ def _draw_predictability(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 
 PAPER_PREDICTABILITY = Setting(
-    places=(Place(31, 64, 1500), Place(59, 128, 2000)),
-    bases=60,
-    changes=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
-    runs=60,
-    starts=(0, 10, 20, 50, 100, 150, 200, 300, 400, 600),
-    last=1000,
-    first_base=40,
-)
+    places=(Place(31, 64, 1500), Place(59, 128, 2000)), bases=60,
+    changes=(1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), runs=60,
+    starts=(0, 10, 20, 50, 100, 150, 200, 300, 400, 600), last=1000, first_base=40,
+)  # fmt: skip
 
 
 @recipe(
@@ -738,35 +668,15 @@ def blowup_times(first: Any, second: Any, xi: Any) -> Array:
     return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
 
 
-def _trained_votes(place: Place, seed: int, part: range) -> dict[str, Any]:
+def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, Any]:
     """Train a part of the networks of one size, and return what their start predicts and how they end.
 
-    Parameters
-    ----------
-    place : Place
-        Modulus, dimension and number of steps.
-    seed : int
-        Seed, to which the modulus is added.
-    part : range
-        Numbers of the networks.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (networks, ...)
-        For each neuron its final frequency (0 if it is dead) and the predicted ones; for each circle three
-        scores, and whether it survives; for each network its accuracy.
+    The arrays (networks, ...) hold, for each neuron, its final frequency (0 if it is dead) and the predicted
+    ones; for each circle three scores, and whether it survives; for each network its accuracy.
     """
-    trained = train(
-        EmbeddingMLP(place.tokens, place.dim),
-        runs=len(part),
-        first_run=part.start,
-        steps=place.steps,
-        seed=seed,
-        weight_decay=DECAY,
-        record=place.steps,
-        observables=("layers", "validation_accuracy"),
-        device="cpu",
-    )
+    options: dict[str, Any] = {"model": EmbeddingMLP(place.tokens, place.dim), "device": "cpu"}
+    options |= {"steps": place.steps, "seed": seed + place.tokens}
+    trained = train_networks(run, part, place.steps, "layers", "validation_accuracy", **options)
     begun, ended = rebuilt(trained, 0), rebuilt(trained)
     # At small weights SiLU is x/2, and so is what the second hidden layer makes of a neuron of the first.
     through = begun.parameters["hidden2.weight"] @ begun.parameters["output.weight"] / 2
@@ -801,15 +711,8 @@ def _tables_votes(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
     for place, runs in zip(setting.places, setting.runs, strict=True):
-        part = joined(
-            in_parts(
-                run,
-                runs,
-                PIECE_VOTES,
-                partial(_trained_votes, place, run.seed(seed + place.tokens)),
-                f"p-{place.tokens}-networks",
-            )
-        )
+        make = partial(_trained_votes, run, place, seed)
+        part = joined(in_parts(run, runs, PIECE_VOTES, make, f"p-{place.tokens}-networks"))
         for table, columns, width in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
             ("circles", (*SCORES, "survived"), place.tokens),
@@ -900,42 +803,32 @@ def _rules_votes(tokens: int) -> tuple[Statement, ...]:
         Statement(f"{at}: a single frequency", "every neuron concentrates its energy at a single frequency",
             "share of neurons that hold at least 90 % of their input power in one frequency",
             measures.mean("neurons", "single", by="network", tokens=tokens), least=0.9,
-            source="Section 3.1, Observation 1 of He et al. (authors' page)",
-            chance=_as_begun, note=LISTED,
-        ),
+            source="Section 3.1, Observation 1 of He et al. (authors' page)", chance=_as_begun, note=LISTED),
         Statement(f"{at}: t* names the winner",
             "the “winner” determined by its initial spectral magnitude and phase alignment",
             f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
-            _foretells("time", tokens), least=0.5, source=HE,
-            chance=DRAWN, note=f"{LISTED}; {EXCHANGED}",
-        ),
+            _foretells("time", tokens), least=0.5, source=HE, chance=DRAWN, note=f"{LISTED}; {EXCHANGED}"),
         Statement(f"{at}: t* tells neurons apart",
             "a neuron ends where its own t* is smallest, and not only where those of its network end",
             f"{ENDS_THERE}, minus what it is if neurons of a network exchange their t*; by chance 0",
             measures.of_networks("neurons", _beyond_survival, among="chosen > 0", tokens=tokens), least=0.05,
-            source=SOURCE_VOTES,
-            chance=DRAWN, note=LISTED,
-        ),
+            source=SOURCE_VOTES, chance=DRAWN, note=LISTED),
         Statement(f"{at}: neither alone",
             "the “winner” determined by its initial spectral magnitude and phase alignment",
             f"{ENDS_THERE}, minus that for largest |θ₁θ₂| or for best phase, whichever is larger",
             measures.mean("neurons", _lead, by="network", among="chosen > 0", tokens=tokens), least=0.05,
-            source=HE,
-            chance=DRAWN, note=LISTED,
-        ),
+            source=HE, chance=DRAWN, note=LISTED),
         Statement(f"{at}: a vote tells survivors",
             "the frequencies for which most neurons vote at the start survive",
             f"{COMMON}; every neuron votes for its frequency of smallest t*",
             _knows_votes("votes", tokens), least=0.3, source=SOURCE_VOTES,
-            chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP,
-        ),
+            chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP),
         *(
             Statement(f"{at}: {words}",
                 "a vote of the neurons tells the survivors better than the ranking by signal",
                 f"{COMMON}, ranked by {SCORES[score]}, minus that ranked by signal; 0 if neither is better",
                 _better(score, tokens), least=0.05, source=SOURCE_VOTES,
-                chance=counters.shuffled("circles", score, within="network"), note=OVERLAP,
-            )
+                chance=counters.shuffled("circles", score, within="network"), note=OVERLAP)
             for score, words in (
                 ("votes", "the vote is better than the signal"),
                 ("haste", "a vote weighted by 1/t* is better"),
@@ -956,13 +849,8 @@ def _draw_votes(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
                 charts.intervals(ax, np.arange(3) + 0.1 * n, found, **look)
             left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
-            above: Any = {
-                "xytext": (0, 2),
-                "va": "bottom",
-                "textcoords": "offset points",
-                "ha": "center",
-                "color": palette.SOFT,
-            }
+            above: Any = {"xytext": (0, 2), "textcoords": "offset points", "color": palette.SOFT}
+            above |= {"va": "bottom", "ha": "center"}
             left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), **above)
         left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
         left.set(title="neurons; bars: 95 % intervals", ylabel="share predicted correctly", ylim=(0, None))
@@ -1038,18 +926,10 @@ def _rises(losses: Any) -> Any:
 
 def _trained_rounding(run: Run, place: Place, arithmetic: str, part: range) -> dict[str, NDArray[Any]]:
     """Train a part of the networks of one size; return the loss, and which circles survive, at each frame."""
-    trained = train(
-        EmbeddingMLP(place.tokens, place.dim),
-        runs=len(part),
-        first_run=part.start,
-        steps=place.steps,
-        seed=run.seed(SEED + place.tokens),
-        weight_decay=DECAY,
-        record=place.steps // FRAMES,
-        observables=("train_loss", "validation_accuracy"),
-        keep_start=False,
-        **OPTIONS[arithmetic],
-    )
+    options: dict[str, Any] = {"model": EmbeddingMLP(place.tokens, place.dim), "keep_start": False}
+    options |= {"steps": place.steps, "seed": SEED + place.tokens} | OPTIONS[arithmetic]
+    names = ("train_loss", "validation_accuracy")
+    trained = train_networks(run, part, place.steps // FRAMES, *names, **options)
     alive = survives(fourier_signals(trained.positions))
     return {
         "step": np.tile(trained.steps, (len(part), 1)),
@@ -1066,46 +946,26 @@ def _tables_rounding(run: Run) -> dict[str, Columns]:
     courses: list[Columns] = []
     for place, runs, doubles in zip(setting.places, setting.runs, setting.doubles, strict=True):
         counts = {DOUBLE: doubles, USUAL: runs, STABLE: runs}
-        found = {
-            arithmetic: joined(
-                in_parts(
-                    run,
-                    count,
-                    PIECE_ROUNDING,
-                    partial(_trained_rounding, run, place, arithmetic),
-                    f"{place.tokens}, {arithmetic}",
-                )
-            )
-            for arithmetic, count in counts.items()
-        }
+        found = {}
+        for name, count in counts.items():
+            make = partial(_trained_rounding, run, place, name)
+            found[name] = joined(in_parts(run, count, PIECE_ROUNDING, make, f"{place.tokens}, {name}"))
         for arithmetic, rows in found.items():
             count, steps = counts[arithmetic], rows["step"][0]
             late = steps >= min(SETTLED, place.steps // 2)
             before, end = rows["alive"][:, late.argmax()], rows["alive"][:, -1]
             own = agreement(end[:doubles], found[DOUBLE]["alive"][:, -1])
-            ends.append(
-                {
-                    "tokens": np.full(count, place.tokens),
-                    "network": 1000 * place.tokens + np.arange(count),
-                    "arithmetic": np.full(count, arithmetic),
-                    "rise": largest_rise(rows["loss"][:, late]),
-                    "jump": first_jump(rows["loss"][:, late], steps[late]),
-                    "loss": np.log10(rows["loss"][:, -1]),
-                    "circles": end.sum(axis=1),
-                    "died": (before & ~end).sum(axis=1),
-                    "as_double": np.append(own, np.full(count - len(own), np.nan)),
-                    "accuracy": rows["accuracy"],
-                }
-            )
-            courses.append(
-                {
-                    "tokens": np.full(len(steps), place.tokens),
-                    "arithmetic": np.full(len(steps), arithmetic),
-                    "step": steps,
-                    "first_loss": np.log10(rows["loss"][0]),
-                    "circles": rows["alive"][:doubles].sum(axis=2).mean(axis=0),
-                }
-            )
+            columns = {
+                "arithmetic": arithmetic, "rise": largest_rise(rows["loss"][:, late]),
+                "jump": first_jump(rows["loss"][:, late], steps[late]), "loss": np.log10(rows["loss"][:, -1]),
+                "circles": end.sum(axis=1), "died": (before & ~end).sum(axis=1),
+                "as_double": np.append(own, np.full(count - len(own), np.nan)), "accuracy": rows["accuracy"],
+            }  # fmt: skip
+            numbers = 1000 * place.tokens + np.arange(count)
+            ends.append(table_of({"tokens": [place.tokens], "network": numbers}, **columns))
+            index = {"tokens": [place.tokens], "arithmetic": [arithmetic], "step": steps}
+            alive = rows["alive"][:doubles].sum(axis=2).mean(axis=0)
+            courses.append(table_of(index, first_loss=np.log10(rows["loss"][0]), circles=alive))
     return {"networks": joined(ends), "course": joined(courses)}
 
 
@@ -1115,20 +975,19 @@ def _tables_rounding(run: Run) -> dict[str, Columns]:
 def _gap(
     tokens: int, column: str, first: str, second: str, *, also: str = "", sizes: bool = False
 ) -> Measure:
-    """Return a `Measure` of a column in one arithmetic minus that in another, as a mean of networks.
+    """Return a measure of a column in one arithmetic minus that in another, as a mean of networks.
 
     Only networks count that have been trained in both, and in the arithmetic `also` if it is given. With
     `sizes`, absolute values are averaged.
     """
 
     def measure(tables: Tables, level: float) -> Interval:
-        one, other, third = (
+        rows = [
             where(tables["networks"], tokens=tokens, arithmetic=name)
             for name in (first, second, also or second)
-        )
-        common = np.intersect1d(np.intersect1d(one["network"], other["network"]), third["network"])
-        places = (dict(zip(rows["network"].tolist(), rows[column], strict=True)) for rows in (one, other))
-        here, there = (np.array([values[network] for network in common.tolist()]) for values in places)
+        ]
+        common = functools.reduce(np.intersect1d, [part["network"] for part in rows])
+        here, there = (part[column][np.isin(part["network"], common)] for part in rows[:2])
         return mean(np.abs(here - there) if sizes else here - there, level)
 
     return measure
@@ -1152,43 +1011,32 @@ def _rules_rounding(tokens: int) -> tuple[Statement, ...]:
             "the gradient at the right class is its probability minus 1; in 32 bits this subtraction throws "
             "a network back that has long generalized",
             f"{RISE}: by subtraction minus that by the sum, both in 32 bits; by chance 0",
-            _gap(tokens, "rise", USUAL, STABLE), least=2.0, source=SOURCE_ROUNDING,
-            chance=_mixed("rise"),
-        ),
+            _gap(tokens, "rise", USUAL, STABLE), least=2.0, source=SOURCE_ROUNDING, chance=_mixed("rise")),
         Statement(f"{at}: it does not by the sum",
             "the loss does not jump up if the probabilities of the other classes are summed instead",
             f"{RISE}: by the sum in 32 bits",
             measures.mean("networks", "rise", tokens=tokens, arithmetic=STABLE), most=0.3,
-            source=SOURCE_ROUNDING,
-            chance=_mixed("rise"),
-        ),
+            source=SOURCE_ROUNDING, chance=_mixed("rise")),
         Statement(f"{at}: nor in 64 bits", "nor does it jump up by subtraction in 64 bits",
             f"{RISE}: by subtraction in 64 bits",
             measures.mean("networks", "rise", tokens=tokens, arithmetic=DOUBLE), most=0.3,
-            source=SOURCE_ROUNDING,
-            chance=_mixed("rise"),
-        ),
+            source=SOURCE_ROUNDING, chance=_mixed("rise")),
         Statement(f"{at}: circles die of it", "circles that have survived the competition die of rounding",
             f"circles that survive at step {SETTLED} and not at the end: by subtraction minus by the sum, "
             "both in 32 bits; by chance 0",
             _gap(tokens, "died", USUAL, STABLE), least=0.25, possible=(-circles, circles),
-            source=SOURCE_ROUNDING,
-            chance=_mixed("died"),
-        ),
+            source=SOURCE_ROUNDING, chance=_mixed("died")),
         Statement(f"{at}: the loss is that of 64 bits", "by the sum, training in 32 bits is like that in 64",
             "decimal log of the training loss at the end, by the sum in 32 bits minus by subtraction in 64: "
             "its absolute value",
             _gap(tokens, "loss", STABLE, DOUBLE, sizes=True), most=0.1, source=SOURCE_ROUNDING,
-            chance=_mixed("loss"), note="the mean of these absolute values",
-        ),
+            chance=_mixed("loss"), note="the mean of these absolute values"),
         Statement(f"{at}: and so are the circles",
             "by the sum, 32 bits keep more of the circles that 64 keep than they do by subtraction",
             "part of the circles that survive in 32 or in 64 bits that do in both: by the sum in 32 bits "
             "minus that by subtraction in 32; by chance 0",
             _gap(tokens, "as_double", STABLE, USUAL, also=DOUBLE), least=0.1, possible=(-1.0, 1.0),
-            source=SOURCE_ROUNDING,
-            chance=_mixed("as_double"),
-        ),
+            source=SOURCE_ROUNDING, chance=_mixed("as_double")),
     )  # fmt: skip
 
 

@@ -23,13 +23,13 @@ from analysis.plots import palette
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers import charts, counters, measures
+from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.beyond.survivors import agreement as common
 from grokphys.papers.beyond.survivors import strongest
 from grokphys.papers.ding.figures_09_to_16 import fit_networks
-from grokphys.papers.ding.training import DECAY, LASSO, LINEAR, PAPER, QUICK, law_of
-from grokphys.papers.evidence import columns_of, difference, joined, mean, share, where
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, train_networks
+from grokphys.papers.evidence import Columns, Measure, Tables
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from grokphys.report import circles as ding
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
 from nets.provenance import training_sets
@@ -60,8 +60,7 @@ def _better(name: str, start: int) -> Statement:
         "agreement on the survivors: that of the mean field minus the other's; by chance 0",
         measures.mean("networks", f"mean_field - {over}", start=start), least=0.02,
         source="this project; no paper says it",
-        chance=counters.exchanged("networks", "mean_field", over),
-    )  # fmt: skip
+        chance=counters.exchanged("networks", "mean_field", over))  # fmt: skip
 
 
 @recipe(
@@ -84,15 +83,7 @@ def across_networks(run: Run) -> Result:
     size = setting.size
 
     def train_all() -> dict[str, Any]:
-        trained = train(
-            size.model,
-            runs=setting.networks,
-            steps=size.steps,
-            seed=run.seed(setting.seed),
-            weight_decay=DECAY,
-            record=f"{setting.every}:{setting.last},{size.steps}",
-            observables=(),
-        )
+        trained = train_networks(run, range(setting.networks), f"{setting.every}:{setting.last},{size.steps}")
         return {"signals": trajectory_signals(trained)}
 
     signals = run.keep("networks", train_all)["signals"]
@@ -104,15 +95,15 @@ def across_networks(run: Run) -> Result:
         for name, fit in LAWS.items():
             part[COLUMNS[name]], part[f"{COLUMNS[name]}_error"] = _judge(fit, pieces, final)
         parts.append(part | {"ranking": common(strongest(pieces[:, 0], final), final)})
-    rows = joined(parts)
+    rows = evidence.joined(parts)
     with charts.panels(9.8, 3.7, 1, 2) as (figure, (left, right)):
         for n, (name, column) in enumerate(COLUMNS.items()):
             shown = np.array(setting.starts) + 4.0 * (n - 1)  # so that bars do not hide each other
-            own = [where(rows, start=start) for start in setting.starts]
+            own = [evidence.where(rows, start=start) for start in setting.starts]
             look: Any = {"label": name, "color": palette.SERIES[n]}
-            charts.intervals(left, shown, [mean(part[column], CONFIDENCE) for part in own], **look)
+            charts.intervals(left, shown, [evidence.mean(part[column], CONFIDENCE) for part in own], **look)
             if name in LAWS:
-                errors = [mean(part[f"{column}_error"], CONFIDENCE) for part in own]
+                errors = [evidence.mean(part[f"{column}_error"], CONFIDENCE) for part in own]
                 charts.intervals(right, shown, errors, **look)
         left.set(xlabel="step of the prediction", ylabel="agreement on the survivors", ylim=(0, 1.03))
         left.set_yticks(np.linspace(0, 1, 6))
@@ -160,9 +151,9 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
 
 def _fails(law: str) -> Measure:
     def measure(tables: Tables, level: float) -> Interval:
-        rows = where(tables["forward"], law=law)
-        parts = [share(rows[half] < 0, level) for half in ("later", "early")]
-        return replace(difference(*parts), count=len(rows["network"]))
+        rows = evidence.where(tables["forward"], law=law)
+        parts = [evidence.share(rows[half] < 0, level) for half in ("later", "early")]
+        return replace(evidence.difference(*parts), count=len(rows["network"]))
 
     return measure
 
@@ -174,8 +165,8 @@ def _flatters(law: str) -> Statement:
         "the share in which it is below 0 on its own 500; 0 where the halves are exchanged by chance",
         _fails(law), least=0.75, possible=(-1.0, 1.0), source="this project; no paper says it",
         chance=counters.exchanged("forward", "early", "later"),
-        note="corrected after the run: intervals of shares; before, that of a mean, which had no width",
-    )  # fmt: skip
+        note="corrected after the run: intervals of shares; before, that of a mean, "
+        "which had no width")  # fmt: skip
 
 
 def _draw_forward(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -183,7 +174,7 @@ def _draw_forward(setting: Setting, tables: Tables) -> dict[str, Figure]:
     table, half = tables["forward"], setting.steps // 2
     with charts.panels(5.6, 3.8) as (figure, ax):
         for n, name in enumerate((LINEAR, LASSO)):
-            mine = where(table, law=name)
+            mine = evidence.where(table, law=name)
             for k, part in enumerate(("early", "later")):
                 look: Any = {"color": palette.SERIES[n], "label": name if not k else None, "alpha": 0.5}
                 ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
@@ -233,7 +224,7 @@ def forward(run: Run) -> Result:
                 part: law.score(s).derivative for part, s in (("early", x[: half + 1]), ("later", x[half:]))
             }
             rows.append({"network": network, "law": name} | own)
-    return Result({"forward": columns_of(rows)})
+    return Result({"forward": evidence.columns_of(rows)})
 
 
 # -- beyond/pairings.py ----------------------------------------
@@ -289,12 +280,10 @@ PAPER_TOYS = Setting(sizes=tuple(range(15, 55, 3)), runs=20, steps=10_000)
     "curve stops where the theory ends, at the time factor that suits random pairs best.",
     cost="half an hour",
     rules=(
-        Statement("motion", "the effective theory predicts the trajectory of embeddings",
-            NEARER,
+        Statement("motion", "the effective theory predicts the trajectory of embeddings", NEARER,
             _ratio("networks", "distance", "to_another"), most=0.5,
             chance=counters.exchanged("networks", "distance", "to_another"),
-            note=f"{GEOMETRIC}, and decides: the median is above 0.5, as is the mean for few samples",
-        ),
+            note=f"{GEOMETRIC}, and decides: the median is above 0.5, as is the mean for few samples"),
     ),
 )  # fmt: skip
 def theory_and_toy(run: Run) -> Result:
@@ -310,14 +299,9 @@ def theory_and_toy(run: Run) -> Result:
     ]
     theories = [_theory_of(one) for one in networks]
     comparison = compare(
-        theories,
-        networks,
-        names=("theory", "networks"),
-        paired=True,
-        symmetry=no_relabelling(TOKENS),
-        delta=DELTA,
-        most_pairs=len(setting.sizes) * setting.runs,
-    )
+        theories, networks, names=("theory", "networks"), paired=True, symmetry=no_relabelling(TOKENS),
+        delta=DELTA, most_pairs=len(setting.sizes) * setting.runs,
+    )  # fmt: skip
     table = {"samples": np.repeat(setting.sizes, setting.runs), **_pairs(comparison)}
     drawn = [show_typical_pair(comparison, theories, networks), show_motion(comparison)]
     return Result({"networks": table}, _named("compare-theory", drawn))
@@ -334,20 +318,11 @@ def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
 
 def _toys(size: int, seeds: int, steps: int, seed: int) -> Trajectory:
     return train(
-        ToyAddition(TOKENS),
-        runs=seeds,
-        steps=steps,
-        seed=seed,
-        learning_rate=DECODER_RATE,
-        weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE,
-        train_fraction=size / 55,
-        record=steps // 60,
-        observables=("train_accuracy", "validation_accuracy"),
-        thresholds={"quality": GROKKED},
-        track=TRACK,
+        ToyAddition(TOKENS), runs=seeds, steps=steps, seed=seed, learning_rate=DECODER_RATE, weight_decay=0.0,
+        embedding_learning_rate=LEARNING_RATE, train_fraction=size / 55, record=steps // 60,
+        observables=("train_accuracy", "validation_accuracy"), thresholds={"quality": GROKKED}, track=TRACK,
         delta=DELTA,
-    )
+    )  # fmt: skip
 
 
 def _theory_of(networks: Trajectory) -> Trajectory:
@@ -364,12 +339,10 @@ def _theory_of(networks: Trajectory) -> Trajectory:
         above = representation_quality(states[-1], theory, DELTA) >= GROKKED
         reached.append(float(above.argmax()) if above.any() else np.nan)
     return Trajectory(
-        np.stack(states),
-        np.arange(len(times)),
-        times,
+        np.stack(states), np.arange(len(times)), times,
         observables={"steps_to_quality": np.repeat(np.array(reached)[:, None], len(times), axis=1)},
         parameters={"program": "effective theory", "system": {"type": "EffectiveTheory", "tokens": TOKENS}},
-    )
+    )  # fmt: skip
 
 
 def _own_theories(networks: Trajectory) -> list[EffectiveTheory]:
@@ -398,15 +371,13 @@ PAPER_TWO = Setting(runs=400, epochs=2000)
             _ratio("networks", "to_particles", "to_networks"), least=0.67, most=1.5,
             chance="swapping the two would make it hold: the next rule tells what it cannot be by chance",
             counter=counters.replaced("networks", to_particles="to_starts"),
-            note=f"{OPPOSITE}; corrected after the run: networks that are each other's nearest are one unit",
-        ),
+            note=f"{OPPOSITE}; corrected after the run: networks that are each other's nearest are one unit"),
         Statement("nearer than the start",
             "particles converge to the same structures as the embedding vectors in the trained transformer",
             "disparity of a network's shape to the nearest of the particles, over that to the nearest of "
             "their starts; by chance 1",
             _ratio("networks", "to_particles", "to_starts"), most=0.5, source="Musat, Section 6",
-            chance=counters.exchanged("networks", "to_particles", "to_starts"), note=OPPOSITE,
-        ),
+            chance=counters.exchanged("networks", "to_particles", "to_starts"), note=OPPOSITE),
     ),
 )  # fmt: skip
 def particles_and_attention(run: Run) -> Result:
@@ -417,14 +388,9 @@ def particles_and_attention(run: Run) -> Result:
     """
     setting = run.setting
     moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=run.seed(8300), record_every=2)
-    trained = train(
-        ConstantAttention(),
-        runs=setting.runs,
-        steps=setting.epochs,
-        seed=run.seed(8301),
-        weight_decay=1.0,
-        record=setting.epochs // 50,
-    )
+    every, steps = setting.epochs // 50, setting.epochs
+    options: dict[str, Any] = {"weight_decay": 1.0, "record": every, "seed": run.seed(8301)}
+    trained = train(ConstantAttention(), runs=setting.runs, steps=steps, **options)
     comparison = compare(moved, trained, names=("particles", "networks"), align="grid_imperfections")
     shapes = comparison.shapes
     assert shapes is not None
@@ -467,8 +433,7 @@ PAPER_SIGNALS = Setting(model=EmbeddingMLP(), runs=20, steps=1000)
             f"{NEARER}; in sample; a law that blows up is held at {BLOWN_UP} times the largest signal",
             _ratio("networks", "distance", "to_another", law=name), most=0.5,
             chance=counters.exchanged("networks", "distance", "to_another"),
-            note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it; {ONE_CLOCK}",
-        )
+            note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it; {ONE_CLOCK}")
         for name in ding.RECIPES
     ),
 )  # fmt: skip
@@ -479,15 +444,7 @@ def ode_and_mlp(run: Run) -> Result:
     its own law than to the law of another network.
     """
     setting = run.setting
-    trained = train(
-        setting.model,
-        runs=setting.runs,
-        steps=setting.steps,
-        seed=run.seed(8400),
-        weight_decay=DECAY,
-        record=1,
-        observables=(),
-    )
+    trained = train_networks(run, range(setting.runs), 1, model=setting.model, steps=setting.steps, seed=8400)
     signals = ding.signals_of(trained, 0, setting.steps)
     clock = signals[0].steps
     networks = _as_trajectory(np.stack([one.values for one in signals]), clock)
@@ -503,7 +460,7 @@ def ode_and_mlp(run: Run) -> Result:
         found = compare(rolled, networks, names=("ODE", "networks"), states=True, paired=True, align="none")
         parts.append({"law": np.full(setting.runs, name), "run": np.arange(setting.runs), **_pairs(found)})
         drawn += [show_typical_pair(found, [rolled], [networks]), show_motion(found)]
-    return Result({"networks": joined(parts)}, _named("compare-ode", drawn))
+    return Result({"networks": evidence.joined(parts)}, _named("compare-ode", drawn))
 
 
 def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
@@ -515,14 +472,13 @@ def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
     rule = StoppingRule()
     decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])
     return Trajectory(
-        signals[..., None],
-        steps,
+        signals[..., None], steps,
         observables={
             "surviving_circles": survives(signals).sum(axis=-1).astype(float),
             "strongest_signal": signals.max(axis=-1),
             "steps_to_decided_survivors": np.repeat(decided[:, None], len(steps), axis=1),
         },
-    )
+    )  # fmt: skip
 
 
 def _or_nan(step: int | None) -> float:

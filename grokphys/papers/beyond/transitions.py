@@ -20,10 +20,10 @@ import physics
 from analysis.phases.classification import PHASES
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
-from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import difference, jackknife, joined, mean, share, where
+from grokphys.papers import charts, counters, evidence, measures
+from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
-from grokphys.papers.recipe import Columns, Measure, Number, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
 
@@ -74,7 +74,7 @@ def critical_fraction(rows: Columns, level: float) -> Interval:
 
 def _critical(tokens: int, scale: float = 1.0, family: str = "plain addition") -> Measure:
     return lambda tables, level: critical_fraction(
-        where(tables["orders"], family=family, tokens=tokens), level
+        evidence.where(tables["orders"], family=family, tokens=tokens), level
     ).map(lambda value: float(np.log(value / scale)))
 
 
@@ -96,7 +96,7 @@ def _one_over_p(tables: Tables, generator: np.random.Generator) -> Tables:
 @partial(counters.Chance, "the last isolated symbol of another order, which is taken to complete that order")
 def _of_another_order(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables of p = 60 in which the last isolated symbol has nothing to do with completeness."""
-    rows = where(tables["orders"], **LARGEST)
+    rows = evidence.where(tables["orders"], **LARGEST)
     rows = {name: np.repeat(values, rows["orders"]) for name, values in rows.items()}
     last = rows["size"] == generator.permutation(rows["size"])
     return {**tables, "orders": {**rows, "last": last, "orders": np.ones(len(last), int)}}
@@ -141,9 +141,11 @@ def _draw_scaling(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the distribution of the critical fraction, and how it and the column "last" depend on p."""
     table = tables["orders"]
     with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
-        _show_distributions(left, where(table, family="plain addition"))
+        _show_distributions(left, evidence.where(table, family="plain addition"))
         _show_over_p(middle, table, critical_fraction)
-        _show_over_p(right, table, lambda rows, level: share(np.repeat(rows["last"], rows["orders"]), level))
+        _show_over_p(
+            right, table, lambda rows, level: evidence.share(np.repeat(rows["last"], rows["orders"]), level)
+        )
         smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
         law = np.log(smooth) / smooth
         middle.plot(smooth, law, color=palette.REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
@@ -166,22 +168,18 @@ def _draw_scaling(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("r_c falls with p", "the critical training data fraction r_c is not a constant",
             "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
             measures.ratio(_critical(60), _critical(10)), most=0.8,
-            source="beyond the papers: Liu gives r_c = 0.4 at p = 10",
-            chance=EXACT, counter=counters.instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
-            note="r_c is the median fraction over random orders",
-        ),
+            source="beyond the papers: Liu gives r_c = 0.4 at p = 10", chance=EXACT,
+            counter=counters.instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
+            note="r_c is the median fraction over random orders"),
         Statement("r_c falls as ln p / p", "the coupon collector's law, of which large p has the limit",
             "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
-            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1,
-            chance=EXACT, counter=_one_over_p,
-            note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60",
-        ),
+            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1, chance=EXACT, counter=_one_over_p,
+            note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60"),
         Statement("the last isolated symbol decides",
             "the representation is complete as soon as no symbol is isolated",
             "share of orders in which the last isolated symbol completes it, p = 60, plain addition",
-            measures.share("orders", "np.repeat(last, orders)", **LARGEST), least=0.5,
-            chance=EXACT, counter=_of_another_order,
-        ),
+            measures.share("orders", "np.repeat(last, orders)", **LARGEST), least=0.5, chance=EXACT,
+            counter=_of_another_order),
     ),
 )  # fmt: skip
 def scaling(run: Run) -> Result:
@@ -201,14 +199,14 @@ def scaling(run: Run) -> Result:
             part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, run.seed(SEED + p)))
             count = len(part["size"])
             parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
-    return Result({"orders": joined(parts)})
+    return Result({"orders": evidence.joined(parts)})
 
 
 def _show_distributions(ax: Axes, rows: Columns) -> None:
     """Draw, for each p, the probability that a training set determines the representation, over its size."""
     tokens = np.unique(rows["tokens"])
     for p, color in zip(tokens, palette.graded_colors(len(tokens)), strict=True):
-        own = where(rows, tokens=p)
+        own = evidence.where(rows, tokens=p)
         order = np.argsort(own["fraction"])
         passed = np.cumsum(own["orders"][order]) / own["orders"].sum()
         ax.step(own["fraction"][order], passed, where="post", color=color, label=str(p))
@@ -220,9 +218,9 @@ def _show_distributions(ax: Axes, rows: Columns) -> None:
 
 def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Interval]) -> None:
     for (family, _), marker in zip(FAMILIES.items(), "os", strict=True):
-        own = where(table, family=family)
+        own = evidence.where(table, family=family)
         tokens = np.unique(own["tokens"])
-        found = [value(where(own, tokens=p), 0.95) for p in tokens]
+        found = [value(evidence.where(own, tokens=p), 0.95) for p in tokens]
         middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
         bars = np.clip([middle - low, high - middle], 0, None)
         ax.errorbar(tokens, middle, bars, fmt=marker, markersize=4, linewidth=1, label=family)
@@ -270,9 +268,8 @@ def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     source="Liu, Figure 18 (b)", independent="order", cost="five minutes",
     rules=(
         Number("S_3: critical fraction by deduction, against networks on S_3", "0.5",
-            lambda tables, level: critical_fraction(where(tables["orders"], group="S_3"), level), margin=0.02,
-            digits=3,
-        ),
+            lambda tables, level: critical_fraction(evidence.where(tables["orders"], group="S_3"), level),
+            margin=0.02, digits=3),
     ),
 )  # fmt: skip
 def groups(run: Run) -> Result:
@@ -291,7 +288,7 @@ def groups(run: Run) -> Result:
         commuting[group.name] = operation.commutes
         kept = {name: part[name] for name in ("size", "fraction", "orders")}
         parts.append({"group": np.full(len(part["size"]), group.name), **kept})
-    return Result({"orders": joined(parts)})
+    return Result({"orders": evidence.joined(parts)})
 
 
 def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> None:
@@ -305,7 +302,7 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
         (False, palette.SECOND, "not commuting; ordered pairs"),
     ):
         names = [name for name, own in operations.items() if own.commutes == commutes]
-        found = [critical_fraction(where(table, group=name), 0.95) for name in names]
+        found = [critical_fraction(evidence.where(table, group=name), 0.95) for name in names]
         middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
         y = [place[name] for name in names]
         ax.errorbar(
@@ -373,13 +370,13 @@ def _beyond_chance(tables: Tables, level: float) -> Interval:
         everything = own.size**2 - len(own) * own.shape[1] ** 2
         return float(agreement(own).mean() - across / everything)
 
-    return jackknife(beyond, tuple(cells.T), level)
+    return evidence.jackknife(beyond, tuple(cells.T), level)
 
 
 def _inner_minus_others(tables: Tables, level: float) -> Interval:
     phases = phase_map(tables["networks"])
     inner, same = inner_cells(phases), agreement(phases)
-    return difference(mean(same[inner], level), mean(same[~inner], level))
+    return evidence.difference(evidence.mean(same[inner], level), evidence.mean(same[~inner], level))
 
 
 def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
@@ -416,20 +413,16 @@ def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> No
     rules=(
         Statement("one phase", "networks of one cell, which differ in their seed, have the same phase",
             "share of pairs of networks of one cell that have the same phase, mean over the cells",
-            lambda tables, level: mean(agreement(phase_map(tables["networks"])).ravel(), level), least=0.9,
-            chance=CHANCE,
-        ),
+            lambda tables, level: evidence.mean(agreement(phase_map(tables["networks"])).ravel(), level),
+            least=0.9, chance=CHANCE),
         Statement("beyond chance", "the learning rates tell the phase of a network",
             "the same share minus that of pairs of networks of two cells; by chance 0",
-            _beyond_chance, least=0.2,
-            chance=CHANCE,
-        ),
+            _beyond_chance, least=0.2, chance=CHANCE),
         Statement("borders", "networks of one cell differ where two phases meet",
             "the same share in cells whose neighbors all have one most frequent phase, minus that in the "
             "others; by chance 0",
-            _inner_minus_others, least=0.1, source="this project; no paper says it",
-            chance=CHANCE, note="the two to four cells that share a side with it",
-        ),
+            _inner_minus_others, least=0.1, source="this project; no paper says it", chance=CHANCE,
+            note="the two to four cells that share a side with it"),
     ),
 )  # fmt: skip
 def seeds(run: Run) -> Result:

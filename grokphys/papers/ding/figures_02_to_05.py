@@ -15,19 +15,11 @@ from analysis.circles.geometry import circle_delta, circularity, frequency_plane
 from analysis.circles.survival import survives
 from analysis.plots import palette
 from analysis.stats.intervals import CONFIDENCE
-from grokphys.papers import charts, counters, measures
+from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.ding.training import PAPER, QUICK, train_networks
-from grokphys.papers.evidence import (
-    by_network,
-    columns_of,
-    joined,
-    mean,
-    share,
-    table_of,
-    where,
-)
+from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.pieces import in_parts
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets.engines.ensemble import draw
 from nets.models import EmbeddingMLP
 
@@ -92,20 +84,17 @@ def _strongest_survive(tables: Tables, generator: np.random.Generator) -> Tables
             "log₁₀ of the weakest survivor's signal over that of the strongest of the dead, mean of networks",
             measures.of_networks("circles", _apart), least=1.0, source="Figure 2",
             chance=counters.shuffled("circles", "survived", within="network"),
-            note="signals are norms, as in the figure; with squares it would be twice as much, and hold",
-        ),
+            note="signals are norms, as in the figure; with squares it would be twice as much, and hold"),
         Statement("right", "projections of a surviving frequency stabilize into a clear circle",
             "circularity (Eq. 5) of the survivors at the end, mean of networks; 1 for a circle",
             measures.mean("circles", "circularity", by="network", survived=True), least=0.9,
-            chance=counters.shuffled("circles", "survived", within="network"),
-        ),
+            chance=counters.shuffled("circles", "survived", within="network")),
         Statement("not always", "initially large frequencies do not always lead to surviving circles",
             "share of networks in which the frequency that begins strongest dies",
             measures.share_of_networks("circles", lambda own: not own["survived"][np.argmax(own["first"])]),
             least=0.05,
             chance="by chance about 25 of 29 die: the statement only says that strength does not decide",
-            counter=_strongest_survive,
-        ),
+            counter=_strongest_survive),
     ),
 )  # fmt: skip
 def signals(run: Run) -> Result:
@@ -126,14 +115,9 @@ def signals(run: Run) -> Result:
     signal, steps = found["signals"], found["steps"]
     alive = survives(signal[:, -1])
     networks, K = alive.shape
-    rows = {
-        "network": np.repeat(np.arange(networks), K),
-        "frequency": np.tile(np.arange(1, K + 1), networks),
-        "first": signal[:, 0].ravel(),
-        "last": signal[:, -1].ravel(),
-        "circularity": circularity(found["final"]).ravel(),
-        "survived": alive.ravel(),
-    }
+    index = {"network": range(networks), "frequency": range(1, K + 1)}
+    columns = {"first": signal[:, 0], "last": signal[:, -1], "circularity": circularity(found["final"])}
+    rows = evidence.table_of(index, **columns, survived=alive)
     best = 1 + int(np.argmax(signal[0, -1]))
     dead = 1 + int(np.argmax(np.where(alive[0], 0, signal[0, 0])))
     with charts.page(12.6, 4.8) as figure:
@@ -141,13 +125,8 @@ def signals(run: Run) -> Result:
         ax = parts[0].subplots()
         ax.plot(steps, signal[0][:, ~alive[0]], color=palette.DEAD, linewidth=0.7)
         for n, k in enumerate(np.flatnonzero(alive[0]).tolist()):
-            ax.plot(
-                steps,
-                signal[0, :, k],
-                color=palette.SERIES[n % len(palette.SERIES)],
-                linewidth=1.7,
-                label=f"k = {k + 1}",
-            )
+            color = palette.SERIES[n % len(palette.SERIES)]
+            ax.plot(steps, signal[0, :, k], color=color, linewidth=1.7, label=f"k = {k + 1}")
         ax.set(yscale="log", xlabel="step", ylabel="Fourier signal ‖$F_k$‖", xlim=(0, steps[-1]))
         ax.set_xscale("symlog", linthresh=100)
         ax.set_title(f"{alive[0].sum()} of {K} frequencies survive")
@@ -186,7 +165,7 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
 
 def _hits(rows: Columns) -> tuple[Any, Any]:
     """Return whether pairs of components show the frequency of a survivor, and the network of each pair."""
-    hits = [np.isin(own["component"], own["frequency"]) for own in by_network(rows)]
+    hits = [np.isin(own["component"], own["frequency"]) for own in evidence.by_network(rows)]
     return np.concatenate([*hits, []]), np.repeat(np.arange(len(hits)), [len(own) for own in hits])
 
 
@@ -198,7 +177,7 @@ def _random_embeddings(tables: Tables, generator: np.random.Generator) -> Tables
     rows = []
     for network, count in zip(*np.unique(tables["planes"]["network"], return_counts=True), strict=True):
         rows += _planes(int(network), generator.standard_normal((PAPER.tokens, PAPER.dim)), int(count))
-    return {**tables, "planes": columns_of(rows)}
+    return {**tables, "planes": evidence.columns_of(rows)}
 
 
 @recipe(
@@ -209,28 +188,24 @@ def _random_embeddings(tables: Tables, generator: np.random.Generator) -> Tables
         Statement("correspondence",
             "The ∆ between adjacent tokens shows a correspondence between PCA and FFT",
             "share of pairs of components whose frequency is that of a survivor; by chance 4 of 29",
-            lambda tables, level: share(
+            lambda tables, level: evidence.share(
                 *_hits(tables["planes"])[:1], level, groups=_hits(tables["planes"])[1],
             ),
-            least=0.5,
-            chance=counters.shuffled("planes", "component"),
-            note="of a random embedding, 36 % of the pairs show one of its four strongest frequencies",
-        ),
+            least=0.5, chance=counters.shuffled("planes", "component"),
+            note="of a random embedding, 36 % of the pairs show one of its four strongest frequencies"),
         Statement("significant",
             "first 10 principal components in pairs, the only components with significant singular values",
             "part of the variance along as many pairs of components as circles survive, mean of networks",
             measures.of_networks("planes", lambda own: own["variance"].sum()), least=0.95,
             chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
-            counter=_random_embeddings, note="the chance was said to be a fifth until after the run",
-        ),
+            counter=_random_embeddings, note="the chance was said to be a fifth until after the run"),
         Statement("better", "the Fourier transformation … can reveal circular representations better",
             "part of a plane's variance at its own frequency: Fourier planes minus pairs of components",
             measures.mean("planes", lambda rows: rows["in_fourier"] - rows["in_components"], by="network"),
             least=0.1, source="Section 2",
             chance="there is nothing to shuffle between the two bases but the sign: 0",
             counter=_random_embeddings,
-            withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency",
-        ),
+            withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency"),
     ),
 )  # fmt: skip
 def components(run: Run) -> Result:
@@ -246,7 +221,7 @@ def components(run: Run) -> Result:
     rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
     table = {name: np.array([row[name] for row in rows]) for name in PLANE}
     shown = int(table["network"][0]) if rows else 0
-    one, E = where(table, network=shown), final[shown]
+    one, E = evidence.where(table, network=shown), final[shown]
     points, columns = principal_components(E).points, max(len(one["frequency"]), 2)
     with charts.panels(2.25 * columns, 5.6, 2, columns, squeeze=False) as (figure, axes):
         for pair, k in enumerate(one["component"].tolist()):
@@ -329,7 +304,7 @@ def _draw_frozen(setting: Setting, tables: Tables) -> dict[str, Figure]:
             for step, color in zip(setting.snapshots, colors, strict=True):
                 here = [rows[name][(rows["d"] == d) & (rows["step"] == step)] for d in setting.dims]
                 # Losses differ by factors: geometric mean and its interval.
-                means = [mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
+                means = [evidence.mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
                 middle, low, high = np.array([(one.estimate, one.low, one.high) for one in means]).T
                 ax.plot(setting.dims, middle, "o-", color=color, markersize=3.5, label=step)
                 ax.fill_between(setting.dims, low, high, color=color, alpha=0.12, linewidth=0)
@@ -357,17 +332,13 @@ def _draw_frozen(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 _loss(lambda d, p: (p - WINDOW <= d) & (d < p)),
                 _loss(lambda d, p: (p < d) & (d <= p + WINDOW)),
             ),
-            least=0.3,
-            chance=counters.shuffled("networks", "test_loss", within="step"),
-            withdrawn="the loss falls as steeply about other dimensions: it has a slope, and no step at p",
-        ),
+            least=0.3, chance=counters.shuffled("networks", "test_loss", within="step"),
+            withdrawn="the loss falls as steeply about other dimensions: it has a slope, and no step at p"),
         Statement("small d",
             "at 10,000 steps, models with the small ds (d≤20) have lower loss than models with medium ds",
             "log₁₀ of the test loss at the end: mean of 20 < d ≤ 59 minus mean of 16 ≤ d ≤ 20; by chance 0",
             measures.difference(_loss(lambda d, p: (d > 20) & (d <= p)), _loss(lambda d, p: d <= 20)),
-            least=0.1,
-            chance=counters.shuffled("networks", "test_loss", within="step"),
-        ),
+            least=0.1, chance=counters.shuffled("networks", "test_loss", within="step")),
     ),
 )  # fmt: skip
 def frozen(run: Run) -> Result:
@@ -380,7 +351,7 @@ def frozen(run: Run) -> Result:
     small and medium d.
     """
     count = len(run.setting.dims) * run.setting.networks  # numbered through all dimensions
-    return Result({"networks": joined(in_parts(run, count, PIECE_04, partial(_train_frozen, run)))})
+    return Result({"networks": evidence.joined(in_parts(run, count, PIECE_04, partial(_train_frozen, run)))})
 
 
 def _train_frozen(run: Run, part: range) -> dict[str, Any]:
@@ -391,13 +362,10 @@ def _train_frozen(run: Run, part: range) -> dict[str, Any]:
     frozen = {"initial": narrowed(start, d), "freeze_embedding": True}
     names = ("train_loss", "validation_loss")
     trained = train_networks(run, part, snapshots, *names, model=model, steps=snapshots[-1], **frozen)
-    table = table_of(
-        {"network": np.array(part) % setting.networks, "step": snapshots},
-        p=setting.tokens,
-        d=d[:, None],
-        test_loss=trained.observables["validation_loss"],
-        train_loss=trained.observables["train_loss"],
-    )
+    table = evidence.table_of(
+        {"network": np.array(part) % setting.networks, "step": snapshots}, p=setting.tokens, d=d[:, None],
+        test_loss=trained.observables["validation_loss"], train_loss=trained.observables["train_loss"],
+    )  # fmt: skip
     return {name: table[name] for name in ("p", "d", "network", "step", "test_loss", "train_loss")}
 
 
@@ -466,13 +434,13 @@ def count_circles(run: Run) -> dict[str, NDArray[Any]]:
         in_parts(run, setting.networks, PIECE_05, partial(_count, run, p, d), f"p-{p}-d-{d}-networks")
         for p, d in pairs
     )
-    return joined(chain.from_iterable(parts))
+    return evidence.joined(chain.from_iterable(parts))
 
 
 def _count(run: Run, p: int, d: int, part: range) -> dict[str, Any]:
     seed = run.setting.seed + 1000 * p + d
     trained = train_networks(run, part, [run.setting.size.steps], model=EmbeddingMLP(p, d), seed=seed)
-    table = table_of({"p": [p], "d": [d], "network": part}, prime=bool(_primes(p, p)))
+    table = evidence.table_of({"p": [p], "d": [d], "network": part}, prime=bool(_primes(p, p)))
     return table | {"circles": published_count(trained.final)}
 
 
@@ -539,14 +507,10 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rules=(
         Statement("left", "clear positive correlation between p and the number of circles the model learns",
             "Pearson correlation of p and the mean number of circles; by chance 0",
-            _rises("p"), least=0.5,
-            chance=counters.shuffled("networks", "circles"),
-        ),
+            _rises("p"), least=0.5, chance=counters.shuffled("networks", "circles")),
         Statement("right", "similarly shows an upward curve",
             "Pearson correlation of d and the mean number of circles; by chance 0",
-            _rises("d"), least=0.5,
-            chance=counters.shuffled("networks", "circles"),
-        ),
+            _rises("d"), least=0.5, chance=counters.shuffled("networks", "circles")),
         Statement("expected number", "only 3-5 circles survive after training",
             "mean number of circles at p = 59, d = 128",
             measures.mean("networks", "circles", among=_usual("p", "d")), least=3.0, most=5.0,
@@ -554,16 +518,14 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
             chance="shuffling among networks of one size leaves the mean; all 29 circles begin alike",
             counter=counters.drawn(
                 "all circles of all networks", "networks", circles=lambda rows, _: rows["p"] // 2,
-            ),
-        ),
+            )),
         Statement("three or more",
             "the model almost always chooses three or more circles as its final representations",
             "share of networks with three or more circles at p = 59, d = 128",
             measures.share("networks", lambda rows: rows["circles"] >= 3, among=_usual("p", "d")), least=0.9,
             source="Appendix C",
             chance="shuffling among networks of one size leaves the share; 29 circles could make it 1",
-            counter=counters.drawn("two circles in each network, which may suffice", "networks", circles=2),
-        ),
+            counter=counters.drawn("two circles in each network, which may suffice", "networks", circles=2)),
     ),
 )  # fmt: skip
 def by_size(run: Run) -> Result:
@@ -605,7 +567,7 @@ def _draw_moduli(setting: Setting, tables: Tables) -> dict[str, Figure]:
     with charts.panels(6.4, 3.8) as (figure, ax):
         ax.plot(*_means(rows["p"], rows["circles"]), color=palette.FRAME, linewidth=1)
         for prime, label in ((True, "prime p"), (False, "composite p")):
-            part = where(rows, prime=prime)
+            part = evidence.where(rows, prime=prime)
             charts.means(ax, part["p"], part["circles"], linestyle="", label=label)
         ax.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
         ax.set_title(f"d = {setting.size.dim}, {setting.networks} networks each, 95 % intervals")
@@ -622,9 +584,7 @@ def _draw_moduli(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rules=(
         Statement("trend", "an upward trend can still be observed",
             "Pearson correlation of p and the mean number of circles; by chance 0",
-            _rises("p"), least=0.3,
-            chance=counters.shuffled("networks", "circles"),
-        ),
+            _rises("p"), least=0.3, chance=counters.shuffled("networks", "circles")),
         Statement("variation", "Compared with Figure 5 (Left), one can observe more variation in Figure 14",
             "scatter of composite moduli about the line between the nearest primes over that of primes "
             "about the line between their neighbors; by chance 1",
@@ -635,9 +595,7 @@ def _draw_moduli(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 ),
                 np.exp,
             ),
-            least=1.2,
-            chance=counters.shuffled("networks", "circles"),
-        ),
+            least=1.2, chance=counters.shuffled("networks", "circles")),
     ),
 )  # fmt: skip
 def all_moduli(run: Run) -> Result:

@@ -21,36 +21,17 @@ from sklearn.svm import LinearSVC
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import circularity
-from analysis.circles.prediction import survival_rates
 from analysis.circles.survival import survives
 from analysis.plots import palette
 from analysis.stats.intervals import CONFIDENCE, Interval, proportion
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.ding.training import (
-    BY_THE_RULE,
-    DECAY,
-    FEW_TRIALS,
-    PAPER,
-    QUICK,
-    TRIALS,
-    parts_of,
-    train_circles,
-    train_trials,
-)
-from grokphys.papers.evidence import (
-    correlation,
-    jackknife,
-    joined,
-    mean,
-    paired_gap,
-    where,
-)
+from grokphys.papers.ding import training
+from grokphys.papers.evidence import Tables, correlation, jackknife, joined, mean, paired_gap, table_of, where
 from grokphys.papers.pieces import in_parts
-from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets.engines.ensemble import draw
 from nets.interventions import keep_frequencies, scale_frequency, with_signals
 from nets.networks import networks
-from nets.training import train
 from physics.seeds import generator as generator_of
 
 SURVIVORS_AT_RANDOM = counters.drawn(
@@ -87,14 +68,9 @@ def _draw_signals(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the survival rate over the initial signal, for each frequency and in bins."""
     circles = tables["circles"]
     signal, rate, _ = _rates(tables)
-    bins = survival_rates(
-        circles["signal"][:, None], circles["survived"][:, None], groups=circles["embedding"]
-    )
     with charts.panels(5.6, 4.0) as (figure, ax):
         ax.scatter(signal, rate, s=9, color=palette.DEAD, linewidths=0, label="a frequency of an embedding")
-        charts.intervals(
-            ax, [b.value for b in bins], [b.rate for b in bins], color=palette.SURVIVES, label="bins"
-        )
+        charts.survival(ax, circles["signal"], circles["survived"], circles["embedding"], label="bins")
         ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="survival rate", ylim=(-0.03, 1.03))
         ax.set_title(f"{setting.embeddings} embeddings, {setting.trials} trials each")
         charts.legend_below(ax)
@@ -102,18 +78,16 @@ def _draw_signals(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 
 @recipe(
-    "ding-6", item="Figure 6, left", quick=FEW_TRIALS, paper_setting=TRIALS, draw=_draw_signals,
-    source="Section 3.2.1", independent="embedding", cost="half an hour to two hours",
+    "ding-6", item="Figure 6, left", quick=training.FEW_TRIALS, paper_setting=training.TRIALS,
+    draw=_draw_signals, source="Section 3.2.1", independent="embedding", cost="half an hour to two hours",
     rules=(
         Number("correlation of survival rate and initial signal", "0.85", _correlation, margin=0.1,
-            note=BY_THE_RULE,
-        ),
+            note=training.BY_THE_RULE),
         Statement("likelier",
             "the higher the initial signal, the more likely the model is to choose that frequency",
             "Pearson correlation of the survival rate and the initial signal; by chance 0",
-            _correlation, least=0.5,
-            chance=counters.shuffled("circles", "survived", within="embedding"), note=BY_THE_RULE,
-        ),
+            _correlation, least=0.5, chance=counters.shuffled("circles", "survived", within="embedding"),
+            note=training.BY_THE_RULE),
     ),
 )  # fmt: skip
 def initial_signals(run: Run) -> Result:
@@ -125,7 +99,7 @@ def initial_signals(run: Run) -> Result:
     has a row for each frequency of each network. The rules judge the correlation of survival rate and initial
     signal.
     """
-    circles = train_trials(run)
+    circles = training.train_trials(run)
     return Result({"circles": circles})
 
 
@@ -141,18 +115,10 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rows = tables["runs"]
     with charts.panels(5.6, 4.0) as (figure, ax):
         start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
-        ax.scatter(
-            start,
-            rows["survived"].reshape(-1, setting.trials).mean(axis=1),
-            s=9,
-            color=palette.DEAD,
-            linewidths=0,
-            label="an embedding and a factor",
-        )
-        bins = survival_rates(rows["deviation"][:, None], rows["survived"][:, None], groups=rows["embedding"])
-        charts.intervals(
-            ax, [b.value for b in bins], [b.rate for b in bins], color=palette.SURVIVES, label="bins"
-        )
+        shares = rows["survived"].reshape(-1, setting.trials).mean(axis=1)
+        look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
+        ax.scatter(start, shares, label="an embedding and a factor", **look)
+        charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
         ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
         ax.set_title(
             f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
@@ -165,23 +131,22 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 @recipe(
     "ding-6b", item="Figure 6, middle",
-    quick=Setting(size=QUICK, embeddings=2, factors=(0.85, 1.15), trials=4, frequency=5),
+    quick=Setting(size=training.QUICK, embeddings=2, factors=(0.85, 1.15), trials=4, frequency=5),
     paper_setting=Setting(
-        size=PAPER, embeddings=60, factors=(0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), trials=8, frequency=25,
+        size=training.PAPER, embeddings=60, factors=(0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), trials=8,
+        frequency=25,
     ),
     draw=_draw_scaled, source="Section 3.2.1", independent="embedding", cost="two to four hours",
     rules=(
         Statement("raised", "if the frequency is much higher than the rest, survival rate is near 100 %",
             "share of trials with a signal at least 10 above the mean of the others in which it survives",
             measures.share("runs", "survived", by="embedding", among=f"deviation >= {MUCH}"), least=0.9,
-            chance=counters.shuffled("runs", "survived"),
-        ),
+            chance=counters.shuffled("runs", "survived")),
         Statement("lowered", "the frequency rarely survives if it is much lower than the mean",
             "share of trials with a signal at least 10 below the mean of the others in which it survives",
             measures.share("runs", "survived", by="embedding", among=f"deviation <= -{MUCH}"), most=0.1,
             chance="a share near the mean of all trials; the difference below tests it",
-            counter=counters.shuffled("runs", "survived"),
-        ),
+            counter=counters.shuffled("runs", "survived")),
         Statement("difference",
             "the initial signal of the frequency plays a unique role in determining the final representation",
             "survival with a signal at least 10 above the mean of the others minus that at least 10 below",
@@ -190,10 +155,8 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 tables["runs"]["deviation"] >= MUCH, tables["runs"]["deviation"] <= -MUCH, level,
                 groups=tables["runs"]["embedding"],
             ),
-            least=0.3,
-            chance=counters.shuffled("runs", "survived"),
-            note="corrected after the run: what one embedding has above and below is resampled together",
-        ),
+            least=0.3, chance=counters.shuffled("runs", "survived"),
+            note="corrected after the run: what one embedding has above and below is resampled together"),
     ),
 )  # fmt: skip
 def scaled(run: Run) -> Result:
@@ -216,7 +179,7 @@ def _scale_one(run: Run, number: int) -> dict[str, Any]:
     generator = generator_of(seed)
     E, k = generator.standard_normal((size.tokens, size.dim)), setting.frequency
     starts = np.repeat([scale_frequency(E, k, f) for f in setting.factors], setting.trials, axis=0)
-    one = train_circles(
+    one = training.train_circles(
         size.model, runs=len(starts), steps=size.steps, audited=int(number < 5), seed=seed, initial=starts
     )
     signal = one.signals[:, 0]
@@ -239,9 +202,9 @@ RATIOS = 1, 11
 
 @recipe(
     "ding-6c", item="Figure 6, right",
-    quick=Setting(size=QUICK, ratios=(0.2, 0.6, 1.0), pairs=3, others=1e-6),
+    quick=Setting(size=training.QUICK, ratios=(0.2, 0.6, 1.0), pairs=3, others=1e-6),
     paper_setting=Setting(
-        size=PAPER, ratios=tuple(np.linspace(0, 1, 11).round(2).tolist()), pairs=20, others=1e-6,
+        size=training.PAPER, ratios=tuple(np.linspace(0, 1, 11).round(2).tolist()), pairs=20, others=1e-6,
     ),
     source="Section 3.2.1",
     cost="three to six hours: all networks are trained to the end, since circles come back late",
@@ -249,20 +212,17 @@ RATIOS = 1, 11
         Statement("larger", "the frequency with the highest signal will always survive",
             "share of networks with r < 1 in which the larger one survives",
             measures.share("runs", "larger", among="ratio < 1"), least=0.95,
-            chance="4 of 29 circles survive elsewhere", counter=SURVIVORS_AT_RANDOM,
-        ),
+            chance="4 of 29 circles survive elsewhere", counter=SURVIVORS_AT_RANDOM),
         Statement("smaller",
             "the second highest frequency increases in survival rate as its signal increases",
             "Pearson correlation of the survival of the smaller one with the ratio r; by chance 0",
             measures.correlation("runs", "ratio", "smaller.astype(float)"), least=0.2,
-            chance=counters.shuffled("runs", "smaller"),
-        ),
+            chance=counters.shuffled("runs", "smaller")),
         Statement("revived",
             "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             "share of networks in which any other frequency survives",
-            measures.share("runs", "revived"), least=0.05,
-            chance="none, if what is near zero stayed there", counter=NONE_REVIVED,
-        ),
+            measures.share("runs", "revived"), least=0.05, chance="none, if what is near zero stayed there",
+            counter=NONE_REVIVED),
     ),
 )  # fmt: skip
 def pairs(run: Run) -> Result:
@@ -304,15 +264,10 @@ def _train_pairs(run: Run, part: range) -> dict[str, Any]:
         starts.append(with_signals(generator.standard_normal((count, size.tokens, size.dim)), signals))
         both.append(two)
     networks = len(part) * count
-    one = train_circles(
-        size.model,
-        runs=networks,
-        first_run=part.start * count,
-        steps=size.steps,
-        audited=networks,
-        seed=run.seed(6200),
-        initial=np.concatenate(starts),
-    )
+    one = training.train_circles(
+        size.model, runs=networks, first_run=part.start * count, steps=size.steps, audited=networks,
+        seed=run.seed(6200), initial=np.concatenate(starts),
+    )  # fmt: skip
     larger, smaller = np.concatenate(both).T
     rows = np.arange(networks)
     others = one.survived.copy()
@@ -376,23 +331,11 @@ def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
     survived = circles["survived"]
     with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
         edges = np.histogram_bin_edges(circles["change_4"], 40)
-        for alive, color, name in ((False, palette.DEAD, "dead"), (True, palette.SURVIVES, "survived")):
-            values = circles["change_4"][survived == alive]
-            if len(values):  # an empty histogram has no density
-                label = f"{name} ({len(values)})"
-                left.hist(values, edges, color=color, alpha=0.55, density=True, label=label)
-        left.set(xlabel="change of ‖$F_k$‖ in step 4", ylabel="density")
-        charts.legend_below(left)
+        charts.densities(left, circles["change_4"], survived, edges, "change of ‖$F_k$‖ in step 4")
         for step in range(1, 5):
             change = circles[f"change_{step}"]
-            bins = survival_rates(change[:, None], survived[:, None], groups=circles["embedding"])
-            charts.intervals(
-                middle,
-                [b.value for b in bins],
-                [b.rate for b in bins],
-                color=palette.SERIES[step - 1],
-                label=f"step {step}",
-            )
+            look: Any = {"color": palette.SERIES[step - 1], "label": f"step {step}"}
+            charts.survival(middle, change, survived, circles["embedding"], **look)
         middle.set(xlabel="change of ‖$F_k$‖ in that step", ylabel="survival rate", ylim=(0, None))
         middle.set_title("bins of equally many circles")
         charts.legend_below(middle)
@@ -401,7 +344,7 @@ def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 
 @recipe(
-    "ding-7", item="Figure 7", quick=FEW_TRIALS, paper_setting=TRIALS, draw=_draw_gradients,
+    "ding-7", item="Figure 7", quick=training.FEW_TRIALS, paper_setting=training.TRIALS, draw=_draw_gradients,
     source="Section 3.2.2", independent="embedding",
     cost="half an hour to two hours; no time after ding-6, whose networks it shares",
     rules=(
@@ -412,24 +355,19 @@ def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
             counter=counters.drawn(
                 "a random sign of each `change_4`", "circles",
                 change_4=lambda rows, rng: rows["change_4"] * rng.choice([-1, 1], len(rows["change_4"])),
-            ),
-        ),
+            )),
         Statement("middle",
             "as the initial gradient increases, the survival rate of those frequencies increases",
             "Pearson correlation of survival with the change of the signal in step 4; by chance 0",
             measures.correlation("circles", "change_4", ALIVE, by="embedding"), least=0.1,
-            chance=counters.shuffled("circles", "survived", within="embedding"), note=BY_THE_RULE,
-        ),
+            chance=counters.shuffled("circles", "survived", within="embedding"), note=training.BY_THE_RULE),
         Number("right: accuracy of the linear support vector machine, in sample (%)", "83.8", _accuracy,
-            margin=3.0, digits=1, note=f"{BY_THE_RULE}; {MACHINE}",
-        ),
+            margin=3.0, digits=1, note=f"{training.BY_THE_RULE}; {MACHINE}"),
         Statement("right",
             "frequencies with both high initial signal and gradient are more likely to survive",
             "area under the ROC curve on embeddings that the machine has not seen; by chance 0.5",
-            _area_left_out, least=0.6,
-            chance=counters.shuffled("circles", "survived", within="embedding"),
-            note=f"{BY_THE_RULE}; {MACHINE}",
-        ),
+            _area_left_out, least=0.6, chance=counters.shuffled("circles", "survived", within="embedding"),
+            note=f"{training.BY_THE_RULE}; {MACHINE}"),
     ),
 )  # fmt: skip
 def initial_gradients(run: Run) -> Result:
@@ -441,7 +379,7 @@ def initial_gradients(run: Run) -> Result:
     network. The rules judge how survival depends on the change of the signal in step 4, and how well a linear
     classifier predicts it from the initial signal and this change.
     """
-    circles = train_trials(run)
+    circles = training.train_trials(run)
     return Result({"circles": circles})
 
 
@@ -500,26 +438,23 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 
 @recipe(
-    "ding-8", item="Figure 8", quick=Setting(size=QUICK, record="log:3", networks=3, seed=0),
-    paper_setting=Setting(size=PAPER, record="log:8", networks=30, seed=80_000), draw=_draw,
+    "ding-8", item="Figure 8", quick=Setting(size=training.QUICK, record="log:3", networks=3, seed=0),
+    paper_setting=Setting(size=training.PAPER, record="log:8", networks=30, seed=80_000), draw=_draw,
     source="Section 4.1", cost="one to two hours",
     rules=(
         Statement("one", "the model is not able to perform the modular addition with only one circle",
             f"share of networks with less than {FEW:.0%} of the sums right by their strongest circle alone",
             measures.share("sets", f"accuracy < {FEW}", kept=1, rank=0), least=0.75,
-            chance=counters.shuffled("sets", "accuracy", within="network"),
-        ),
+            chance=counters.shuffled("sets", "accuracy", within="network")),
         Statement("two", "still has considerably high loss using two circles",
             f"share of networks whose test loss is above {HIGH:g} with their two strongest circles",
             measures.share("sets", f"test_loss > {HIGH}", kept=2, rank=0), least=0.75,
-            chance=counters.shuffled("sets", "test_loss", within="network"),
-        ),
+            chance=counters.shuffled("sets", "test_loss", within="network")),
         Statement("three", "reaches near zero loss with 3 circles",
             f"share of networks whose test loss is below {NEAR_ZERO:g} with their three strongest circles",
             measures.share("sets", f"test_loss < {NEAR_ZERO}", kept=3, rank=0), least=0.75,
             chance=counters.shuffled("sets", "test_loss", within="network"),
-            note="of networks with at least three survivors: those with just three all pass, others do not",
-        ),
+            note="of networks with at least three survivors: those with just three all pass, others do not"),
     ),
 )  # fmt: skip
 def collaboration(run: Run) -> Result:
@@ -537,16 +472,7 @@ def collaboration(run: Run) -> Result:
     setting = run.setting
 
     def train_part(part: range) -> dict[str, Any]:
-        trained = train(
-            setting.size.model,
-            runs=len(part),
-            first_run=part.start,
-            steps=setting.size.steps,
-            seed=run.seed(setting.seed),
-            weight_decay=DECAY,
-            record=setting.record,
-            observables=("layers",),
-        )
+        trained = training.train_networks(run, part, setting.record, "layers")
         signals = fourier_signals(trained.final)
         rows = []
         for k, own in enumerate(signals):
@@ -596,8 +522,7 @@ def _rounder(name: str, column: str) -> Statement:
         f"Kendall's τ of the {name} circularity over frequencies and d; by chance 0",
         measures.rank_correlation("embeddings", "d", column), least=0.5, possible=(-1.0, 1.0),
         independent="embedding", source="Appendix B",
-        chance=counters.shuffled("embeddings", column),
-    )  # fmt: skip
+        chance=counters.shuffled("embeddings", column))  # fmt: skip
 
 
 @recipe(
@@ -640,8 +565,9 @@ def initial_circularity(run: Run) -> Result:
 
 
 @recipe(
-    "ding-11b", item="Figure 11, right; Appendix B", quick=Setting(size=QUICK, networks=6, audited=1, seed=0),
-    paper_setting=Setting(size=PAPER, networks=340, audited=4, seed=111_000), source="Appendix B",
+    "ding-11b", item="Figure 11, right; Appendix B",
+    quick=Setting(size=training.QUICK, networks=6, audited=1, seed=0),
+    paper_setting=Setting(size=training.PAPER, networks=340, audited=4, seed=111_000), source="Appendix B",
     cost="a quarter of an hour to an hour",
     rules=(
         Statement("survival",
@@ -650,8 +576,7 @@ def initial_circularity(run: Run) -> Result:
             measures.correlation("circles", "circularity", ALIVE, by="network"), least=-0.1, most=0.1,
             chance="shuffled survival makes it true: what would make it untrue is a correlation",
             counter=counters.replaced("circles", circularity="signal"),
-            note=f"{BY_THE_RULE}; circularity and initial signal are correlated",
-        ),
+            note=f"{training.BY_THE_RULE}; circularity and initial signal are correlated"),
     ),
 )  # fmt: skip
 def by_circularity(run: Run) -> Result:
@@ -668,38 +593,26 @@ def by_circularity(run: Run) -> Result:
     def train_part(number: int, part: range) -> dict[str, Any]:
         own: dict[str, Any] = {"runs": len(part), "seed": run.seed(seed + number)}
         audited = 0 if number else setting.audited
-        found = train_circles(model, steps=setting.size.steps, audited=audited, **own)
+        found = training.train_circles(model, steps=setting.size.steps, audited=audited, **own)
         start = circularity(draw(model, **own).parameters["embedding"])
         K = start.shape[1]
-        return {
-            "network": np.repeat(part, K),
-            "circularity": start.ravel(),
-            "signal": found.signals[:, 0].ravel(),
-            "survived": found.survived.ravel(),
-            "changed": found.changed.ravel(),
-            "decided": np.repeat(found.decided, K),
-            "audited": np.repeat(np.arange(len(part)) < found.audited, K),
-        }
+        ends = {name: values[:, None] for name, values in found.columns().items()}
+        table = table_of(
+            {"network": part, "frequency": range(K)}, circularity=start, signal=found.signals[:, 0],
+            survived=found.survived, changed=found.changed, decided=ends["decided"], audited=ends["audited"],
+        )  # fmt: skip
+        return {name: values for name, values in table.items() if name != "frequency"}
 
     rows = joined(
         run.keep(f"networks-from-{part.start}", partial(train_part, number, part))
-        for number, part in enumerate(parts_of(setting.networks, SHARD))
+        for number, part in enumerate(training.parts_of(setting.networks, SHARD))
     )
     survived, start = rows["survived"], rows["circularity"]
-    bins = survival_rates(start[:, None], survived[:, None], groups=rows["network"])
     with charts.panels(9.6, 3.6, 1, 2) as (figure, (left, right)):
         edges = np.linspace(start.min(), start.max(), 31)
-        for state, color, chosen in (
-            ("dead", palette.DEAD, ~survived),
-            ("survived", palette.SURVIVES, survived),
-        ):
-            if chosen.any():  # an empty histogram has no density
-                label = f"{state} ({chosen.sum()})"
-                left.hist(start[chosen], edges, density=True, alpha=0.55, color=color, label=label)
-        left.set(xlabel="initial circularity (Eq. 5)", ylabel="density")
+        charts.densities(left, start, survived, edges, "initial circularity (Eq. 5)")
         left.set_title(f"{setting.networks} networks")
-        charts.legend_below(left)
-        charts.intervals(right, [b.value for b in bins], [b.rate for b in bins], color=palette.SURVIVES)
+        charts.survival(right, start, survived, rows["network"])
         right.axhline(survived.mean(), color=palette.SOFT, linestyle=":", linewidth=1)
         right.set(xlabel="initial circularity (Eq. 5)", ylabel="survival rate", ylim=(0, None))
         right.set_title("bins of equally many circles; dotted: all")

@@ -24,27 +24,10 @@ from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.ding.training import (
-    DECAY,
-    LASSO,
-    LINEAR,
-    PAPER,
-    QUADRATIC,
-    QUICK,
-    SOLVED,
-    Size,
-    law_of,
-    path_of,
-)
-from grokphys.papers.evidence import (
-    columns_of,
-    joined,
-    mean,
-    share,
-    where,
-)
+from grokphys.papers.ding import training
+from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, share, where
 from grokphys.papers.pieces import in_parts
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets.interventions import keep_frequencies
 from nets.models import EmbeddingMLP
 from nets.training import train
@@ -75,9 +58,9 @@ Array = NDArray[np.float64]
 
 LOOK: dict[str, Any] = {
     "original": {"color": palette.INK, "linewidth": 2.4, "alpha": 0.55},
-    SOLVED: {"color": palette.SERIES[4], "linewidth": 3.5},
-    LINEAR: {"color": palette.SECOND, "linestyle": (0, (4, 2)), "linewidth": 1.3},
-    LASSO: {"color": palette.FIRST, "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
+    training.SOLVED: {"color": palette.SERIES[4], "linewidth": 3.5},
+    training.LINEAR: {"color": palette.SECOND, "linestyle": (0, (4, 2)), "linewidth": 1.3},
+    training.LASSO: {"color": palette.FIRST, "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
 }
 WILD = 1e3
 """Relative error that replaces a larger one, and that of a trajectory that overflows."""
@@ -94,16 +77,10 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
     setting = run.setting
 
     def train_part(d: int, part: range) -> dict[str, Any]:
-        trained = train(
-            EmbeddingMLP(tokens=setting.tokens, dim=d),
-            runs=len(part),
-            first_run=part.start,
-            steps=setting.steps,
-            seed=run.seed(setting.seed + d),
-            weight_decay=DECAY,
-            record=1,
-            observables=(),
-        )
+        trained = training.train_networks(
+            run, part, 1, model=EmbeddingMLP(tokens=setting.tokens, dim=d), steps=setting.steps,
+            seed=setting.seed + d,
+        )  # fmt: skip
         signals = trajectory_signals(trained)
         rows = [
             {"d": d, "network": part.start + k, "law": name} | _score(name, x)
@@ -122,8 +99,8 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
 
 def _score(name: str, x: Array) -> dict[str, Any]:
     """Return how well a law describes signals x (frames, frequencies), as a row of the table of fits."""
-    law = law_of(name, x)
-    path = path_of(name, law, x)
+    law = training.law_of(name, x)
+    path = training.path_of(name, law, x)
     with np.errstate(over="ignore", invalid="ignore"):
         changes, found = np.diff(x, axis=0), law.changes(x[:-1])
         missed = np.mean(np.sum((changes - found) ** 2, axis=0) / (len(changes) * changes.var(axis=0)))
@@ -154,28 +131,27 @@ SHARE = (
     "that blows up decided, so this one has fresh seeds"
 )
 OF_A_CONSTANT = "an R² of 0, that of a law of constant drift: there is nothing to shuffle"
-MODULUS, DIM = PAPER.tokens, PAPER.dim
-WORDS = {SOLVED: "closed solution (Lasso)", QUADRATIC: "quadratic law"}
+MODULUS, DIM = training.PAPER.tokens, training.PAPER.dim
+WORDS = {training.SOLVED: "closed solution (Lasso)", training.QUADRATIC: "quadratic law"}
 MATRIX = (
     "The title says how many coefficients of the matrix are not zero. Red: the frequency that acts "
     "strengthens the one that changes; blue: it weakens it. Bold numbers are survivors."
 )
 SPARSE = Statement("sparse", "Lasso provides … extremely sparse coefficients",
     "part of the coefficients of Lasso that are not zero, mean of networks; least squares has 1",
-    measures.mean("fits", "coefficients", law=LASSO), most=0.1, source="Section 4.2",
-    chance=counters.shuffled("fits", "coefficients"),
-)  # fmt: skip
+    measures.mean("fits", "coefficients", law=training.LASSO), most=0.1, source="Section 4.2",
+    chance=counters.shuffled("fits", "coefficients"))  # fmt: skip
 
 
 @recipe(
     "ding-9", item="Figure 9 (b) to (d); Eqs. 2 to 4",
     quick=Setting(
-        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=0, laws=(LINEAR, LASSO, SOLVED, QUADRATIC),
-        steps=200,
+        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=0,
+        laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC), steps=200,
     ),
     paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=95_000, laws=(LINEAR, LASSO, SOLVED, QUADRATIC),
-        steps=1000,
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=95_000,
+        laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC), steps=1000,
     ),
     source="Section 4.2",
     shows=f"Two signals of a network, the laws fitted to them, and the matrix of the Lasso fit. {MATRIX}",
@@ -183,39 +159,31 @@ SPARSE = Statement("sparse", "Lasso provides … extremely sparse coefficients",
     rules=(
         Statement("Eq. 2: fit", "the fit yields an R² value close to 1",
             "R² of the changes by the quadratic law, mean of networks",
-            measures.complement(measures.mean("fits", "missed", law=QUADRATIC)), least=0.95,
-            chance=OF_A_CONSTANT, counter=DRIFT,
-        ),
+            measures.complement(measures.mean("fits", "missed", law=training.QUADRATIC)), least=0.95,
+            chance=OF_A_CONSTANT, counter=DRIFT),
         Statement("Eq. 2: unstable",
             "to compute a trajectory …, errors accumulate, leading to a rapid loss of numerical stability",
             "share of networks whose trajectory the quadratic law misses by all of it, or overflows",
-            measures.share("fits", "~(error <= 1)", law=QUADRATIC), least=0.75,
-            chance=counters.shuffled("fits", "error"),
-        ),
+            measures.share("fits", "~(error <= 1)", law=training.QUADRATIC), least=0.75,
+            chance=counters.shuffled("fits", "error")),
         Statement("linear regression", "linear regression gives us an almost perfect fit",
             "relative error of the trajectory by least squares, mean of networks",
-            measures.mean("fits", "error", law=LINEAR), most=0.01, digits=4,
-            chance=AT_REST,
-        ),
+            measures.mean("fits", "error", law=training.LINEAR), most=0.01, digits=4, chance=AT_REST),
         Statement("Lasso", "Lasso provides comparable estimations with reasonable errors bounds",
             f"share of networks whose trajectory Lasso describes to a {SHARE}",
-            measures.share("fits", f"error <= {CLOSE}", law=LASSO), least=0.75,
-            chance=AT_REST,
-        ),
+            measures.share("fits", f"error <= {CLOSE}", law=training.LASSO), least=0.75, chance=AT_REST),
         Statement("Eq. 4",
             "The analytical solution similarly provides us with a comparable estimation of the trajectory",
             f"share of networks whose trajectory Eq. 4 with Lasso's A describes to a {SHARE}",
-            measures.share("fits", f"error <= {CLOSE}", law=SOLVED), least=0.75,
-            chance=AT_REST,
-        ),
+            measures.share("fits", f"error <= {CLOSE}", law=training.SOLVED), least=0.75, chance=AT_REST),
         SPARSE,
         Statement("both signs",
             "Some circle pairs display collaborative behavior, while other pairs are competitive",
             "part of Lasso's coefficients between circles that are positive, mean of networks",
-            measures.mean("fits", "collaborate", law=LASSO), least=0.05, most=0.95, source="Section 1",
+            measures.mean("fits", "collaborate", law=training.LASSO), least=0.05, most=0.95,
+            source="Section 1",
             chance="signs drawn at random would be of both kinds too: the paper claims no more",
-            counter=COMPETING,
-        ),
+            counter=COMPETING),
     ),
 )  # fmt: skip
 def equations(run: Run) -> Result:
@@ -228,18 +196,21 @@ def equations(run: Run) -> Result:
     x = signals[0]
     best = int(np.argmax(x[-1]))
     dead = int(np.argmax(np.where(x[-1] > 2 * x[-1].mean(), 0, x[0])))
-    laws = {name: law_of(name, x) for name in (SOLVED, LINEAR, LASSO, QUADRATIC)}
-    paths = {name: path_of(name, law, x) for name, law in laws.items()}
+    laws = {
+        name: training.law_of(name, x)
+        for name in (training.SOLVED, training.LINEAR, training.LASSO, training.QUADRATIC)
+    }
+    paths = {name: training.path_of(name, law, x) for name, law in laws.items()}
     with charts.panels(11.4, 5.2, 1, 3) as (figure, (first, second, third)):
         for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
             ax.plot(x[:, k], label="original", **LOOK["original"])
-            for name in (SOLVED, LINEAR, LASSO):
+            for name in (training.SOLVED, training.LINEAR, training.LASSO):
                 ax.plot(paths[name][:, k], label=WORDS.get(name, name), **LOOK[name])
-            quadratic = np.clip(np.nan_to_num(paths[QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
-            ax.plot(quadratic, label=WORDS[QUADRATIC], color=palette.SERIES[3], linewidth=0.9)
+            quadratic = np.clip(np.nan_to_num(paths[training.QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
+            ax.plot(quadratic, label=WORDS[training.QUADRATIC], color=palette.SERIES[3], linewidth=0.9)
             ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}")
             ax.set_ylim(0, 1.05 * float(x[:, k].max()))
-        _show_matrix(third, laws[LASSO], x)
+        _show_matrix(third, laws[training.LASSO], x)
         figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return Result({"fits": fits}, {"ding-9": figure})
 
@@ -252,26 +223,26 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
 
 @recipe(
     "ding-9a", item="Figure 9 (a)",
-    quick=Setting(tokens=QUICK.tokens, dims=(16, 32), networks=3, seed=0, laws=(LINEAR, LASSO), steps=200),
+    quick=Setting(
+        tokens=training.QUICK.tokens, dims=(16, 32), networks=3, seed=0,
+        laws=(training.LINEAR, training.LASSO), steps=200,
+    ),
     paper_setting=Setting(
-        tokens=MODULUS, dims=tuple(range(16, 129, 16)), networks=20, seed=91_000, laws=(LINEAR, LASSO),
-        steps=1000,
+        tokens=MODULUS, dims=tuple(range(16, 129, 16)), networks=20, seed=91_000,
+        laws=(training.LINEAR, training.LASSO), steps=1000,
     ),
     source="Section 4.2", cost="ten to thirty minutes",
     rules=(
         Statement("linear regression",
             "we can model the trajectory well … linear regression gives us an almost perfect fit",
             "R² of the changes by least squares, mean of networks of all dimensions",
-            measures.mean("fits", "r2", law=LINEAR), least=0.95,
-            chance=OF_A_CONSTANT, counter=DRIFT,
-        ),
+            measures.mean("fits", "r2", law=training.LINEAR), least=0.95,
+            chance=OF_A_CONSTANT, counter=DRIFT),
         Statement("Lasso", "Lasso provides comparable estimations with reasonable errors bounds",
             "relative error of the trajectory by Lasso, mean of networks of all dimensions",
-            measures.mean("fits", "error", law=LASSO), most=0.1, digits=3, possible=(0.0, np.inf),
-            fitted="an R² of 0.8 was asked for until the embedded run had been seen",
-            chance=AT_REST,
-            note=f"a trajectory that blows up counts as an error of {WILD:g}, and decides the mean",
-        ),
+            measures.mean("fits", "error", law=training.LASSO), most=0.1, digits=3, possible=(0.0, np.inf),
+            fitted="an R² of 0.8 was asked for until the embedded run had been seen", chance=AT_REST,
+            note=f"a trajectory that blows up counts as an error of {WILD:g}, and decides the mean"),
     ),
 )  # fmt: skip
 def fits_by_size(run: Run) -> Result:
@@ -297,10 +268,12 @@ def fits_by_size(run: Run) -> Result:
 @recipe(
     "ding-15", item="Figure 15; Appendix G",
     quick=Setting(
-        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=1, laws=(LINEAR, LASSO), steps=200,
+        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=1,
+        laws=(training.LINEAR, training.LASSO), steps=200,
     ),
     paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=150_000, laws=(LINEAR, LASSO), steps=1000,
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=150_000, laws=(training.LINEAR, training.LASSO),
+        steps=1000,
     ),
     shows=f"Matrices of the Lasso fit for three more networks. {MATRIX}", cost="five to fifteen minutes",
     rules=(SPARSE,),
@@ -316,7 +289,7 @@ def three_fits(run: Run) -> Result:
         axes = axes.ravel()
         axes[3].axis("off")
         for n, x in enumerate(signals[:3]):
-            _show_matrix(axes[n], law_of(LASSO, x), x, f"network {n}, ")
+            _show_matrix(axes[n], training.law_of(training.LASSO, x), x, f"network {n}, ")
         axes[3].text(0, 0.9, fill(MATRIX, 34), va="top")
     return Result({"fits": fits}, {"ding-15": figure})
 
@@ -324,18 +297,19 @@ def three_fits(run: Run) -> Result:
 @recipe(
     "ding-16", item="Figure 16; Appendix G",
     quick=Setting(
-        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=3, seed=2, laws=(LINEAR, LASSO), steps=200,
+        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=2,
+        laws=(training.LINEAR, training.LASSO), steps=200,
     ),
     paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=160_000, laws=(LINEAR, LASSO), steps=1000,
+        tokens=MODULUS, dims=(DIM,), networks=30, seed=160_000, laws=(training.LINEAR, training.LASSO),
+        steps=1000,
     ),
     source="Section 4.2", cost="five to fifteen minutes",
     rules=(
         Statement("followed", "With this new set of equations, we can model the trajectory well",
             "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
-            measures.mean("fits", "followed", law=LASSO), least=0.9, possible=(0.0, 1.0),
-            chance="a law that follows none has 0: there is nothing to shuffle", counter=DRIFT,
-        ),
+            measures.mean("fits", "followed", law=training.LASSO), least=0.9, possible=(0.0, 1.0),
+            chance="a law that follows none has 0: there is nothing to shuffle", counter=DRIFT),
     ),
 )  # fmt: skip
 def all_trajectories(run: Run) -> Result:
@@ -347,7 +321,10 @@ def all_trajectories(run: Run) -> Result:
     """
     fits, signals = fit_networks(run)
     x = signals[0]
-    paths = {name: path_of(name, law_of(name, x), x) for name in (LINEAR, LASSO)}
+    paths = {
+        name: training.path_of(name, training.law_of(name, x), x)
+        for name in (training.LINEAR, training.LASSO)
+    }
     with charts.panels(12.0, 8.6, 5, 6, sharex=True, sharey=True) as (figure, axes):
         axes = axes.ravel()
         for k, ax in enumerate(axes[: x.shape[1]]):
@@ -417,9 +394,9 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 @recipe(
     "ding-10", item="Figure 10; Appendix A",
-    quick=Setting(size=QUICK, decays=(0.0, 0.5, 2.0), networks=3, seed=0),
+    quick=Setting(size=training.QUICK, decays=(0.0, 0.5, 2.0), networks=3, seed=0),
     paper_setting=Setting(
-        size=PAPER,
+        size=training.PAPER,
         decays=(
             *(0.0, 0.002, 0.003, 0.004, 0.005, 0.007, 0.01, 0.02, 0.03, 0.05, 0.07),
             *(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5),
@@ -433,29 +410,24 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "there is no resource limit and it is not surprising that all the frequencies survive",
             "share of the circles above a third of the largest signal at the end, without weight decay",
             measures.mean("networks", "circles / frequencies", weight_decay=0.0), least=0.95,
-            possible=(0.0, 1.0),
-            chance=counters.shuffled("networks", "circles"),
-            note="equal values of 20 networks cannot decide; some 100 networks would be needed",
-        ),
+            possible=(0.0, 1.0), chance=counters.shuffled("networks", "circles"),
+            note="equal values of 20 networks cannot decide; some 100 networks would be needed"),
         Statement("no generalization", "while the neural network fails to generalize",
             "test accuracy at the end, without weight decay; by chance 1/59",
             measures.mean("networks", "accuracy", weight_decay=0.0), most=0.5, possible=(0.0, 1.0),
             chance=counters.shuffled("networks", "accuracy"),
-            note="16 of the 20 are at 1 % or below, and four at 11 to 65 %",
-        ),
+            note="16 of the 20 are at 1 % or below, and four at 11 to 65 %"),
         Statement("drops", "The number of final circular representations gradually drops",
             "Kendall's τ of the number of circles above a third of the largest signal and weight decay; by "
             "chance 0",
             measures.rank_correlation("networks", "weight_decay", "circles"), most=-0.3,
             chance=counters.shuffled("networks", "circles"),
-            note="one trend over all decays: the number is smallest at 0.1, and rises again up to 1.5",
-        ),
+            note="one trend over all decays: the number is smallest at 0.1, and rises again up to 1.5"),
         Statement("gradually", "The number of final circular representations gradually drops",
             "largest drop between neighboring decays, as a share of the whole; 1 for a single jump",
             measures.statistic(_largest_drop, "networks", "weight_decay", "circles", by="network"), most=0.5,
             chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
-            counter=ONE_JUMP, note="26 networks, one of each decay, are left out at a time",
-        ),
+            counter=ONE_JUMP, note="26 networks, one of each decay, are left out at a time"),
     ),
 )  # fmt: skip
 def by_decay(run: Run) -> Result:
@@ -474,15 +446,8 @@ def by_decay(run: Run) -> Result:
     def train_part(part: range) -> dict[str, Any]:
         numbers = np.array(part)
         decays = np.array(setting.decays)[numbers // count]
-        trained = train(
-            size.model,
-            runs=len(part),
-            first_run=part.start,
-            steps=size.steps,
-            seed=run.seed(setting.seed),
-            weight_decay=decays.tolist(),
-            record=[size.steps],
-            observables=("validation_accuracy",),
+        trained = training.train_networks(
+            run, part, [size.steps], "validation_accuracy", weight_decay=decays.tolist()
         )
         signals = fourier_signals(np.nan_to_num(trained.final))
         return {
@@ -530,18 +495,17 @@ def _later(starts: tuple[str, ...], sign: int) -> Measure:
     return measure
 
 
-PAPER_ABLATION = Setting(size=PAPER, record="10:2000,100", networks=60, seed=120_000)
+PAPER_ABLATION = Setting(size=training.PAPER, record="10:2000,100", networks=60, seed=120_000)
 STAYS = counters.drawn(
-    "nothing revived that began at zero",
-    "networks",
-    circles=lambda rows, _: np.where(rows["start"] == ALL, rows["circles"], rows["kept"]),
-    others=0,
-)
+    "nothing revived that began at zero", "networks",
+    circles=lambda rows, _: np.where(rows["start"] == ALL, rows["circles"], rows["kept"]), others=0,
+)  # fmt: skip
 
 
 @recipe(
-    "ding-12", item="Figure 12; Appendix C", quick=Setting(size=QUICK, record="20", networks=3, seed=0),
-    paper_setting=PAPER_ABLATION, source="Appendix C",
+    "ding-12", item="Figure 12; Appendix C",
+    quick=Setting(size=training.QUICK, record="20", networks=3, seed=0), paper_setting=PAPER_ABLATION,
+    source="Appendix C",
     shows="Test loss of networks that begin with all circles, the one or two strongest, or one or two "
     f"random ones: of the first network (solid), and the median of {PAPER_ABLATION.networks} (dotted). The "
     "rise near step 19 000 is an effect of rounding in 32 bits (see `rounding`).",
@@ -550,52 +514,42 @@ STAYS = counters.drawn(
         Statement("A: others are revived", "the model revives some frequencies with an originally 0 signal",
             "share of networks A in which a frequency survives that began at zero",
             measures.share("networks", "others > 0", start=LARGEST), least=0.75,
-            chance="none, if what began at zero stayed there", counter=STAYS,
-        ),
+            chance="none, if what began at zero stayed there", counter=STAYS),
         Statement("A: four circles", "and eventually ends up with four learned circles",
             "mean number of circles of networks A",
             measures.mean("networks", "circles", start=LARGEST), least=3.5, most=4.5,
-            chance="they began with one; shuffling among one start leaves the mean", counter=STAYS,
-        ),
+            chance="they began with one; shuffling among one start leaves the mean", counter=STAYS),
         Statement("A to D: never one",
             "In none of our experiments were we able to construct … a single-circle representation",
             "share of networks A to D that end with a single circle",
             measures.share("networks", "circles == 1", by="network", among=f"start != {ALL!r}"), most=0.1,
-            chance="half of them begin with one; what survives cannot be shuffled to be one", counter=STAYS,
-        ),
+            chance="half of them begin with one; what survives cannot be shuffled to be one", counter=STAYS),
         Statement("B: two suffice",
             "achieves good performance using only the two circles initialized with non-zero signals",
             "share of networks B in which nothing but these two survives",
             measures.share("networks", "(others == 0) & (kept == 2)", start=TWO), least=0.75,
-            chance=counters.shuffled("networks", "others", within="network"),
-        ),
+            chance=counters.shuffled("networks", "others", within="network")),
         Statement("B: loss", "Two circles seem sufficient for the model to achieve a loss as low as 1e-7",
             "mean log₁₀ of the lowest test loss of networks B; guessing has 0.6",
             measures.mean("networks", "np.log10(lowest)", start=TWO), most=-6.0,
             chance="all starts may come as low in 30 000 steps: shuffling among them tells nothing",
             counter=counters.instead("networks", rows={"start": RANDOM}, of={"start": TWO}),
-            note="by PyTorch in float32, in which the smallest losses come out too small",
-        ),
+            note="by PyTorch in float32, in which the smallest losses come out too small"),
         Statement("B: faster", "Experiment B reaches lower test loss more quickly than the original",
             "share of networks B whose test loss is below 0.01 earlier than with all circles; by chance 0.5",
-            _later((TWO,), -1), least=0.75,
-            chance=counters.shuffled("networks", "learnt", within="network"),
-        ),
+            _later((TWO,), -1), least=0.75, chance=counters.shuffled("networks", "learnt", within="network")),
         Statement("C and D: slower", "the model struggles to learn with only 1 or 2 random frequencies",
             "share of networks C and D whose test loss is below 0.01 later than with all; by chance 0.5",
             _later((RANDOM, TWO_RANDOM), 1), least=0.75,
             chance=counters.shuffled("networks", "learnt", within="network"),
-            note="both starts together: from one circle always later, from two nearly always earlier",
-        ),
+            note="both starts together: from one circle always later, from two nearly always earlier"),
         Statement("C and D: three or more", "after training, at least three circles survive",
             "share of networks C and D in which three circles or more survive",
             measures.share(
                 "networks", "circles >= 3", by="network", among=f"np.isin(start, {[RANDOM, TWO_RANDOM]})",
             ),
-            least=0.75,
-            chance="none, if what began at zero stayed there", counter=STAYS,
-            note="both starts together: from one circle always, while two random ones mostly stay alone",
-        ),
+            least=0.75, chance="none, if what began at zero stayed there", counter=STAYS,
+            note="both starts together: from one circle always, while two random ones mostly stay alone"),
     ),
 )  # fmt: skip
 def ablation(run: Run) -> Result:
@@ -619,12 +573,9 @@ def _train_part(run: Run, part: range) -> dict[str, Any]:
     """Train some of the networks from each of the five starts; return a table of what `_ended` returns."""
     setting = run.setting
     options: dict[str, Any] = {
-        "steps": setting.size.steps,
-        "seed": run.seed(setting.seed),
-        "weight_decay": DECAY,
-        "record": setting.record,
-        "observables": ("validation_loss",),
-    }
+        "steps": setting.size.steps, "seed": run.seed(setting.seed), "weight_decay": training.DECAY,
+        "record": setting.record, "observables": ("validation_loss",),
+    }  # fmt: skip
     whole = train(setting.size.model, runs=len(part), first_run=part.start, **options)
     order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
     # Random frequencies are drawn from all except the two that were strongest at the end, in the same way
@@ -640,12 +591,9 @@ def _train_part(run: Run, part: range) -> dict[str, Any]:
     ]
     # Seed and numbers are the same, so layers and training sets are those of the undisturbed networks.
     again = train(
-        setting.size.model,
-        runs=len(starts),
-        run_numbers=[*part] * len(cases),
-        initial={"embedding": np.stack(starts)},
-        **options,
-    )
+        setting.size.model, runs=len(starts), run_numbers=[*part] * len(cases),
+        initial={"embedding": np.stack(starts)}, **options,
+    )  # fmt: skip
     found = [_ended(ALL, part, whole, order[:, :0])]
     for n, (name, kept) in enumerate(cases.items()):
         found.append(_ended(name, part, again[n * len(part) : (n + 1) * len(part)], kept))
@@ -665,16 +613,12 @@ def _ended(start: str, part: range, trained: Trajectory, kept: NDArray[np.int64]
     np.put_along_axis(chosen, kept - 1, True, axis=1)
     below = losses < LEARNT
     return {
-        "start": np.full(len(part), start),
-        "network": np.array(part),
-        "circles": alive.sum(axis=1),
-        "kept": (alive & chosen).sum(axis=1),
-        "others": (alive & ~chosen).sum(axis=1),
+        "start": np.full(len(part), start), "network": np.array(part), "circles": alive.sum(axis=1),
+        "kept": (alive & chosen).sum(axis=1), "others": (alive & ~chosen).sum(axis=1),
         "lowest": losses.min(axis=1),
         "learnt": np.where(below.any(axis=1), steps[below.argmax(axis=1)], np.inf),
-        "steps": np.broadcast_to(steps, losses.shape),
-        "losses": losses,
-    }
+        "steps": np.broadcast_to(steps, losses.shape), "losses": losses,
+    }  # fmt: skip
 
 
 def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
@@ -734,21 +678,22 @@ def _late(own: Columns) -> float:
 
 @recipe(
     "ding-13", item="Figure 13; Appendix D",
-    quick=Setting(size=Size(QUICK.tokens, QUICK.dim, 1200), record="10:1000,40", networks=3, seed=0),
-    paper_setting=Setting(size=PAPER, record="5:1000,200", networks=20, seed=130_000), source="Appendix D",
-    cost="half an hour to two hours",
+    quick=Setting(
+        size=training.Size(training.QUICK.tokens, training.QUICK.dim, 1200), record="10:1000,40", networks=3,
+        seed=0,
+    ),
+    paper_setting=Setting(size=training.PAPER, record="5:1000,200", networks=20, seed=130_000),
+    source="Appendix D", cost="half an hour to two hours",
     rules=(
         Statement("spike", "The Fourier gradient spikes around 100 steps",
             "step at which the largest gradient of a network is largest",
             measures.of_networks("gradients", lambda own: own["step"][np.argmax(own["largest"])]), least=50.0,
             most=200.0, digits=0, possible=(0.0, np.inf),
-            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING,
-        ),
+            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING),
         Statement("over", "and quickly diminishes to near zero after 1000 steps",
             "mean largest gradient after step 1000 over that of steps 50 to 200; by chance 1",
             measures.of_networks("gradients", _late), most=0.1, possible=(0.0, np.inf),
-            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING,
-        ),
+            chance=counters.shuffled("gradients", "largest", within="network"), note=ROUNDING),
     ),
 )  # fmt: skip
 def gradients(run: Run) -> Result:
@@ -763,29 +708,16 @@ def gradients(run: Run) -> Result:
     largest, and how small it is after step 1000.
     """
     setting = run.setting
-    size = setting.size
 
     def train_part(part: range) -> dict[str, Any]:
-        trained = train(
-            size.model,
-            runs=len(part),
-            first_run=part.start,
-            steps=size.steps,
-            seed=run.seed(setting.seed),
-            weight_decay=DECAY,
-            record=setting.record,
-            observables=("gradient",),
-        )
+        trained = training.train_networks(run, part, setting.record, "gradient")
         slopes = fourier_signals(trained.observables["gradient"])
         alive, steps = survives(fourier_signals(trained.final)), trained.steps
         return {
-            "network": np.repeat(part, len(steps)),
-            "step": np.tile(steps, len(part)),
-            "largest": slopes.max(axis=2).ravel(),
-            "mean": slopes.mean(axis=2).ravel(),
-            "slopes": slopes.reshape(-1, slopes.shape[2]),
-            "alive": np.repeat(alive, len(steps), axis=0),
-        }
+            "network": np.repeat(part, len(steps)), "step": np.tile(steps, len(part)),
+            "largest": slopes.max(axis=2).ravel(), "mean": slopes.mean(axis=2).ravel(),
+            "slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0),
+        }  # fmt: skip
 
     rows = joined(in_parts(run, setting.networks, PIECE_13, train_part))
     table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
@@ -805,12 +737,9 @@ def _show_13(rows: dict[str, NDArray[Any]]) -> Figure:
             ax.plot(steps, np.delete(slopes, alive, axis=1), color=palette.DEAD, linewidth=0.6)
             for n, k in enumerate(alive):
                 ax.plot(
-                    steps,
-                    slopes[:, k],
-                    color=palette.SERIES[n % len(palette.SERIES)],
-                    linewidth=1.4,
+                    steps, slopes[:, k], color=palette.SERIES[n % len(palette.SERIES)], linewidth=1.4,
                     label=f"k = {k + 1}",
-                )
+                )  # fmt: skip
             ax.set(xlabel="step", ylabel="‖Fourier transform\nof ∂L/∂E‖ at k", ylim=(0, None))
         axes[0].set_xscale("symlog", linthresh=100)
         axes[0].set(title="one network; survivors in color", xlim=(0, None))

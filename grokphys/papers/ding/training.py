@@ -3,13 +3,11 @@
 Networks on shared initial embeddings, for Figures 6 (left) and 7 of Ding et al.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
@@ -18,11 +16,11 @@ from analysis.laws.flow import affine_solution
 from analysis.laws.nonlinear import lotka_volterra
 from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
 from analysis.laws.scores import Law, fit_law
-from analysis.stats.intervals import Interval
-from grokphys.papers.evidence import joined
+from grokphys.papers.evidence import joined, table_of
 from grokphys.papers.recipe import Run, Setting
 from nets.models import EmbeddingMLP
 from nets.training import train
+from physics.errors import SimulationError
 from physics.trajectory import Trajectory
 
 # -- ding/training.py ----------------------------------------
@@ -81,7 +79,19 @@ def train_networks(run: Run, part: range, record: Any, *observables: str, **opti
     options["seed"] = run.seed(options.get("seed", getattr(setting, "seed", 0)))
     given = {"steps": setting.size.steps} if "steps" not in options else {}
     given |= {"runs": len(part), "first_run": part.start, "weight_decay": DECAY, "record": record}
-    return train(model, observables=observables, **(given | options))
+    trained = train(model, observables=observables, **(given | options))
+    require_finite(trained.final)
+    return trained
+
+
+def require_finite(embeddings: Any) -> None:
+    """Refuse networks that have blown up, which would count as networks without circles."""
+    lost = np.flatnonzero(~np.isfinite(embeddings).all(axis=(-2, -1)))
+    if len(lost):
+        raise SimulationError(
+            f"{len(lost)} of {len(embeddings)} networks have blown up, the first of them number {lost[0]} of "
+            "its part; use a smaller learning rate"
+        )
 
 
 def parts_of(networks: int, most: int) -> list[range]:
@@ -104,7 +114,7 @@ class UntilDecided:
     steps : list of int
         Recorded steps.
     signals : list of ndarray of float64, shape (runs, K)
-        Norms ‖F_k‖ of the frequencies k = 1 … K at each of these steps. NaN in an embedding counts as zero.
+        Norms ‖F_k‖ of the frequencies k = 1 … K at each of these steps.
     """
 
     def __init__(self, audited: int = 0) -> None:
@@ -204,7 +214,10 @@ def train_circles(
         if initial is not None:
             own = initial if np.ndim(initial) == 2 else initial[part.start : part.stop]
             given["initial"] = {"embedding": own}
-        train(model, runs=len(part), first_run=first_run + part.start, steps=steps, stop=stop, **given)
+        trained = train(
+            model, runs=len(part), first_run=first_run + part.start, steps=steps, stop=stop, **given
+        )
+        require_finite(trained.final)
         clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(clock), np.concatenate(signals), audited)
@@ -234,26 +247,6 @@ def path_of(name: str, law: Law, x: Array) -> Array:
     return law.predict(x[0], times)
 
 
-def show_intervals(
-    ax: Axes, places: Any, values: Sequence[Interval], *, across: bool = False, **look: Any
-) -> Axes:
-    """Draw estimates at places (n,) on the x-axis as points with error bars; a bound of NaN gives no bar.
-
-    With `across`, the places are on the y-axis and the bars are horizontal. `look` holds options of
-    `Axes.errorbar`.
-    """
-    middle, low, high = (
-        np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
-    )
-    bars = np.nan_to_num(np.clip([middle - low, high - middle], 0, None))
-    style: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2} | look
-    if across:
-        ax.errorbar(middle, places, xerr=bars, **style)
-    else:
-        ax.errorbar(places, middle, bars, **style)
-    return ax
-
-
 # -- ding/trials.py ----------------------------------------
 
 AUDITED = 4
@@ -281,11 +274,8 @@ def train_trials(run: Run) -> dict[str, Any]:
 
 def _one_embedding(run: Run, number: int) -> dict[str, Any]:
     setting = run.setting
-    options: dict[str, Any] = {
-        "runs": setting.trials,
-        "seed": run.seed(FIRST_SEED + number),
-        "shared": ("embedding",),
-    }
+    options: dict[str, Any] = {"runs": setting.trials, "seed": run.seed(FIRST_SEED + number)}
+    options["shared"] = ("embedding",)
     size = setting.size
     found = train_circles(size.model, steps=size.steps, audited=int(number < AUDITED), **options)
     # The same networks once more, for four steps: gradients of all frames would not fit in memory.
@@ -293,15 +283,10 @@ def _one_embedding(run: Run, number: int) -> dict[str, Any]:
     E, G = (np.fft.rfft(x[:, 0], axis=1)[:, 1:] for x in (early.positions, early.observables["gradient"]))
     K = size.tokens // 2
     changes = np.diff(found.signals[:, :5], axis=1)
-    return {
-        "embedding": np.full(setting.trials * K, number),
-        "trial": np.repeat(np.arange(setting.trials), K),
-        "frequency": np.tile(np.arange(1, K + 1), setting.trials),
-        "signal": found.signals[:, 0].ravel(),
-        **{f"change_{step}": changes[:, step - 1].ravel() for step in range(1, 5)},
-        "gradient": (-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2)).ravel(),
-        "survived": found.survived.ravel(),
-        "changed": found.changed.ravel(),
-        "decided": np.repeat(found.decided, K),
-        "audited": np.repeat(np.arange(setting.trials) < found.audited, K),
-    }
+    ends = {name: values[:, None] for name, values in found.columns().items()}
+    return table_of(
+        {"embedding": [number], "trial": range(setting.trials), "frequency": range(1, K + 1)},
+        signal=found.signals[:, 0], **{f"change_{step}": changes[:, step - 1] for step in range(1, 5)},
+        gradient=-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2), survived=found.survived,
+        changed=found.changed, decided=ends["decided"], audited=ends["audited"],
+    )  # fmt: skip

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import joined, mean, rank_correlation, where
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, rank_correlation, where
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets.models import TwoLayer
 from nets.training import train
 from physics.neurons.lottery import FourierLottery
@@ -110,19 +110,11 @@ def _trained(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
     accuracy (runs,) is "accuracy".
     """
     trained = train(
-        TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale),
-        runs=runs,
-        steps=cell.steps,
-        seed=seed,
-        optimizer=cell.optimizer,
-        learning_rate=cell.learning_rate,
-        weight_decay=cell.weight_decay,
-        train_fraction=cell.train_fraction,
-        betas=(0.9, 0.98),
-        record=cell.steps,
-        observables=("train_accuracy", "layers"),
-        device="cpu",
-    )
+        TwoLayer(cell.tokens, cell.hidden, cell.activation, scale=cell.scale), runs=runs, steps=cell.steps,
+        seed=seed, optimizer=cell.optimizer, learning_rate=cell.learning_rate, weight_decay=cell.weight_decay,
+        train_fraction=cell.train_fraction, betas=(0.9, 0.98), record=cell.steps,
+        observables=("train_accuracy", "layers"), device="cpu",
+    )  # fmt: skip
     outputs = trained.observables["layers.output.weight"]
     start, end = (neuron_spectrum(trained.positions[:, frame], outputs[:, frame]) for frame in (0, -1))
     assert start.xi is not None
@@ -245,9 +237,7 @@ RULES = (
     *(
         Statement(f"t* names the winner: {cell.series}", DETERMINED,
             f"{ENDS_THERE}, the one of smallest t*; by chance {2 / (cell.tokens - 1):.2g}",
-            _foretells("time", cell), least=0.9, source=ABSTRACT,
-            chance=BY_CHANCE["time"], note=ALL_COUNT,
-        )
+            _foretells("time", cell), least=0.9, source=ABSTRACT, chance=BY_CHANCE["time"], note=ALL_COUNT)
         for cell in (_flow(0.1), *BASE)
     ),
     *(
@@ -255,9 +245,7 @@ RULES = (
             "The winning frequency for neuron m is: k* = argmin D(0), where D(0) is the initial phase "
             "misalignment",
             f"{ENDS_THERE}, the one of smallest |2φ - ψ|; by chance 0.091",
-            _foretells("phase", cell), least=0.5, source=COROLLARY,
-            chance=BY_CHANCE["phase"], note=ALL_COUNT,
-        )
+            _foretells("phase", cell), least=0.5, source=COROLLARY, chance=BY_CHANCE["phase"], note=ALL_COUNT)
         for cell in (_flow(0.1), *BASE[:2])
     ),
     *(
@@ -267,8 +255,7 @@ RULES = (
             "share of neurons that end at the frequency of smallest t*, minus that for largest magnitude or "
             "for best phase, whichever is larger",
             _lead(cell), least=0.05, source="Section 4.5, caption of Figure 10 (authors' page)",
-            chance=BY_CHANCE["time"], note=ALL_COUNT,
-        )
+            chance=BY_CHANCE["time"], note=ALL_COUNT)
         for cell in (_flow(0.1), *BASE[:2])
     ),
     Statement("surer from smaller starts",
@@ -277,15 +264,13 @@ RULES = (
         "Kendall's τ of the scale of the start and the share that t* names, gradient descent; by chance 0",
         _surer, most=-0.3, source="Section 2, Q2 (authors' page)",
         chance=counters.shuffled("networks", "time", within="series"),
-        note="corrected after the run: networks with the same start, up to its scale, are resampled together",
-    ),
+        note="corrected after the run: networks with the same start, up to its scale, are resampled "
+        "together"),
     Statement("it runs on partial data",
         "During this stage, the lottery ticket mechanism runs, but on incomplete data",
         f"{ENDS_THERE}, the one of smallest t*, with 75 % of the pairs and weight decay 2, ReLU, 128 neurons",
         _foretells("time", NARROW["relu"]._replace(weight_decay=2.0, train_fraction=0.75)), least=0.5,
-        source="Section 5.2 (authors' page)",
-        chance=BY_CHANCE["time"], note=ALL_COUNT,
-    ),
+        source="Section 5.2 (authors' page)", chance=BY_CHANCE["time"], note=ALL_COUNT),
 )  # fmt: skip
 
 
@@ -302,14 +287,9 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             middle = np.array([one.estimate for one in found])
             bars = np.nan_to_num([middle - [one.low for one in found], [one.high for one in found] - middle])
             axes["cells"].errorbar(
-                middle,
-                places + 0.2 * (1 - n),
-                xerr=bars,
-                fmt="os^"[n],
-                markersize=4,
-                color=palette.SERIES[n],
-                label=words,
-            )
+                middle, places + 0.2 * (1 - n), xerr=bars, fmt="os^"[n], markersize=4,
+                color=palette.SERIES[n], label=words,
+            )  # fmt: skip
         chance = [2 / (cell.tokens - 1) for cell in cells]
         axes["cells"].plot(chance, places, "|", color=palette.REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])

@@ -18,8 +18,8 @@ from scipy.stats import kendalltau
 from analysis.circles.neurons import diversification
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import where
-from grokphys.papers.recipe import Measure, Number, Printed, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.evidence import Measure, Tables, joined, table_of, where
+from grokphys.papers.recipe import Number, Printed, Result, Run, Setting, Statement, recipe
 from nets.models import TwoLayer
 from nets.training import train
 from physics.neurons.lottery import FourierLottery
@@ -57,12 +57,9 @@ def half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
 # -- he/neurons.py ----------------------------------------
 
 EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "|x|": np.abs,
-    "x²": np.square,
-    "x⁴": lambda x: x**4,
-    "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
+    "|x|": np.abs, "x²": np.square, "x⁴": lambda x: x**4, "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
     "exp x": np.exp,
-}
+}  # fmt: skip
 """Activations with an even part, which replace ReLU after training; those in `ODD` have none."""
 ODD: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"x": lambda x: x, "x³": lambda x: x**3}
 PURE = 0.9
@@ -88,15 +85,9 @@ def trained_neurons(setting: Setting, seed: int, **options: Any) -> Trajectory:
         "observables": ("layers",),
     }
     return train(
-        TwoLayer(hidden=setting.hidden),
-        runs=setting.runs,
-        steps=setting.steps,
-        seed=seed,
-        learning_rate=setting.learning_rate,
-        betas=(0.9, 0.98),
-        device="cpu",
-        **(given | options),
-    )
+        TwoLayer(hidden=setting.hidden), runs=setting.runs, steps=setting.steps, seed=seed,
+        learning_rate=setting.learning_rate, betas=(0.9, 0.98), device="cpu", **given | options,
+    )  # fmt: skip
 
 
 def _weights(setting: Setting, seed: int) -> dict[str, Any]:
@@ -132,48 +123,31 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
         power = spectrum.magnitude**2
         return np.asarray(spectrum.at_frequency(power) / power.sum(axis=-1))
 
-    networks = np.repeat(np.arange(runs), hidden)
-    neurons = {
-        "share": strongest(end),
-        "share_at_start": strongest(start),
-        "frequency": end.frequency,
-        "input_phase": end.at_frequency(end.phase),
-        "output_phase": end.at_frequency(end.output_phase),
-        "input_magnitude": end.at_frequency(end.magnitude),
-        "output_magnitude": end.at_frequency(end.output_magnitude),
-    }
-    K = spread.counts.shape[-1]
+    neurons = table_of(
+        {"network": range(runs), "neuron": range(hidden)}, share=strongest(end),
+        share_at_start=strongest(start), frequency=end.frequency, input_phase=end.at_frequency(end.phase),
+        output_phase=end.at_frequency(end.output_phase), input_magnitude=end.at_frequency(end.magnitude),
+        output_magnitude=end.at_frequency(end.output_magnitude),
+    )  # fmt: skip
+    del neurons["neuron"]
+    every = range(1, spread.counts.shape[-1] + 1)
     shown = {"input": end.magnitude[0, :SHOWN], "output": end.output_magnitude[0, :SHOWN]}
-    spectra = {
-        "neuron": np.repeat(np.arange(1, len(shown["input"]) + 1), K),
-        "frequency": np.tile(np.arange(1, K + 1), len(shown["input"])),
-        **{f"{layer}_magnitude": values.ravel() for layer, values in shown.items()},
-    }
-    frequencies = {
-        "network": np.repeat(np.arange(runs), K),
-        "frequency": np.tile(np.arange(1, K + 1), runs),
-        "neurons": spread.counts.ravel(),
-        "asymmetry_2": spread.asymmetry[..., 0].ravel(),
-        "asymmetry_4": spread.asymmetry[..., 1].ravel(),
-    }
+    index: dict[str, Any] = {"neuron": range(1, len(shown["input"]) + 1), "frequency": every}
+    spectra = table_of(index, **{f"{layer}_magnitude": values for layer, values in shown.items()})
+    uneven = {f"asymmetry_{order}": spread.asymmetry[..., k] for k, order in enumerate((2, 4))}
+    index = {"network": range(runs), "frequency": every}
+    frequencies = table_of(index, neurons=spread.counts, **uneven)
     final_in, final_out = (np.asarray(part[:, -1], np.float64) for part in (W_in, W_out))
     a, b = np.indices((p, p)).reshape(2, -1)
     right = []
     for run in range(runs):
         states = final_in[run][a] + final_in[run][b]
         answers = [(function(states) @ final_out[run]).argmax(1) for function in (EVEN | ODD).values()]
-        right += [np.mean(answer == (a + b) % p) for answer in answers]
-    activations = {
-        "network": np.repeat(np.arange(runs), len(EVEN | ODD)),
-        "activation": np.tile([*EVEN, *ODD], runs),
-        "accuracy": np.array(right),
-    }
-    return {
-        "neurons": {"network": networks, **{name: np.ravel(values) for name, values in neurons.items()}},
-        "spectra": spectra,
-        "frequencies": frequencies,
-        "activations": activations,
-    }
+        right.append([np.mean(answer == (a + b) % p) for answer in answers])
+    index = {"network": range(runs), "activation": [*EVEN, *ODD]}
+    activations = table_of(index, accuracy=right)
+    tables = {"neurons": neurons, "spectra": spectra, "frequencies": frequencies}
+    return tables | {"activations": activations}
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -287,21 +261,18 @@ PAPER_NEURONS = Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4)
         Statement("a single frequency", "every neuron concentrates its energy at a single frequency",
             f"share of neurons that hold at least {PURE:.0%} of their input power in one frequency",
             measures.mean("neurons", f"share >= {PURE}", by="network"), least=0.9, source=SOURCE.format(1),
-            chance=_as_begun,
-        ),
+            chance=_as_begun),
         Statement("phase alignment", "every point falls on the diagonal line y = x",
             "share of neurons with |2φ - ψ| of at most π/8; by chance 0.125",
             measures.mean("neurons", lambda rows: misalignment(rows) <= ALIGNED, by="network"), least=0.9,
             possible=(0.0, 1.0), source=SOURCE.format(2),
-            chance=counters.shuffled("neurons", "output_phase", within="network"),
-        ),
+            chance=counters.shuffled("neurons", "output_phase", within="network")),
         Statement("frequency balance",
             "Every frequency … is represented by roughly the same number of neurons",
             "effective number of frequencies, by the entropy of the neurons', over all; 1 if equal",
             measures.of_networks("frequencies", _balanced), least=0.9, possible=(0.0, 1.0),
             chance="neurons that draw frequencies at random are balanced too; the statement asks no more",
-            counter=BROKEN_STICK,
-        ),
+            counter=BROKEN_STICK),
         Statement("phase symmetry",
             "Within each frequency group, the input phases are approximately uniformly distributed",
             "|mean of exp(iιφ)| over the neurons of a frequency, ι = 2 and 4: 0 if even, 1 if equal, about "
@@ -311,24 +282,20 @@ PAPER_NEURONS = Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4)
                 "(np.nan_to_num(asymmetry_2, nan=1.0) + np.nan_to_num(asymmetry_4, nan=1.0)) / 2",
                 by="network",
             ),
-            most=0.2,
-            chance="random phases are about as even; the statement asks for no more", counter=half_a_circle,
-        ),
+            most=0.2, chance="random phases are about as even; the statement asks for no more",
+            counter=half_a_circle),
         Statement("equal magnitudes", "The products α β² are nearly identical across neurons",
             "standard deviation of α β² over its mean, of the neurons of a network",
             measures.of_networks("neurons", _scatter), most=0.25,
             chance="the spread of one column, which no shuffle changes", counter=RANDOM_MAGNITUDES,
-            note="α and β are the magnitudes of the input and the output weights at the neuron's frequency",
-        ),
+            note="α and β are the magnitudes of the input and the output weights at the neuron's frequency"),
         Statement("any even part works", "Any activation with a nonzero even component works perfectly",
             "smallest accuracy, percent, with an activation that has an even part in place of ReLU",
             _accuracy(*EVEN), least=99.0, possible=(0.0, 100.0), source=SOURCE.format(4),
-            chance=counters.shuffled("activations", "accuracy", within="network"),
-        ),
+            chance=counters.shuffled("activations", "accuracy", within="network")),
         *(
             Number(f"accuracy with {name}", Printed(text, SOURCE.format(4)), _accuracy(name), margin=2.0,
-                digits=1,
-            )
+                digits=1)
             for name, text in (("x", "4.1"), ("x³", "3.6"))
         ),
     ),
@@ -358,13 +325,9 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
     """
     names = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy")
     trained = trained_neurons(
-        setting,
-        seed,
-        weight_decay=2.0,
-        train_fraction=0.75,
-        record=setting.every,
+        setting, seed, weight_decay=2.0, train_fraction=0.75, record=setting.every,
         observables=(*names, "layers"),
-    )
+    )  # fmt: skip
     W_in, W_out = trained.positions, trained.observables["layers.output.weight"]
     model = TwoLayer(hidden=setting.hidden)
     p, pairs = model.tokens, model.task.inputs
@@ -480,11 +443,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             for name, low, high in zip(("I", "II", "III"), sides, sides[1:], strict=False):
                 at = float(np.sqrt(low * high)), 1.01  # the middle of the stage on the logarithmic axis
                 look: Any = {
-                    "ha": "center",
-                    "va": "bottom",
-                    "color": palette.SOFT,
-                    "fontsize": charts.points(8),
-                }
+                    "ha": "center", "va": "bottom", "color": palette.SOFT, "fontsize": charts.points(8),
+                }  # fmt: skip
                 ax.text(*at, f"Stage {name}", transform=ax.get_xaxis_transform(), **look)
             ax.set(xlabel="step", ylabel=quantity, xscale="log")
         axes[0].set_yscale("log")
@@ -513,61 +473,52 @@ PAPER_GROKKING, ENOUGH = (
     cost="five minutes",
     rules=(
         Number("test accuracy when all is memorized", Printed("70", "Section 5.2 (authors' page)"),
-            measures.mean("stages", "100 * validation_accuracy_I"), margin=5.0, digits=0,
-        ),
+            measures.mean("stages", "100 * validation_accuracy_I"), margin=5.0, digits=0),
         Statement("pairs that were never seen are wrong",
             "truly held-out test pairs where neither (x, y) nor (y, x) is in the training set — completely "
             "wrong",
             "accuracy at the end of Stage I on pairs of which neither order trains",
             measures.mean("stages", "unseen_accuracy_I"), most=0.1, possible=(0.0, 1.0),
-            source="Section 5.2, Figure 15 (authors' page)",
-            chance=WHICH, counter=counters.replaced("stages", unseen_accuracy_I="validation_accuracy_I"),
-        ),
+            source="Section 5.2, Figure 15 (authors' page)", chance=WHICH,
+            counter=counters.replaced("stages", unseen_accuracy_I="validation_accuracy_I")),
         Statement("and right in the end",
             "After Stages II and III, those same pairs are now predicted correctly",
             "accuracy at the end on pairs of which neither order trains",
-            measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0),
-            chance=WHICH, counter=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I"),
-        ),
+            measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0), chance=WHICH,
+            counter=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I")),
         Statement("generalization is late",
             "the network quickly memorizes the training set … but then takes much longer (often orders of "
             "magnitude more training steps) to generalize",
             "steps to 95 % of the test pairs over steps to all training pairs",
             measures.mean("stages", "step_II / step_I"), least=3.0, source="Section 5 (authors' page)",
             chance=WHICH, counter=counters.replaced("stages", step_II="step_I"),
-            note="undefined, as two networks never reach 95 %; the ratios of the other three are 4.7 to 5.5",
-        ),
+            note="undefined, as two networks never reach 95 %; the ratios of the other three are 4.7 to 5.5"),
         Statement("sparser in Stage II",
             "frequency sparsity (measured by the inverse participation ratio, IPR) increases sharply",
             "mean inverse participation ratio at the end of Stage II minus that at the end of Stage I",
             measures.mean("stages", "purity_II - purity_I"), least=0.1, source="Section 5.3 (authors' page)",
-            chance=WHICH, counter=counters.replaced("stages", purity_II="purity_I"),
-        ),
+            chance=WHICH, counter=counters.replaced("stages", purity_II="purity_I")),
         Statement("the norm grows in Stage II",
             "parameter norms keep growing (the loss gradient is still active)",
             "norm of the parameters at the end of Stage II over that at the end of Stage I",
             measures.mean("stages", "norm_II / norm_I"), least=1.05, source="Section 5.3 (authors' page)",
-            chance=WHICH, counter=counters.replaced("stages", norm_II="norm_I"),
-        ),
+            chance=WHICH, counter=counters.replaced("stages", norm_II="norm_I")),
         Statement("the norm shrinks in Stage III",
             "the parameter norm decreases, confirming that weight decay is the sole active force",
             "norm of the parameters at the end over the largest on the way",
-            measures.mean("stages", "norm_III / largest_norm"), most=0.99,
-            chance=WHICH, counter=_any_order, withdrawn="any course that is not largest at its end passes",
-        ),
+            measures.mean("stages", "norm_III / largest_norm"), most=0.99, chance=WHICH, counter=_any_order,
+            withdrawn="any course that is not largest at its end passes"),
         Statement("phases align all the while", "The average |sin D| decreases throughout",
             "Kendall's τ of the step and the mean |sin D|; by chance 0",
             measures.of_networks("frames", lambda own: kendalltau(own["step"], own["misaligned"]).statistic),
             most=-0.5, possible=(-1.0, 1.0), source="Section 5.1, Figure 14 (c) (authors' page)",
             chance=counters.shuffled("frames", "misaligned", within="network"),
-            note=BY_NETWORK.format("-0.66"),
-        ),
+            note=BY_NETWORK.format("-0.66")),
         Statement("sparser all the while", "The average IPR increases throughout training",
             "Kendall's τ of the step and the mean inverse participation ratio; by chance 0",
             measures.of_networks("frames", lambda own: kendalltau(own["step"], own["purity"]).statistic),
             least=0.5, possible=(-1.0, 1.0), source="Section 5.1, Figure 14 (d) (authors' page)",
-            chance=counters.shuffled("frames", "purity", within="network"), note=BY_NETWORK.format("0.79"),
-        ),
+            chance=counters.shuffled("frames", "purity", within="network"), note=BY_NETWORK.format("0.79")),
     ),
 )  # fmt: skip
 def grokking(run: Run) -> Result:
@@ -622,22 +573,13 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
     """
     trained = train(
         TwoLayer(
-            hidden=setting.hidden,
-            activation=descent.activation,
-            start="single_frequency",
+            hidden=setting.hidden, activation=descent.activation, start="single_frequency",
             scale=descent.scale,
         ),
-        runs=setting.runs,
-        steps=descent.steps,
-        seed=seed,
-        optimizer="sgd",
-        learning_rate=descent.learning_rate,
-        weight_decay=0.0,
-        train_fraction=1.0,
-        record=descent.steps // setting.frames,
-        observables=("layers",),
-        device="cpu",
-    )
+        runs=setting.runs, steps=descent.steps, seed=seed, optimizer="sgd",
+        learning_rate=descent.learning_rate, weight_decay=0.0, train_fraction=1.0,
+        record=descent.steps // setting.frames, observables=("layers",), device="cpu",
+    )  # fmt: skip
     found = neuron_spectrum(trained.positions[:], trained.observables["layers.output.weight"][:])
     assert found.xi is not None
     theta, xi = (np.asarray(part, np.complex128) for part in (found.theta, found.xi))
@@ -681,16 +623,12 @@ def _all(values: NDArray[Any]) -> NDArray[Any]:
 
 def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
     names = ("frequency", "kept", "third", "input_phase", "output_phase", "deviation")
-    rows: dict[str, list[NDArray[Any]]] = {}
+    rows = []
     for activation, part in parts.items():
-        runs, hidden = part["kept"].shape
-        label = {
-            "activation": np.full(runs * hidden, activation),
-            "network": np.repeat(np.arange(runs), hidden),
-        }
-        for name, values in (label | {name: part[name].ravel() for name in names}).items():
-            rows.setdefault(name, []).append(values)
-    return {name: np.concatenate(values) for name, values in rows.items()}
+        index = {"activation": [activation], "network": range(len(part["kept"]))}
+        index["neuron"] = range(part["kept"].shape[1])
+        rows.append(table_of(index, **{name: part[name] for name in names}))
+    return {name: values for name, values in joined(rows).items() if name != "neuron"}
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -720,23 +658,16 @@ ANY_PHASE = counters.drawn(
     source="Section 4.5, Figure 12 (authors' page)", cost="two minutes",
     rules=(
         Statement("the quadratic keeps its frequency",
-            "the Fourier support of each neuron's weights is preserved exactly",
-            KEPT,
+            "the Fourier support of each neuron's weights is preserved exactly", KEPT,
             measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="quadratic"),
-            least=0.99,
-            chance=ALONE, counter=ANY_POWER,
-        ),
-        Statement("ReLU keeps it nearly", "the dominant frequency remains overwhelmingly dominant",
-            KEPT,
+            least=0.99, chance=ALONE, counter=ANY_POWER),
+        Statement("ReLU keeps it nearly", "the dominant frequency remains overwhelmingly dominant", KEPT,
             measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="relu"), least=0.9,
-            source="Section 4.6, Figure 13a (authors' page)",
-            chance=ALONE, counter=ANY_POWER,
-        ),
+            source="Section 4.6, Figure 13a (authors' page)", chance=ALONE, counter=ANY_POWER),
         Number("third harmonic of ReLU over the first, input weights",
             Printed("0.11", "Section 4.6, 1/9 (authors' page)"),
             measures.of_networks("neurons", lambda own: np.median(own["third"]), activation="relu"),
-            margin=0.02, digits=3, note="a ratio of amplitudes, not of powers",
-        ),
+            margin=0.02, digits=3, note="a ratio of amplitudes, not of powers"),
         *(
             Statement(f"phases align, {activation}",
                 "The phase misalignment … converges to zero from any initial condition",
@@ -747,18 +678,15 @@ ANY_PHASE = counters.drawn(
                 ),
                 least=0.9, source="Section 4.4, theorem (authors' page)",
                 chance=counters.shuffled("neurons", "output_phase", within="network"),
-                note="of trained networks; the theorem is about the exact flow, and excludes D = π",
-            )
+                note="of trained networks; the theorem is about the exact flow, and excludes D = π")
             for activation in ("quadratic", "relu")
         ),
         Statement("the network follows the exact flow",
             "the full dynamics of the entire network reduce to independent copies of a four-variable ODE",
             "|θ of the network minus that of the flow| over the latter, at half of the smallest t*, median",
             measures.of_networks("neurons", lambda own: np.median(own["deviation"]), activation="quadratic"),
-            most=0.05, source="Section 4.2 (authors' page)",
-            chance=ALONE, counter=ANY_PHASE,
-            note="of quadratic networks, which are the ones that the flow describes",
-        ),
+            most=0.05, source="Section 4.2 (authors' page)", chance=ALONE, counter=ANY_PHASE,
+            note="of quadratic networks, which are the ones that the flow describes"),
     ),
 )  # fmt: skip
 def waves(run: Run) -> Result:

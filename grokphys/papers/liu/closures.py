@@ -22,41 +22,9 @@ from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from analysis.stats.intervals import mean as mean_of
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import (
-    columns_of,
-    joined,
-    mean,
-    where,
-)
-from grokphys.papers.liu.transition import (
-    DELTA,
-    GROKKED,
-    LEARNING_RATE,
-    PAPER,
-    PASSED,
-    QUICK,
-    STRICT,
-    TOKENS,
-    jump,
-    said,
-    show_accuracies,
-    show_line,
-    show_reached,
-    train_fractions,
-    training_sets,
-)
-from grokphys.papers.recipe import (
-    Columns,
-    Measure,
-    Number,
-    Printed,
-    Result,
-    Run,
-    Setting,
-    Statement,
-    Tables,
-    recipe,
-)
+from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, where
+from grokphys.papers.liu import transition
+from grokphys.papers.recipe import Number, Printed, Result, Run, Setting, Statement, recipe
 from nets.models import GroupDecoder, ToyAddition
 from nets.training import train
 from physics import (
@@ -92,7 +60,7 @@ def best_passes(tables: Tables, level: float) -> Interval:
     if not 0 < none.sum() < len(none):
         return Interval(np.nan, np.nan, np.nan, len(own))
     drawn = np.random.default_rng(0).random((RESAMPLES, len(places))) < (1 - passed / count) ** count
-    jumps = jump(places, np.vstack([none, drawn]))
+    jumps = transition.jump(places, np.vstack([none, drawn]))
     low, high = np.quantile(jumps[1:], [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(jumps[0]), float(low), float(high), len(own))
 
@@ -153,14 +121,9 @@ def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
     ax.scatter(E[:, 0], E[:, 1], s=charts.points(11) ** 2, c=colors, zorder=3)
     for token, ((x, y), color) in enumerate(zip(E, colors, strict=True)):
         ax.annotate(
-            str(token),
-            (x, y),
-            ha="center",
-            va="center",
-            fontsize="small",
-            color=palette.ink_on(color),
+            str(token), (x, y), ha="center", va="center", fontsize="small", color=palette.ink_on(color),
             zorder=4,
-        )
+        )  # fmt: skip
     ax.set_title(title)
     ax.margins(0.15)
     ax.set_aspect("equal", "datalim")
@@ -192,9 +155,8 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
         *(
             Statement(f"D_1 to D_{given}", quote,
                 f"whether the parallelogram {q} follows from the first {given} samples, 1 or 0",
-                _implies(given, q), least=0.5, digits=0, independent="proof",
-                chance=COMPUTED, counter=one_sample_less(CURRICULUM),
-            )
+                _implies(given, q), least=0.5, digits=0, independent="proof", chance=COMPUTED,
+                counter=one_sample_less(CURRICULUM))
             for given, q, quote in (
                 (4, (0, 5, 2, 3), "which implies that (0, 5, 2, 3) is also a parallelogram"),
                 (6, (4, 4, 3, 5), "Now we can derive that 2E_4 = E_3 + E_5"),
@@ -204,14 +166,11 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
             "ending up Figure 9(c). This linear structure agrees with the arithmetic structure of R",
             "degrees of freedom n_0 that the eight samples leave; a line has 2",
             measures.exact(lambda tables: where(tables["stages"], given=8)["n_0"][0]), least=1.5, most=2.5,
-            digits=0, independent="proof",
-            chance=COMPUTED, counter=one_sample_less(CURRICULUM),
-        ),
+            digits=0, independent="proof", chance=COMPUTED, counter=one_sample_less(CURRICULUM)),
         Number("fewest samples that determine p = 6, of all sets (“we only need 8 training samples”)", "8",
             measures.exact(lambda tables: tables["sets"]["size"][tables["sets"]["unique"] > 0].min()),
             margin=0.5, digits=0, independent="proof",
-            note="not covered, since fewer suffice: the paper's point is the stronger for it",
-        ),
+            note="not covered, since fewer suffice: the paper's point is the stronger for it"),
     ),
 )  # fmt: skip
 def curriculum(run: Run) -> Result:
@@ -258,8 +217,8 @@ def curriculum(run: Run) -> Result:
 BOUND = {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}
 """Columns of Figure 10, and those that hold their bounds."""
 TOLERANCES = (
-    (STRICT, "_strict", "this δ was added after networks had been judged at δ = 0.1"),
-    (DELTA, "", "the tolerance to which the published code amounts; Appendix E says δ = 0.01"),
+    (transition.STRICT, "_strict", "this δ was added after networks had been judged at δ = 0.1"),
+    (transition.DELTA, "", "the tolerance to which the published code amounts; Appendix E says δ = 0.01"),
 )
 """Tolerances of Figure 10, the ends of the names of their columns, and what to say of them."""
 BOUND_ONE = {"rqi": (797, {"_strict": 94, "": 54}), "predicted_accuracy": (217, {"_strict": 99, "": 88})}
@@ -279,7 +238,7 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rows = tables["networks"]
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
     with charts.page(10.4, 6.6) as figure:
-        figure.suptitle(f"p = 10: {said(setting)}")
+        figure.suptitle(f"p = 10: {transition.said(setting)}")
         names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
         lines = figure.subplots(2, 3)
         for line, (name, label) in zip(lines, names, strict=True):
@@ -304,15 +263,15 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 
 @recipe(
-    "liu-10", item="Figure 10; Appendix E", quick=QUICK, paper_setting=PAPER, draw=_draw_bounds,
-    source="Appendix E", cost="an hour alone; no time after liu-3, whose networks it shares",
+    "liu-10", item="Figure 10; Appendix E", quick=transition.QUICK, paper_setting=transition.PAPER,
+    draw=_draw_bounds, source="Appendix E",
+    cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         *(
             Statement(f"bound of {words}, δ = {delta}", quote,
                 "share of networks that are not above the bound",
                 measures.share("networks", f"{name + end} <= {BOUND[name]} + 1e-6"), least=0.95,
-                chance=counters.shuffled("networks", BOUND[name]), note=f"{note}; {_bound_one(name, end)}",
-            )
+                chance=counters.shuffled("networks", BOUND[name]), note=f"{note}; {_bound_one(name, end)}")
             for delta, end, note in TOLERANCES
             for name, words, quote in (
                 ("rqi", "RQI", "Alexander principle sets an upper bound for RQI"),
@@ -326,17 +285,15 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 measures.mean("networks", f"rqi_bound - rqi{end}", among="rqi_bound > 0"), least=0.1,
                 chance="none: with bounds in another order, their mean distance is the same",
                 counter=counters.replaced("networks", **{f"rqi{end}": "rqi_bound"}),
-                note=f"the mean decides: fewer than half of the networks are 0.1 below their bound; {note}",
-            )
+                note=f"the mean decides: fewer than half of the networks are 0.1 below their bound; {note}")
             for delta, end, note in TOLERANCES
         ),
         Statement("small sets", "it is possible to have the bound of RQI = 1 only with < 40% training data",
             "smallest fraction of random training sets with bound 1",
             measures.exact(lambda tables: tables["sets"]["fraction"][tables["sets"]["unique"] > 0].min()),
-            most=0.4, independent="training set",
-            chance="none: that it exists is shown by one example", counter=NEVER,
-            note="of 10 000 random sets of each size; ten chosen pairs, 0.18 of the data, suffice",
-        ),
+            most=0.4, independent="training set", chance="none: that it exists is shown by one example",
+            counter=NEVER,
+            note="of 10 000 random sets of each size; ten chosen pairs, 0.18 of the data, suffice"),
     ),
 )  # fmt: skip
 def bounds(run: Run) -> Result:
@@ -349,9 +306,9 @@ def bounds(run: Run) -> Result:
     the bounds, how far below the bound their RQI is, and how small a training set can be that allows an RQI
     of 1.
     """
-    rows = train_fractions(run, family="liu-3")
-    operation = Operation(TOKENS)
-    masks = training_sets(
+    rows = transition.train_fractions(run, family="liu-3")
+    operation = Operation(transition.TOKENS)
+    masks = transition.training_sets(
         operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=run.seed(1010)
     )
     sizes = np.array(list(masks))
@@ -382,9 +339,7 @@ def _descent(tables: Tables) -> Any:
     rules=(
         Statement("hierarchy", "R should be a descendant of R*, and n(R*) <= n(R)",
             "share of parents and children of which the child has at least as many degrees of freedom",
-            measures.exact(_descent), least=0.999,
-            chance=counters.shuffled("subsets", "degrees_of_freedom"),
-        ),
+            measures.exact(_descent), least=0.999, chance=counters.shuffled("subsets", "degrees_of_freedom")),
     ),
 )  # fmt: skip
 def hierarchy(run: Run) -> Result:
@@ -435,11 +390,8 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
         if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
             (x, y), (u, v) = place[parent], place[child]
             arrow: Any = {
-                "arrowstyle": "-|>",
-                "mutation_scale": 12,
-                "color": palette.REFERENCE,
-                "linewidth": 1,
-            }
+                "arrowstyle": "-|>", "mutation_scale": 12, "color": palette.REFERENCE, "linewidth": 1,
+            }  # fmt: skip
             figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), **arrow))
 
 
@@ -495,10 +447,9 @@ SETS, STARTS = 10_000, 20
         Statement(words, quote,
             f"whether the last of the chain follows in {name} from all {links} before it (1 or 0), minus "
             "whether it follows with one of them left out",
-            measures.exact(partial(_needed, name)), least=0.5, digits=0,
-            chance=COMPUTED, counter=_one_link_less,
-            note="in this chain, in which each parallelogram shares two symbols with the one before it",
-        )
+            measures.exact(partial(_needed, name)), least=0.5, digits=0, chance=COMPUTED,
+            counter=_one_link_less,
+            note="in this chain, in which each parallelogram shares two symbols with the one before it")
         for name, words, links, quote in (
             ("C_7", "commuting", 2, f"for Abelian groups, two {DEDUCE}"),
             ("S_3", "not commuting", 3, f"three {DEDUCE}"),
@@ -601,12 +552,9 @@ def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     commutes = name.startswith("C")
     if not commutes:
         ax.plot(
-            fraction,
-            rows["chains_only"],
-            color=palette.SECOND,
-            linewidth=1.2,
+            fraction, rows["chains_only"], color=palette.SECOND, linewidth=1.2,
             label="three give a fourth, alone",
-        )
+        )  # fmt: skip
     ax.set(
         xlabel="training data fraction",
         ylabel="part of all parallelograms" if commutes else "",
@@ -656,9 +604,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
                 "limits", "np.log(rate_ratio)", "np.log(largest_distance)", by="start",
                 among="rate_ratio < 0.07",
             ),
-            least=0.9, most=1.1,
-            chance=counters.shuffled("limits", "largest_distance"),
-        ),
+            least=0.9, most=1.1, chance=counters.shuffled("limits", "largest_distance")),
         Statement("effective loss", "the total energy of the system is ℓ_0",
             "mean distance of the internal energy over |P_0(D)| ℓ_0/4 from 1, at the slowest layers",
             measures.mean(
@@ -667,8 +613,7 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
             ),
             most=0.05, digits=3, source="Appendix L, Eq. 42",
             chance="none: both are computed of the same state",
-            counter=counters.shuffled("energies", "effective", within="time", among={"rate_ratio": 0.003}),
-        ),
+            counter=counters.shuffled("energies", "effective", within="time", among={"rate_ratio": 0.003})),
     ),
 )  # fmt: skip
 def emergence(run: Run) -> Result:
@@ -743,19 +688,15 @@ def _draw_four(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 np.subtract(*(where(tables["networks"], decoder=pace)["rqi"] for pace in reversed(PACES))),
                 level,
             ),
-            least=0.1,
-            chance=counters.shuffled("networks", "rqi"), note=TOGETHER,
-        ),
+            least=0.1, chance=counters.shuffled("networks", "rqi"), note=TOGETHER),
         Statement("all representations", "our algorithms actually generates all possible representations",
             "share of the rarest of the five representations among the networks of both paces",
             measures.rarest(
                 "networks", "equations", KINDS,
                 by=lambda rows: np.arange(len(rows["rqi"])) % (len(rows["rqi"]) // len(PACES)),
             ),
-            least=0.002, digits=3,
-            chance="none: an order of networks changes no share",
-            counter=counters.rarest_absent("networks", "equations"), note=TOGETHER,
-        ),
+            least=0.002, digits=3, chance="none: an order of networks changes no share",
+            counter=counters.rarest_absent("networks", "equations"), note=TOGETHER),
     ),
 )  # fmt: skip
 def four(run: Run) -> Result:
@@ -773,23 +714,19 @@ def four(run: Run) -> Result:
 def _train_four(run: Run, pace: str) -> dict[str, Any]:
     setting = run.setting
     trained = train(
-        setting.model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(1200),
-        weight_decay=0.0,
-        learning_rate=PACES[pace][1],
-        embedding_learning_rate=PACES[pace][0],
+        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(1200), weight_decay=0.0,
+        learning_rate=PACES[pace][1], embedding_learning_rate=PACES[pace][0],
         train_examples=[setting.model.task.inputs.tolist().index(list(pair)) for pair in FOUR],
-        record=[setting.steps],
-        observables=("train_accuracy",),
-    )
+        record=[setting.steps], observables=("train_accuracy",),
+    )  # fmt: skip
     E = trained.final[:, :, 0].astype(float)
     E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
     return {
         "decoder": np.full(setting.seeds, pace),
         "equations": np.array([equations(e) for e in E]),
-        "rqi": np.array([representation_quality(e[:, None], setting.model.theory, DELTA) for e in E]),
+        "rqi": np.array(
+            [representation_quality(e[:, None], setting.model.theory, transition.DELTA) for e in E]
+        ),
         "train_accuracy": trained.observables["train_accuracy"][:, -1].astype(float),
         **{f"E_{token}": E[:, token] for token in range(4)},
     }
@@ -798,7 +735,7 @@ def _train_four(run: Run, pace: str) -> dict[str, Any]:
 def equations(E: NDArray[np.float64]) -> str:
     """Return the equations of Liu's Eq. 20, such as "A1 A2", that E (4,) satisfies within 0.1, or "none"."""
     gaps = {"A1": E[0] + E[2] - 2 * E[1], "A2": E[0] + E[3] - E[1] - E[2], "A3": E[1] + E[3] - 2 * E[2]}
-    return " ".join(name for name, gap in gaps.items() if abs(gap) <= DELTA) or "none"
+    return " ".join(name for name, gap in gaps.items() if abs(gap) <= transition.DELTA) or "none"
 
 
 def show_representations(rows: Any, ax: Axes) -> None:
@@ -866,10 +803,9 @@ def _draw_hexagon(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("hexagon", "On the plane of PC1 and PC3, the six points are organized as a hexagon",
             "share of the networks with RQI > 0.95 whose points on that plane are 60° apart within 30°, at "
             "distances from the center within a factor of 2",
-            measures.share_of_networks("elements", _is_hexagon, among=f"rqi > {GROKKED}"), least=0.5,
-            chance=counters.shuffled("elements", "PC3", within="network"),
-            note="half of them have a hexagon on PC2 and PC3; the three variances are often nearly equal",
-        ),
+            measures.share_of_networks("elements", _is_hexagon, among=f"rqi > {transition.GROKKED}"),
+            least=0.5, chance=counters.shuffled("elements", "PC3", within="network"),
+            note="half of them have a hexagon on PC2 and PC3; the three variances are often nearly equal"),
     ),
 )  # fmt: skip
 def hexagon(run: Run) -> Result:
@@ -882,17 +818,10 @@ def hexagon(run: Run) -> Result:
     """
     setting = run.setting
     trained = train(
-        setting.model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(1700),
-        learning_rate=setting.rate,
-        weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE,
-        train_fraction=SPLIT,
-        record=[setting.steps],
-        observables=(),
-    )
+        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(1700),
+        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=transition.LEARNING_RATE,
+        train_fraction=SPLIT, record=[setting.steps], observables=(),
+    )  # fmt: skip
     points = np.stack([PCA(3).fit_transform(matrices) for matrices in trained.final.astype(float)])
     rows = {
         "network": np.repeat(np.arange(setting.seeds), 6),
@@ -928,18 +857,18 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rows = {**tables["networks"], "passed": np.isfinite(tables["networks"]["steps_to_rqi"])}
     with charts.page(10.6, 7.6) as figure:
         words = f"matrix products count as equal up to a squared distance of δ = {setting.delta:g}"
-        figure.suptitle(f"$S_3$: {said(setting)};\n{words}")
+        figure.suptitle(f"$S_3$: {transition.said(setting)};\n{words}")
         top, bottom = figure.subplots(2, 3)
-        show_line(rows, "rqi", np.max, "best", top[0])
+        transition.show_line(rows, "rqi", np.max, "best", top[0])
         top[0].set(ylabel="RQI")
         top[1].axvline(0.5, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.5")
         places = np.unique(rows["fraction"])
         fewest = [rows["steps_to_rqi"][rows["fraction"] == place].min() for place in places]
         top[1].plot(places, fewest, "o-", markersize=3.5, label="fewest steps")
-        show_reached(rows, setting.steps, top[1])
-        show_line(rows, "passed", np.mean, "share", top[2])
-        top[2].set(ylabel=f"reached RQI > {GROKKED}", title="not in the paper")
-        show_accuracies(rows, bottom)
+        transition.show_reached(rows, setting.steps, top[1])
+        transition.show_line(rows, "passed", np.mean, "share", top[2])
+        top[2].set(ylabel=f"reached RQI > {transition.GROKKED}", title="not in the paper")
+        transition.show_accuracies(rows, bottom)
         for ax, letter in zip((*top[:2], *bottom), "abcde", strict=True):
             ax.set_title(f"({letter})")
     return {"liu-18": figure}
@@ -960,39 +889,31 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("(a)", "RQI increases as training set becomes larger",
             "Kendall's τ of the RQI with the training fraction; by chance 0",
             measures.rank_correlation("networks", "fraction", "rqi"), least=0.3, source="Figure 18 (a)",
-            chance=counters.shuffled("networks", "rqi"),
-        ),
+            chance=counters.shuffled("networks", "rqi")),
         Number("(b): r_c at which the best network begins to pass RQI 0.95", Printed("0.5", "Figure 18 (b)"),
             best_passes, margin=0.06,
-            note="corrected after the run: networks are resampled; before, a jackknife, which had no width",
-        ),
+            note="corrected after the run: networks are resampled; before, a jackknife, which had no width"),
         Statement("(b)", "the steps to reach RQI > 0.95 ... find a phase transition at r = r_c = 0.5",
             "share of networks that pass with more than 0.6 of the data minus that with less than 0.4",
             measures.difference(
-                measures.share("networks", PASSED, among="fraction > 0.6"),
-                measures.share("networks", PASSED, among="fraction < 0.4"),
+                measures.share("networks", transition.PASSED, among="fraction > 0.6"),
+                measures.share("networks", transition.PASSED, among="fraction < 0.4"),
             ),
-            least=0.3,
-            chance=counters.shuffled("networks", "steps_to_rqi"),
-        ),
+            least=0.3, chance=counters.shuffled("networks", "steps_to_rqi")),
         Statement("(c)", "The real accuracy Acc is shown in Figure 18 (c)",
             "Kendall's τ of the accuracy on what was held out with the training fraction; by chance 0",
             measures.rank_correlation("networks", "fraction", "validation_accuracy"), least=0.3,
-            chance=counters.shuffled("networks", "validation_accuracy"), note=SEEN,
-        ),
+            chance=counters.shuffled("networks", "validation_accuracy"), note=SEEN),
         Statement("(d)", "the predicted accuracy … (calculated from RQI) is shown in Figure 18 (d)",
             "Kendall's τ of the predicted accuracy on what was held out with the training fraction",
             measures.rank_correlation(
                 "networks", "fraction", "(predicted_accuracy - fraction) / (1 - fraction)",
             ),
-            least=0.3,
-            chance=counters.shuffled("networks", "predicted_accuracy"), note=SEEN,
-        ),
+            least=0.3, chance=counters.shuffled("networks", "predicted_accuracy"), note=SEEN),
         Statement("(e)", "the predicted accuracy is a lower bound of Acc",
             "share of networks whose accuracy is not below the predicted one",
             measures.share("networks", "accuracy >= predicted_accuracy - 1e-6"), least=0.9,
-            chance=counters.shuffled("networks", "predicted_accuracy"),
-        ),
+            chance=counters.shuffled("networks", "predicted_accuracy")),
     ),
 )  # fmt: skip
 def permutations(run: Run) -> Result:
@@ -1003,4 +924,4 @@ def permutations(run: Run) -> Result:
     The table "networks" has a row for each network. The rules judge how representation quality, steps and
     accuracies depend on the fraction, and whether the predicted accuracy is a lower bound of the real one.
     """
-    return Result({"networks": train_fractions(run)})
+    return Result({"networks": transition.train_fractions(run)})

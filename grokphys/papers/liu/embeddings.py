@@ -19,9 +19,9 @@ import nets
 from analysis.phases.classification import DELAY
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import where
+from grokphys.papers.evidence import Columns, where
 from grokphys.papers.liu.phases import DATA, EMBEDDING, IMAGES, SMALL
-from grokphys.papers.recipe import Columns, Result, Run, Setting, Statement, recipe
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import TokenTransformer
 from nets.engines.ensemble import draw
 from nets.models import ToyAddition
@@ -76,25 +76,13 @@ LATE = "two of the four networks had been trained, but not measured, when this r
 
 
 QUICK = Setting(
-    model=SMALL,
-    seeds=2,
-    steps=200,
-    piece=1,
-    frames=10,
-    learning_rate=1e-3,
-    weight_decay=1.0,
+    model=SMALL, seeds=2, steps=200, piece=1, frames=10, learning_rate=1e-3, weight_decay=1.0,
     counts=(2, 4, 6, 10),
-)
+)  # fmt: skip
 PAPER = Setting(
-    model=TokenTransformer(),
-    seeds=4,
-    steps=20_000,
-    piece=1,
-    frames=40,
-    learning_rate=1e-3,
-    weight_decay=1.0,
+    model=TokenTransformer(), seeds=4, steps=20_000, piece=1, frames=40, learning_rate=1e-3, weight_decay=1.0,
     counts=(2, 4, 6, 10),
-)
+)  # fmt: skip
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
@@ -115,17 +103,11 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
 def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]]:
     model = setting.model
     trained = nets.train(
-        model,
-        runs=1,
-        first_run=number,
-        seed=seed,
-        steps=setting.steps,
+        model, runs=1, first_run=number, seed=seed, steps=setting.steps,
         record=nets.recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
-        observables=("train_accuracy", "validation_accuracy", "layers"),
-        learning_rate=setting.learning_rate,
-        weight_decay=setting.weight_decay,
-        **EMBEDDING,
-    )
+        observables=("train_accuracy", "validation_accuracy", "layers"), learning_rate=setting.learning_rate,
+        weight_decay=setting.weight_decay, **EMBEDDING,
+    )  # fmt: skip
     ensemble = draw(model, runs=1, seed=seed, first_run=number)
     split = {"train": ensemble.train[0], "validation": ensemble.validation[0]}
     final = {n: PCA(n).fit(trained.positions[0, -1]) for n in setting.counts}
@@ -224,8 +206,7 @@ def _emerges(own: Columns) -> float:
             measures.of_networks("frames", _emerges), least=0.2,
             chance=counters.shuffled("frames", "structure", within="network"),
             note="structure goes on growing (see the notes); with the courses of structure of two networks "
-            f"exchanged, the gap is 0.11, so that growth alone gives as much; {LATE}",
-        ),
+            f"exchanged, the gap is 0.11, so that growth alone gives as much; {LATE}"),
     ),
 )  # fmt: skip
 def emergence(run: Run) -> Result:
@@ -292,8 +273,7 @@ def _hints(own: Columns) -> float:
             "part of the start's variance on the final components that lies at their frequencies, minus the "
             "same if the embedding had changed in random directions; by chance 0; of networks above 99 %",
             measures.of_networks("hints", _hints), least=0.05,
-            chance=counters.shuffled("hints", "share", within="network"), note=LATE,
-        ),
+            chance=counters.shuffled("hints", "share", within="network"), note=LATE),
     ),
 )  # fmt: skip
 def tickets(run: Run) -> Result:
@@ -355,16 +335,14 @@ def _final_better(own: Columns) -> float:
             measures.of_networks("accuracy", _few_suffice), least=0.99, digits=3, possible=(0.0, 1.0),
             chance="none: most rows of a network that generalizes are near 1, and so are shuffled ones",
             counter=UNTRAINED,
-            note=f"26 to 76 % with ten; the paper does not say how many its lines have; {LATE}",
-        ),
+            note=f"26 to 76 % with ten; the paper does not say how many its lines have; {LATE}"),
         Statement("final axes",
             "embeddings reconstructed from the PCA at the end of training (solid lines) perform better than "
             "current highest variance axes",
             "mean validation accuracy with final components minus that with current ones, over frames and "
             "numbers of components where they differ by 0.02 or more; by chance 0",
             measures.of_networks("accuracy", _final_better), least=0.05, digits=3,
-            chance=counters.shuffled("accuracy", "validation_accuracy", within="network"), note=LATE,
-        ),
+            chance=counters.shuffled("accuracy", "validation_accuracy", within="network"), note=LATE),
     ),
 )  # fmt: skip
 def projections(run: Run) -> Result:
@@ -453,9 +431,7 @@ PAPER_PLANAR = Setting(hidden=(200, 200), seeds=40, steps=20_000, grid=300, toke
             "generalization appears to be linked to the emergence of highly-structured embeddings",
             f"Kendall's τ of the accuracy in validation with the part of the variance that is {what}",
             measures.rank_correlation("networks", "structure", "validation_accuracy", operation=operation),
-            least=0.2,
-            chance=counters.shuffled("networks", "structure", within="operation"),
-        )
+            least=0.2, chance=counters.shuffled("networks", "structure", within="operation"))
         for operation, what in (("addition", "a line of even steps"), ("modular addition", "one circle"))
     ),
 )  # fmt: skip
@@ -519,13 +495,10 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
         frames.append([x[0], x[-1], y[0], y[-1]])
     return {
         **{name: values.astype(float) for name, values in accuracy.items()},
-        "structure": np.array([plane_structure(one, operation) for one in E]),
-        "learning_rate": rates,
-        "E": E[shown],
-        "classes": np.array(classes),
-        "frame": np.array(frames),
+        "structure": np.array([plane_structure(one, operation) for one in E]), "learning_rate": rates,
+        "E": E[shown], "classes": np.array(classes), "frame": np.array(frames),
         "shown": accuracy["validation_accuracy"][shown].astype(float),
-    }
+    }  # fmt: skip
 
 
 def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> None:
@@ -560,14 +533,11 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
             "variance about the class means after 100 steps over that at the start",
             measures.mean("encoders", "within_end / within_start"), most=0.1,
             chance="none: start and end are of the same images, and no order of encoders changes their ratio",
-            counter=counters.replaced("encoders", within_start="between_start", within_end="between_end"),
-        ),
+            counter=counters.replaced("encoders", within_start="between_start", within_end="between_end")),
         Statement("classes", "and different class-means do not collapse",
             "variance of the class means after 100 steps over that at the start",
-            measures.mean("encoders", "between_end / between_start"), least=0.5,
-            chance="none: as above",
-            counter=counters.replaced("encoders", between_start="within_start", between_end="within_end"),
-        ),
+            measures.mean("encoders", "between_end / between_start"), least=0.5, chance="none: as above",
+            counter=counters.replaced("encoders", between_start="within_start", between_end="within_end")),
     ),
 )  # fmt: skip
 def collapse(run: Run) -> Result:

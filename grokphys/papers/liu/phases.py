@@ -35,13 +35,9 @@ from analysis.phases.classification import DELAY, PHASES, classify_phases
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import (
-    above_median,
-    joined,
-    where,
-)
+from grokphys.papers.evidence import Measure, Tables, above_median, joined, where
 from grokphys.papers.pieces import in_parts
-from grokphys.papers.recipe import Draw, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.recipe import Draw, Result, Run, Setting, Statement, recipe
 from grokphys.phases import ACCURACIES, Training, axis
 from nets import ImageMLP, TokenTransformer
 from nets.models import DenseModel, GroupDecoder, ToyAddition
@@ -194,16 +190,12 @@ def _train_cells(run: Run, plane: Plane, title: str, row: int, cells: range) -> 
     found = training(points, (row * plane.cells + cells.start) * plane.each)
     steps = np.where(np.isfinite(found[:, 1:]), found[:, 1:], np.inf)
     return {
-        "diagram": np.full(len(points), title),
-        "column": columns,
-        "row": np.full(len(points), row),
+        "diagram": np.full(len(points), title), "column": columns, "row": np.full(len(points), row),
         plane.x[0]: np.array([point[0] for point in points]),
-        plane.y[0]: np.array([point[1] for point in points]),
-        "network": found[:, 0].astype(int),
-        "train_steps": steps[:, 0],
-        "validation_steps": steps[:, 1],
+        plane.y[0]: np.array([point[1] for point in points]), "network": found[:, 0].astype(int),
+        "train_steps": steps[:, 0], "validation_steps": steps[:, 1],
         "phase": classify_phases(found[:, 1], found[:, 2], delay=plane.delay),
-    }
+    }  # fmt: skip
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -250,9 +242,7 @@ def corner(
     return Statement(name, quote,
         f"share of {phase} in that ninth of the plane minus its share elsewhere; by chance 0",
         measures.contrast("networks", f"phase == {phase!r}", partial(inside, x=x, y=y), **_of(title)),
-        least=0.4, source=source,
-        chance=CHANCE, note=note,
-    )  # fmt: skip
+        least=0.4, source=source, chance=CHANCE, note=note)  # fmt: skip
 
 
 CHANCE = counters.shuffled("networks", "phase")
@@ -266,8 +256,7 @@ FOUR = Statement("four phases", "they all include four phases",
     "share of the rarest phase among the networks of the plane",
     measures.rarest("networks", "phase", PHASES), least=0.01, digits=3, source="Section 4.1",
     chance="none: where phases stand in the plane changes no share",
-    counter=counters.rarest_absent("networks", "phase"),
-)  # fmt: skip
+    counter=counters.rarest_absent("networks", "phase"))  # fmt: skip
 
 
 def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
@@ -316,9 +305,7 @@ SANDWICH = Statement("sandwiched", "grokking is sandwiched between comprehension
     "of all borders between these three phases, the share of those of grokking (with the one that it has "
     "less of) minus the share between the two others, each in excess of chance",
     measures.statistic(_sandwiched, "networks", "column", "row", "phase", by=CELL), least=0.1,
-    independent="cell", source="Section 4.1",
-    chance=CHANCE,
-)  # fmt: skip
+    independent="cell", source="Section 4.1", chance=CHANCE)  # fmt: skip
 
 
 # -- pictures ----------------------------------------------------------------------------------------------
@@ -489,36 +476,28 @@ RATES = plane_of({"Addition, regression": ToyAddition()}, "embedding_learning_ra
         corner("memorization",
             "a fast decoder coupled with slow representation learning (bottom right) lead to memorization",
             SECTION, "memorization", HIGH, LOW,
-            note="all networks in this corner memorize, but so do most of the others",
-        ),
+            note="all networks in this corner memorize, but so do most of the others"),
         Statement("slow decoder",
             "an extremely slow decoder coupled with fast representation learning (top left) will generalize",
             "share of both in that ninth of the plane minus that elsewhere; by chance 0",
             measures.contrast("networks", GENERALIZES, partial(inside, x=LOW, y=HIGH)), least=0.1,
-            chance=CHANCE, note="the share of comprehension and grokking together",
-        ),
+            chance=CHANCE, note="the share of comprehension and grokking together"),
         Statement("long", "the generalization time is long due to the inefficient decoder training",
             "share of the networks that generalize there which need more steps than the median of those "
             "that do elsewhere; by chance a half",
-            _takes_long, least=0.7,
-            chance=counters.shuffled("networks", "validation_steps"),
-            note="corrected after the run: the median elsewhere has an error of its own",
-        ),
+            _takes_long, least=0.7, chance=counters.shuffled("networks", "validation_steps"),
+            note="corrected after the run: the median elsewhere has an error of its own"),
         Statement("faster",
             "The ideal phase (comprehension) requires representation learning to be faster ... than the "
             "decoder",
             "share of comprehension where the representation is faster minus that where it is slower; by "
             "chance 0, although most of what can be comprehension may lie on one side",
-            comprehends((0, 99), (-99, -1e-6)), least=0.1,
-            chance=CHANCE, note=STRICT,
-        ),
+            comprehends((0, 99), (-99, -1e-6)), least=0.1, chance=CHANCE, note=STRICT),
         Statement("but not too much",
             "representation learning to be faster, but not too much, than the decoder",
             "share of comprehension where the representation is up to 32 times as fast minus that where it "
             "is faster still; by chance 0",
-            comprehends((0, 1.5), (1.5, 99)), least=0.1,
-            chance=CHANCE, note=STRICT,
-        ),
+            comprehends((0, 1.5), (1.5, 99)), least=0.1, chance=CHANCE, note=STRICT),
     ),
     **RATES,
 )  # fmt: skip
@@ -535,11 +514,9 @@ def competition(run: Run) -> Result:
 CAPACITY = (
     FOUR,
     corner("top right", "The top right corner (a fast and capable decoder) is the memorization phase",
-        SECTION, "memorization", HIGH, LOW,
-    ),
+        SECTION, "memorization", HIGH, LOW),
     corner("bottom right", "the bottom right corner (a fast and simple decoder) is the confusion phase",
-        SECTION, "confusion", HIGH, HIGH,
-    ),
+        SECTION, "confusion", HIGH, HIGH),
     SANDWICH,
 )  # fmt: skip
 for _letter, _title, _model, _most in (
@@ -636,8 +613,7 @@ def initialisation(run: Run) -> Result:
             "at rates up to 1e-3, share of networks that generalize in the half of larger decays minus that "
             "in the other",
             between(GENERAL, LOWER, UPPER, LOWER, title=f"Addition, {kind}"), least=-0.2, most=0.2,
-            chance="none: a shuffle can only make this statement of no effect truer", counter=OF_RATE,
-        )
+            chance="none: a shuffle can only make this statement of no effect truer", counter=OF_RATE)
         for kind in KINDS
     ),
     **both("embedding_weight_decay", (0.0, 5.0), seed=1500, each=5),
@@ -672,15 +648,12 @@ def _as_printed(tables: Tables) -> Any:
     rules=(
         Statement("definitions", "Table 1: Definitions of the four phases of learning",
             "share of the outcomes that the table names in which this project's phase is the printed one",
-            measures.exact(_as_printed), least=0.9, digits=3,
-            chance=counters.shuffled("outcomes", "phase"),
-        ),
+            measures.exact(_as_printed), least=0.9, digits=3, chance=counters.shuffled("outcomes", "phase")),
         Statement("complete", "The 2D plane is split into four phases",
             "share of the answers to its first two questions (yes or no) that the table names: not that of "
             "validation above 90 % with training below",
             measures.exact(_named), least=0.99, digits=3, source=SECTION,
-            chance="none: the outcomes are counted, not drawn", counter=UNNAMED,
-        ),
+            chance="none: the outcomes are counted, not drawn", counter=UNNAMED),
     ),
 )  # fmt: skip
 def definitions(run: Run) -> Result:
@@ -702,12 +675,8 @@ def definitions(run: Run) -> Result:
         places = [np.where(np.isfinite(side), side, 4e5) for side in (train, validation)]
         for name, color in (*palette.PHASES.items(), ("not named", palette.WHITE)):
             look: Any = {
-                "color": color,
-                "edgecolors": palette.REFERENCE,
-                "linewidths": 0.2,
-                "s": 22,
-                "marker": "s",
-            }
+                "color": color, "edgecolors": palette.REFERENCE, "linewidths": 0.2, "s": 22, "marker": "s",
+            }  # fmt: skip
             ax.scatter(*(side[printed == name] for side in places), label=name, **look)
         ax.set(xscale="log", yscale="log", xlabel="steps to 90 % in training (last: never)")
         ax.set(ylabel="steps to 90 % in validation (last: never)")
@@ -760,19 +729,11 @@ def train_images(run: Run, *, curves: bool) -> dict[str, dict[str, Any]]:
 def _train(run: Run, count: int, curves: bool) -> dict[str, Any]:
     setting = run.setting
     trained = train(
-        setting.model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(setting.seed + count),
-        record="log:12" if curves else setting.steps,
-        observables=tuple(THRESHOLDS) if curves else (),
-        thresholds=THRESHOLDS,
-        track=max(setting.steps // 500, 1),
-        stop=None if curves else "thresholds",
-        learning_rate=setting.rate,
-        weight_decay=setting.weight_decay,
-        **options(setting.model, count),
-    )
+        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(setting.seed + count),
+        record="log:12" if curves else setting.steps, observables=tuple(THRESHOLDS) if curves else (),
+        thresholds=THRESHOLDS, track=max(setting.steps // 500, 1), stop=None if curves else "thresholds",
+        learning_rate=setting.rate, weight_decay=setting.weight_decay, **options(setting.model, count),
+    )  # fmt: skip
     reached = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in THRESHOLDS]
     first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in reached)
     found = {
@@ -832,10 +793,8 @@ PAPER_CURVES = Setting(
             measures.share(
                 "networks", f"np.isfinite(validation_steps) & (validation_steps >= train_steps + {DELAY})",
             ),
-            least=0.5,
-            chance="none: the delay is a network's own, and no order of networks changes it",
-            counter=counters.exchanged("networks", "train_steps", "validation_steps"),
-        ),
+            least=0.5, chance="none: the delay is a network's own, and no order of networks changes it",
+            counter=counters.exchanged("networks", "train_steps", "validation_steps")),
     ),
 )  # fmt: skip
 def grokking(run: Run) -> Result:
@@ -853,18 +812,10 @@ def grokking(run: Run) -> Result:
 
 def _plane_08_20(model: ImageMLP, images: int, cells: int, steps: int, delay: float) -> Plane:
     return Plane(
-        {f"{images} images of {IMAGES}": model},
-        ("learning_rate", 1e-6, 1e-1),
-        ("weight_decay", 1e-4, 10.0),
-        cells,
-        1,
-        steps,
-        options(model, images),
-        seed=850,
-        delay=delay,
-        thresholds=THRESHOLDS,
+        {f"{images} images of {IMAGES}": model}, ("learning_rate", 1e-6, 1e-1), ("weight_decay", 1e-4, 10.0),
+        cells, 1, steps, options(model, images), seed=850, delay=delay, thresholds=THRESHOLDS,
         labels=("learning rate of the last layer", "weight decay"),
-    )
+    )  # fmt: skip
 
 
 def _less_decay(row: Any, phase: Any) -> float:
@@ -885,17 +836,13 @@ def _less_decay(row: Any, phase: Any) -> float:
         corner("confusion",
             "a “confusion” phase in the bottom right (high learning rate and high weight decay)", APPENDIX,
             "confusion", HIGH, HIGH,
-            note=f"{SINGLE}; all networks in this corner reach 60 % in validation within 1000 steps",
-        ),
+            note=f"{SINGLE}; all networks in this corner reach 60 % in validation within 1000 steps"),
         corner("memorization", "a “memorization” phase at low weight decay and low learning rate", APPENDIX,
-            "memorization", LOW, LOW, note=SINGLE,
-        ),
+            "memorization", LOW, LOW, note=SINGLE),
         Statement("grokking", "a “grokking” phase as one decreases weight decay",
             "mean row of comprehension minus that of grokking, in cells of weight decay; by chance 0",
             measures.statistic(_less_decay, "networks", "row.astype(float)", "phase", among=GENERALIZES),
-            least=0.5,
-            chance=CHANCE, note=SINGLE,
-        ),
+            least=0.5, chance=CHANCE, note=SINGLE),
     ),
 )  # fmt: skip
 def phases_08_20(run: Run) -> Result:
@@ -966,16 +913,14 @@ def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "generalization time increases rapidly once one drops below a certain amount of training data",
             "Kendall's τ of the steps to 60 % in validation with the number of images; by chance 0",
             measures.rank_correlation("networks", "images", "validation_steps"), most=-0.3,
-            chance=counters.shuffled("networks", "validation_steps"),
-        ),
+            chance=counters.shuffled("networks", "validation_steps")),
         Statement("rapidly",
             "generalization time increases rapidly once one drops below a certain amount of training data",
             "mean log₁₀ of the steps in the smallest third of sizes minus that in the middle third, less "
             "the same for the middle and the largest third; by chance 0",
             measures.statistic(_bend, "networks", _thirds, _log_steps), least=0.3,
             chance=counters.shuffled("networks", "validation_steps"),
-            note="most of the rise of the logarithm lies between 1500 and 600 images",
-        ),
+            note="most of the rise of the logarithm lies between 1500 and 600 images"),
     ),
 )  # fmt: skip
 def sizes(run: Run) -> Result:
@@ -1033,13 +978,11 @@ def _change(first: str, second: str, own: Columns) -> float:
         Statement("rises", "the entropy increases up to generalization time",
             "mean logarithm of the dimension when 90 % are validated over that at the start; by chance 0",
             measures.of_networks("moments", partial(_change, "start", "generalized")), least=0.02, digits=3,
-            chance=counters.shuffled("moments", "dimension", within="network"),
-        ),
+            chance=counters.shuffled("moments", "dimension", within="network")),
         Statement("falls", "then decreases drastically afterwards",
             "mean logarithm of the dimension at the end over that when 90 % are validated; by chance 0",
             measures.of_networks("moments", partial(_change, "generalized", "end")), most=-0.5,
-            chance=counters.shuffled("moments", "dimension", within="network"),
-        ),
+            chance=counters.shuffled("moments", "dimension", within="network")),
     ),
 )  # fmt: skip
 def dimension(run: Run) -> Result:
@@ -1069,13 +1012,9 @@ def dimension(run: Run) -> Result:
         ax.plot(steps, curves.T, color=palette.FIRST, linewidth=0.6, alpha=0.3)
         ax.plot(steps, middle["quartile_2"], color=palette.FIRST, label=f"median of {len(curves)} networks")
         ax.plot(
-            reached[done],
-            values[:, 1],
-            "o",
-            color=palette.SECOND,
-            markersize=4,
+            reached[done], values[:, 1], "o", color=palette.SECOND, markersize=4,
             label="90 % validation accuracy",
-        )
+        )  # fmt: skip
         ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
         charts.legend_below(ax)
     return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
@@ -1084,17 +1023,10 @@ def dimension(run: Run) -> Result:
 def _follow(run: Run, part: range) -> dict[str, Any]:
     setting = run.setting
     trained = train(
-        setting.model,
-        runs=len(part),
-        first_run=part.start,
-        seed=run.seed(700),
-        steps=setting.steps,
-        record=max(setting.steps // setting.frames, 1),
-        thresholds=ACCURACIES,
-        learning_rate=setting.learning_rate,
-        weight_decay=setting.weight_decay,
-        **EMBEDDING,
-    )
+        setting.model, runs=len(part), first_run=part.start, seed=run.seed(700), steps=setting.steps,
+        record=max(setting.steps // setting.frames, 1), thresholds=ACCURACIES,
+        learning_rate=setting.learning_rate, weight_decay=setting.weight_decay, **EMBEDDING,
+    )  # fmt: skip
     return {
         "steps": trained.steps,
         "dimension": np.stack([effective_dimension(positions) for positions in trained.positions]),
@@ -1138,25 +1070,20 @@ DRY = counters.drawn(
             "share of networks with dropout of 0.2 or more that generalize in fewer than 1000 steps",
             measures.share("networks", "validation_steps < 1000", among=MUCH_DROPOUT), least=0.5,
             chance="none: most networks have this much dropout; the rule on speed tests the rates",
-            counter=DRY, note="all do at rates from 0.2 to 0.4, and one of ten above",
-        ),
+            counter=DRY, note="all do at rates from 0.2 to 0.4, and one of ten above"),
         Statement("no grokking", "and the grokking phenomenon vanishes completely",
             "share of networks with dropout of 0.2 or more that generalize within 1000 steps after they fit",
             measures.share(
                 "networks", f"np.isfinite(validation_steps) & (validation_steps < train_steps + {DELAY})",
                 among=MUCH_DROPOUT,
             ),
-            least=0.8,
-            chance="none: most networks have this much dropout; the rule on speed tests the rates",
-            counter=DRY, note="all do at rates from 0.2 to 0.45, and one of five at 0.5",
-        ),
+            least=0.8, chance="none: most networks have this much dropout; the rule on speed tests the rates",
+            counter=DRY, note="all do at rates from 0.2 to 0.45, and one of five at 0.5"),
         Statement("speeds up", "Effect of dropout on speeding up generalization",
             "Kendall's τ of the steps to 90 % of the validation set with the rate of dropout; by chance 0",
             measures.rank_correlation("networks", "dropout", "validation_steps"), most=-0.2,
-            source="Figure 7",
-            chance=counters.shuffled("networks", "validation_steps"),
-            note="fewer steps up to a rate of a quarter, and more beyond (see the notes)",
-        ),
+            source="Figure 7", chance=counters.shuffled("networks", "validation_steps"),
+            note="fewer steps up to a rate of a quarter, and more beyond (see the notes)"),
     ),
 )  # fmt: skip
 def dropout(run: Run) -> Result:
@@ -1193,20 +1120,11 @@ def _with_dropout(run: Run, number: int, part: range) -> dict[str, Any]:
     setting = run.setting
     rate = setting.rates[number]
     trained = train(
-        replace(setting.model, dropout=rate),
-        runs=len(part),
-        first_run=part.start,
-        seed=run.seed(750 + number),
-        steps=setting.steps,
-        record=setting.steps,
-        observables=(),
-        thresholds=ACCURACIES,
-        track=20,
-        stop="thresholds",
-        learning_rate=setting.learning_rate,
-        weight_decay=0.0,
-        **EMBEDDING,
-    )
+        replace(setting.model, dropout=rate), runs=len(part), first_run=part.start,
+        seed=run.seed(750 + number), steps=setting.steps, record=setting.steps, observables=(),
+        thresholds=ACCURACIES, track=20, stop="thresholds", learning_rate=setting.learning_rate,
+        weight_decay=0.0, **EMBEDDING,
+    )  # fmt: skip
     fitted, generalized = steps_reached(trained)
     return {"dropout": np.full(len(part), rate), "train_steps": fitted, "validation_steps": generalized}
 
@@ -1216,17 +1134,9 @@ def _with_dropout(run: Run, number: int, part: range) -> dict[str, Any]:
 
 def _plane_07(model: TokenTransformer, cells: int, steps: int, delay: float) -> Plane:
     return Plane(
-        {"Transformer": model},
-        ("learning_rate", 1e-6, 1e-2),
-        ("weight_decay", 0.02, 20.0),
-        cells,
-        1,
-        steps,
-        EMBEDDING,
-        seed=780,
-        delay=delay,
-        labels=("decoder learning rate", "decoder weight decay"),
-    )
+        {"Transformer": model}, ("learning_rate", 1e-6, 1e-2), ("weight_decay", 0.02, 20.0), cells, 1, steps,
+        EMBEDDING, seed=780, delay=delay, labels=("decoder learning rate", "decoder weight decay"),
+    )  # fmt: skip
 
 
 @recipe(
@@ -1237,17 +1147,13 @@ def _plane_07(model: TokenTransformer, cells: int, steps: int, delay: float) -> 
         Statement("weight decay", "a certain amount of weight decay proves beneficial to generalization",
             "share of networks that generalize with more than the lowest third of decays minus that in it",
             measures.contrast("networks", GENERALIZES, lambda rows: ~inside(rows, ALL, (0.0, 1 / 3))),
-            least=0.1,
-            chance=CHANCE,
-        ),
+            least=0.1, chance=CHANCE),
         Statement("closer to memorization",
             "on transformers the grokking phase stays closer to the memorization phase (compared to the "
             "comprehension phase)",
             "mean distance to memorization, in cells, of comprehension minus that of grokking; by chance 0",
             measures.statistic(_distance, "networks", "column", "row", "phase", by=CELL), least=0.5,
-            independent="cell", source="Abstract",
-            chance=CHANCE,
-        ),
+            independent="cell", source="Abstract", chance=CHANCE),
     ),
 )  # fmt: skip
 def phases_07(run: Run) -> Result:

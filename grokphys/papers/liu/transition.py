@@ -22,12 +22,8 @@ from scipy.integrate import solve_ivp
 from analysis.plots import palette
 from analysis.stats.intervals import Interval, proportion
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import (
-    columns_of,
-    joined,
-    share,
-)
-from grokphys.papers.recipe import Measure, Number, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets.models import ToyAddition
 from nets.networks import networks
 from nets.training import train
@@ -136,9 +132,7 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
         Statement("transition", "has a phase transition around r_c = 0.4",
             "probability for at least half of the data minus that for at most 0.3 of it; by chance 0",
             measures.difference(_pooled("unique", "fraction >= 0.5"), _pooled("unique", "fraction <= 0.3")),
-            least=0.8, source="Section 3.2",
-            chance=counters.shuffled("sizes", "unique"),
-        ),
+            least=0.8, source="Section 3.2", chance=counters.shuffled("sizes", "unique")),
     ),
 )  # fmt: skip
 def probability(run: Run) -> Result:
@@ -205,21 +199,18 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
     rules=(
         Number("fraction at which λ_3 > 0 for half of the training sets", "0.4",
             measures.crossing("sizes", "fraction", "positive", "sets"), margin=0.02, digits=4,
-            note="interpolated between sizes; elsewhere, r_c is the median over random orders",
-        ),
+            note="interpolated between sizes; elsewhere, r_c is the median over random orders"),
         Statement("below",
             "When the data fraction is below some threshold (around 0.4), λ_3 is zero with high probability",
             "share of training sets of at most 0.35 of the data for which λ_3 = 0",
             _pooled("sets - positive", "fraction <= 0.35"), least=0.9,
-            chance=counters.shuffled("sizes", "positive"),
-        ),
+            chance=counters.shuffled("sizes", "positive")),
         Statement("above",
             "When data size is above the threshold, λ_3 (on average) is an increasing function of data size",
             "Kendall's τ of the mean λ_3 with the size, above 0.4; by chance 0",
-            _rate_rises, least=0.9, possible=(-1.0, 1.0),
-            chance=counters.shuffled("sizes", "mean"),
-            note="corrected after the run: training sets are drawn anew; before, the interval left out sizes",
-        ),
+            _rate_rises, least=0.9, possible=(-1.0, 1.0), chance=counters.shuffled("sizes", "mean"),
+            note="corrected after the run: training sets are drawn anew; before, the interval left out "
+            "sizes"),
     ),
 )  # fmt: skip
 def rates(run: Run) -> Result:
@@ -282,9 +273,8 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
     rules=tuple(
         Statement(name, "We will prove the following two quantities are conserved: C = Σ E_k, Z_0 = Σ |E_k|²",
             f"mean largest relative change of {what}, integrated numerically",
-            measures.mean("flows", column, centred=centred), most=1e-3, digits=6,
-            chance=INTEGRATED, counter=_changing(column),
-        )
+            measures.mean("flows", column, centred=centred), most=1e-3, digits=6, chance=INTEGRATED,
+            counter=_changing(column))
         for name, what, column, centred in (
             ("Z_0", "Z_0", "norm_change", False),
             ("C of any start", "C, against the root of p Z_0", "sum_change", False),
@@ -308,13 +298,9 @@ def conservation(run: Run) -> Result:
             E = generator.standard_normal((TOKENS, 1)) + 1.0
             E = E - E.mean() if centred else E
             moved = solve_ivp(
-                lambda _, x, theory=theory: -theory.gradient(x[:, None])[:, 0],
-                (0.0, 2.0 * times),
-                E[:, 0],
-                t_eval=2.0 * np.arange(times + 1),
-                rtol=1e-10,
-                atol=1e-12,
-            )
+                lambda _, x, theory=theory: -theory.gradient(x[:, None])[:, 0], (0.0, 2.0 * times), E[:, 0],
+                t_eval=2.0 * np.arange(times + 1), rtol=1e-10, atol=1e-12,
+            )  # fmt: skip
             path = moved.y.T
             norm, total = (path**2).sum(axis=1), path.sum(axis=1)
             changes = abs(norm / norm[0] - 1), abs(total - total[0]) / np.sqrt(TOKENS * norm[0])
@@ -352,23 +338,13 @@ PARTS = ("train", "validation")
 
 
 QUICK = Setting(
-    model=ToyAddition(TOKENS, hidden=(50, 50)),
-    sizes=(14, 32, 50),
-    seeds=4,
-    steps=1000,
-    rate=3e-4,
-    delta=DELTA,
-    seed=3000,
-)
+    model=ToyAddition(TOKENS, hidden=(50, 50)), sizes=(14, 32, 50), seeds=4, steps=1000, rate=3e-4,
+    delta=DELTA, seed=3000,
+)  # fmt: skip
 PAPER = Setting(
-    model=ToyAddition(TOKENS),
-    sizes=tuple(range(5, 55)),
-    seeds=25,
-    steps=10_000,
-    rate=DECODER_RATE,
-    delta=DELTA,
-    seed=3000,
-)
+    model=ToyAddition(TOKENS), sizes=tuple(range(5, 55)), seeds=25, steps=10_000, rate=DECODER_RATE,
+    delta=DELTA, seed=3000,
+)  # fmt: skip
 
 
 def train_fractions(run: Run, *, family: str = "") -> dict[str, NDArray[Any]]:
@@ -394,20 +370,12 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     operation = model.theory.operation
     total = len(operation.samples)
     trained = train(
-        model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(setting.seed + size),
-        learning_rate=setting.rate,
-        weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE,
-        train_fraction=size / total,
-        record=[setting.steps],
-        observables=("train_accuracy", "validation_accuracy", "layers"),
-        thresholds={"quality": GROKKED},
-        track=TRACK,
-        delta=setting.delta,
-    )
+        model, runs=setting.seeds, steps=setting.steps, seed=run.seed(setting.seed + size),
+        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=LEARNING_RATE,
+        train_fraction=size / total, record=[setting.steps],
+        observables=("train_accuracy", "validation_accuracy", "layers"), thresholds={"quality": GROKKED},
+        track=TRACK, delta=setting.delta,
+    )  # fmt: skip
     masks = np.zeros((setting.seeds, total), bool)
     np.put_along_axis(masks, networks(trained).examples("train"), True, axis=1)
     ideal = closures(operation, masks)
@@ -459,15 +427,12 @@ def _draw_accuracies(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("aligned", "the predicted accuracy aligns well with the true accuracy",
             "correlation of what true and predicted accuracy have beyond the training set; by chance 0",
             measures.correlation("networks", "predicted_accuracy - fraction", "accuracy - fraction"),
-            least=0.7,
-            chance=counters.shuffled("networks", "predicted_accuracy"),
-        ),
+            least=0.7, chance=counters.shuffled("networks", "predicted_accuracy")),
         Statement("near", "We verified Acc ≈ predicted Acc in a toy setup",
             "mean distance of true and predicted accuracy",
             measures.mean("networks", "abs(accuracy - predicted_accuracy)"), most=0.1, source="Appendix D",
             chance=counters.shuffled("networks", "predicted_accuracy"),
-            withdrawn="the training fraction itself has a mean distance of 0.09 from the true accuracy",
-        ),
+            withdrawn="the training fraction itself has a mean distance of 0.09 from the true accuracy"),
     ),
 )  # fmt: skip
 def accuracies(run: Run) -> Result:
@@ -541,8 +506,7 @@ def _draw_qualities(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rules=(
         Number("r_c of networks", "0.4", measures.statistic(half_rise, "networks", "fraction", PASSED),
             margin=0.05,
-            note="the jump from no network to all with the same area as the curve of the shares that pass",
-        ),
+            note="the jump from no network to all with the same area as the curve of the shares that pass"),
         Statement("transition",
             "The number of steps to reach RQI > 0.95 is seen to have a phase transition at r_c = 0.4",
             "share of networks that pass RQI 0.95 with at least half of the data minus that with at most 0.3",
@@ -550,9 +514,7 @@ def _draw_qualities(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 measures.share("networks", PASSED, among="fraction >= 0.5"),
                 measures.share("networks", PASSED, among="fraction <= 0.3"),
             ),
-            least=0.5, source="Section 3.2",
-            chance=counters.shuffled("networks", "steps_to_rqi"),
-        ),
+            least=0.5, source="Section 3.2", chance=counters.shuffled("networks", "steps_to_rqi")),
     ),
 )  # fmt: skip
 def qualities(run: Run) -> Result:
@@ -592,13 +554,11 @@ def _draw_steps(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("networks", "the trend of decreasing grokking steps as increasing data size",
             "Kendall's τ of the steps to RQI > 0.95 with the training fraction; by chance 0",
             measures.rank_correlation("networks", "fraction", "steps_to_rqi", among=BOTH), most=-0.2,
-            chance=counters.shuffled("networks", "steps_to_rqi"),
-        ),
+            chance=counters.shuffled("networks", "steps_to_rqi")),
         Statement("theory", "The theory agrees qualitatively with neural networks",
             "Pearson correlation of the logarithms of steps and n_h; by chance 0",
             measures.correlation("networks", "np.log(n_h)", "np.log(steps_to_rqi)", among=BOTH), least=0.3,
-            chance=counters.shuffled("networks", "n_h"),
-        ),
+            chance=counters.shuffled("networks", "n_h")),
     ),
 )  # fmt: skip
 def steps_of_networks(run: Run) -> Result:
@@ -667,8 +627,7 @@ PAPER_FLOWS = Setting(sets=1000, frames=401, multiples=10.0)
                 "times drawn from an exponential distribution of mean n_h", "flows",
                 formed_over_n_h=lambda rows, rng: rng.standard_exponential(len(rows["set"])),
             ),
-            note="RQI is the representation quality index, and n_h = 1/(λ_3 η) the time scale of the theory",
-        ),
+            note="RQI is the representation quality index, and n_h = 1/(λ_3 η) the time scale of the theory"),
     ),
 )  # fmt: skip
 def trajectories(run: Run) -> Result:
@@ -755,8 +714,7 @@ PAPER_PATHS = Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECO
                 "it takes about 3 n_h steps for two trajectories to converge to the linear structure",
                 f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
                 measures.median("networks", f"steps_to_rqi / n_h_{name}"), least=2.0, most=4.5,
-                chance="none: a median of networks, which no order changes", counter=_waiting(name),
-            )
+                chance="none: a median of networks, which no order changes", counter=_waiting(name))
             for name, words in (
                 ("mean", "of Eq. 5, with 1/|P_0(D)|"),
                 ("sum", "without 1/|P_0(D)|, as in Appendix F"),
@@ -766,9 +724,7 @@ PAPER_PATHS = Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECO
         Statement("linear", "The two trajectories agree qualitatively",
             "mean correlation (absolute) of the final embeddings with the numbers they stand for",
             measures.of_networks("tokens", lambda own: abs(np.corrcoef(own["token"], own["final"])[0, 1])),
-            least=0.9,
-            chance=counters.shuffled("tokens", "final", within="network"),
-        ),
+            least=0.9, chance=counters.shuffled("tokens", "final", within="network")),
     ),
 )  # fmt: skip
 def trained_trajectories(run: Run) -> Result:
@@ -780,20 +736,11 @@ def trained_trajectories(run: Run) -> Result:
     """
     setting = run.setting
     trained = train(
-        setting.model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(3400),
-        learning_rate=setting.rate,
-        weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE,
-        train_fraction=SHOWN_SIZE / 55,
-        record=max(setting.steps // 100, 1),
-        thresholds={"quality": GROKKED},
-        track=TRACK,
-        delta=DELTA,
-        observables=("validation_accuracy", "layers"),
-    )
+        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(3400),
+        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=LEARNING_RATE,
+        train_fraction=SHOWN_SIZE / 55, record=max(setting.steps // 100, 1), thresholds={"quality": GROKKED},
+        track=TRACK, delta=DELTA, observables=("validation_accuracy", "layers"),
+    )  # fmt: skip
     samples = Operation(TOKENS).samples
     own = networks(trained).examples("train")
     n_h = [grokking_steps(EffectiveTheory(TOKENS, pairs=samples[np.sort(one)])) for one in own]

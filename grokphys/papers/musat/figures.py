@@ -17,23 +17,9 @@ from analysis.circles.classes import structures
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import joined, mean, where
-from grokphys.papers.musat.tables import (
-    EPOCHS,
-    FITTED,
-    GRID,
-    ORDERED,
-    PAIRS,
-    STEPS,
-    gallery,
-    networks,
-    particles,
-    random_positions,
-    structures_of,
-    table_of,
-    what,
-)
-from grokphys.papers.recipe import Columns, Measure, Result, Run, Setting, Statement, Tables, recipe
+from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, where
+from grokphys.papers.musat import tables as musat
+from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from grokphys.report.musat import TABLE_1, TABLE_2, typical_runs
 from nets.models import ConstantAttention
 from nets.networks import networks as revived
@@ -53,32 +39,31 @@ SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 def _structures(quote: str, source: str, fitted: str = "", **constants: Any) -> tuple[Statement, ...]:
     meaning = {
         "circles": ("largest norm less than 1.2 times the smallest", "circle"),
-        "grids": (f"at most {GRID} of {PAIRS} imperfections", f"~circle & (imperfections <= {GRID})"),
+        "grids": (
+            f"at most {musat.GRID} of {musat.PAIRS} imperfections",
+            f"~circle & (imperfections <= {musat.GRID})",
+        ),
         "imperfect grids": (
-            f"{GRID + 1} to {ORDERED} imperfections",
-            f"~circle & (imperfections > {GRID}) & (imperfections <= {ORDERED})",
+            f"{musat.GRID + 1} to {musat.ORDERED} imperfections",
+            f"~circle & (imperfections > {musat.GRID}) & (imperfections <= {musat.ORDERED})",
         ),
     }
     at = ", ".join(f"{key.replace('t_d', 't d')} = {value:g}" for key, value in constants.items())
     return tuple(
-        Statement(name, quote,
-            f"share of {name} ({text}); random positions are none of these",
+        Statement(name, quote, f"share of {name} ({text}); random positions are none of these",
             measures.share("runs", which, **constants), least=0.05, independent="run", source=source,
-            fitted=fitted,
-            chance=random_positions("runs"),
-            note=f"of runs with {at}",
-        )
+            fitted=fitted, chance=musat.random_positions("runs"), note=f"of runs with {at}")
         for name, (text, which) in meaning.items()
     )  # fmt: skip
 
 
-PAPER_PARTICLES = Setting(runs=500, shown=20, steps=STEPS)
-PAPER_NETWORKS = Setting(runs=200, shown=20, steps=EPOCHS)
-PAPER_HIGHER = Setting(runs=100, shown=8, steps=EPOCHS)
+PAPER_PARTICLES = Setting(runs=500, shown=20, steps=musat.STEPS)
+PAPER_NETWORKS = Setting(runs=200, shown=20, steps=musat.EPOCHS)
+PAPER_HIGHER = Setting(runs=100, shown=8, steps=musat.EPOCHS)
 
 
 @recipe(
-    "musat-5", item="Figure 5; Appendix E", quick=Setting(runs=24, shown=8, steps=STEPS),
+    "musat-5", item="Figure 5; Appendix E", quick=Setting(runs=24, shown=8, steps=musat.STEPS),
     paper_setting=PAPER_PARTICLES,
     shows=f"Final positions of the first {PAPER_PARTICLES.shown} of {PAPER_PARTICLES.runs} runs of "
     "particles, at three strengths f_a of the alignment.",
@@ -86,7 +71,7 @@ PAPER_HIGHER = Setting(runs=100, shown=8, steps=EPOCHS)
     rules=_structures(
         "the particles self-organize into the same structures as the embeddings in the trained transformer: "
         "circles, grids, and imperfect grids",
-        "Section 6", FITTED, f_a=1.0,
+        "Section 6", musat.FITTED, f_a=1.0,
     ),
 )  # fmt: skip
 def arrangements(run: Run) -> Result:
@@ -99,12 +84,12 @@ def arrangements(run: Run) -> Result:
     setting = run.setting
     rows, pictures = [], {}
     for f_a in (1.0, 2.0, 0.5):
-        end = particles(
+        end = musat.particles(
             f_a, runs=setting.runs, seed=run.seed(5100 + round(10 * f_a)), steps=setting.steps
         ).final
-        rows.append({"f_a": np.full(setting.runs, f_a), **structures_of(end)})
+        rows.append({"f_a": np.full(setting.runs, f_a), **musat.structures_of(end)})
         name = "musat-5" if f_a == 1.0 else f"musat-5-fa{f_a:g}"
-        pictures[name] = gallery(end[: setting.shown], f"$f_a$ = {f_a:g}, {setting.steps} steps")
+        pictures[name] = musat.gallery(end[: setting.shown], f"$f_a$ = {f_a:g}, {setting.steps} steps")
     assert {float(row["f_a"][0]) for row in rows} == set(TABLE_2)
     return Result({"runs": joined(rows)}, pictures)
 
@@ -126,9 +111,7 @@ def arrangements(run: Run) -> Result:
             measures.difference(
                 *(measures.mean("runs", "imperfections", weight_decay=decay) for decay in (0.0, 1.0)),
             ),
-            least=PAIRS / 10, digits=1,
-            chance=counters.shuffled("runs", "weight_decay"),
-        ),
+            least=musat.PAIRS / 10, digits=1, chance=counters.shuffled("runs", "weight_decay")),
     ),
 )  # fmt: skip
 def embeddings(run: Run) -> Result:
@@ -142,14 +125,14 @@ def embeddings(run: Run) -> Result:
     setting = run.setting
     rows, pictures = [], {}
     for decay in sorted(TABLE_1, reverse=True):
-        trained = networks(
+        trained = musat.networks(
             decay, runs=setting.runs, seed=run.seed(5200 + round(10 * decay)), epochs=setting.steps
         )
-        table = table_of(trained)
+        table = musat.table_of(trained)
         rows.append({"weight_decay": np.full(setting.runs, decay), **table})
         name = "musat-D" if decay == 1.0 else f"musat-D-wd{decay:g}"
         title = f"Weight decay {decay:g}, {setting.steps} epochs"
-        pictures[name] = gallery(trained.final[: setting.shown], title, table["accuracy"])
+        pictures[name] = musat.gallery(trained.final[: setting.shown], title, table["accuracy"])
     return Result({"runs": joined(rows)}, pictures)
 
 
@@ -165,9 +148,8 @@ def embeddings(run: Run) -> Result:
     rules=tuple(
         Statement(f"D = {dim}", "the similar structures emerge in higher-dimensional embedding spaces",
             "part of the pair sums whose nearest other one is of another class; 0.96 for random positions",
-            measures.mean(f"D{dim}", f"imperfections / {PAIRS}"), most=0.5,
-            chance=random_positions(f"D{dim}", dim),
-        )
+            measures.mean(f"D{dim}", f"imperfections / {musat.PAIRS}"), most=0.5,
+            chance=musat.random_positions(f"D{dim}", dim))
         for dim in PLANES
     ),
 )  # fmt: skip
@@ -181,14 +163,11 @@ def higher(run: Run) -> Result:
     setting = run.setting
     tables, pictures = {}, {}
     for dim, planes in PLANES.items():
-        trained = networks(
-            1.0,
-            runs=setting.runs,
-            seed=run.seed(5300 + dim),
-            epochs=setting.steps,
+        trained = musat.networks(
+            1.0, runs=setting.runs, seed=run.seed(5300 + dim), epochs=setting.steps,
             model=ConstantAttention(dim=dim),
-        )
-        tables[f"D{dim}"] = table_of(trained)
+        )  # fmt: skip
+        tables[f"D{dim}"] = musat.table_of(trained)
         name = "musat-G" if dim == 3 else f"musat-G-D{dim}"
         pictures[name] = _show_planes(trained.final, planes, tables[f"D{dim}"]["accuracy"], dim)
     return Result(tables, pictures)
@@ -205,7 +184,7 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
                 show_embedding(final[n][:, plane], ax)
                 if n == 0:
                     ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
-            words = what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
+            words = musat.what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
             axes[0, n].set_title(f"{n}: {words}", fontsize="small")
     return figure
 
@@ -230,7 +209,7 @@ def _circles(tables: Tables) -> NDArray[np.bool_]:
 
 def _clustered(tables: Tables) -> NDArray[np.float64]:
     """Return, for each network, the fraction of pair sums whose nearest other pair sum has the same class."""
-    return np.asarray(1 - structures_of(_embeddings(tables))["imperfections"] / PAIRS)
+    return np.asarray(1 - musat.structures_of(_embeddings(tables))["imperfections"] / musat.PAIRS)
 
 
 def aligned(E: Any) -> NDArray[np.float64]:
@@ -265,8 +244,8 @@ def _of(kind: bool, measure: Any) -> Measure:
 NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
 SHUFFLED = counters.shuffled("tokens", "token", within="network")
 PAPER_TYPICAL, PAPER_MORE = (
-    Setting(runs=100, decay=1.0, epochs=EPOCHS),
-    Setting(runs=14, decay=0.6, epochs=EPOCHS),
+    Setting(runs=100, decay=1.0, epochs=musat.EPOCHS),
+    Setting(runs=14, decay=0.6, epochs=musat.EPOCHS),
 )
 MAP = (
     "The color of the plane is the class that the network answers there, and that of a marker the correct "
@@ -285,9 +264,7 @@ TYPICAL = (
     rules=(
         Statement("clusters", "the grid structure makes the pair sums cluster based on the modular sum",
             f"{NEAREST}, of networks that are no circles",
-            _of(False, _clustered), least=0.5,
-            chance=SHUFFLED,
-        ),
+            _of(False, _clustered), least=0.5, chance=SHUFFLED),
     ),
 )  # fmt: skip
 def grid_map(run: Run) -> Result:
@@ -309,14 +286,11 @@ def grid_map(run: Run) -> Result:
     rules=(
         Statement("aligned", "they are aligned along lines that pass through the origin",
             "part of the length of pair sums that lies along the line of their class, of circles",
-            _of(True, lambda tables: aligned(_embeddings(tables))), least=0.9,
-            chance=SHUFFLED,
-        ),
+            _of(True, lambda tables: aligned(_embeddings(tables))), least=0.9, chance=SHUFFLED),
         Statement("not clustered", "Pair sums are no longer clustered",
             f"{NEAREST}; of circles minus of the rest",
             measures.difference(_of(True, _clustered), _of(False, _clustered)), most=-0.1,
-            chance=counters.shuffled("tokens", "circle"),
-        ),
+            chance=counters.shuffled("tokens", "circle")),
     ),
 )  # fmt: skip
 def circle_map(run: Run) -> Result:
@@ -338,11 +312,8 @@ def circle_map(run: Run) -> Result:
     f"{MAP}",
     cost="a minute",
     rules=(
-        Statement("clusters", "the pair sums tend to cluster based on their modular sum",
-            NEAREST,
-            lambda tables, level: mean(_clustered(tables), level), least=0.5,
-            chance=SHUFFLED,
-        ),
+        Statement("clusters", "the pair sums tend to cluster based on their modular sum", NEAREST,
+            lambda tables, level: mean(_clustered(tables), level), least=0.5, chance=SHUFFLED),
     ),
 )  # fmt: skip
 def more_maps(run: Run) -> Result:
@@ -365,24 +336,18 @@ def more_maps(run: Run) -> Result:
 
 def _trained_classifiers(run: Run, seed: int) -> Trajectory:
     setting = run.setting
-    return networks(
-        setting.decay,
-        runs=setting.runs,
-        seed=run.seed(seed),
-        epochs=setting.epochs,
+    return musat.networks(
+        setting.decay, runs=setting.runs, seed=run.seed(seed), epochs=setting.epochs,
         observables=("validation_accuracy", "layers"),
-    )
+    )  # fmt: skip
 
 
 def _tokens(trained: Trajectory) -> dict[str, Any]:
     x, y = trained.final.reshape(-1, 2).T
     return {
-        "network": np.repeat(np.arange(trained.runs), 17),
-        "token": np.tile(np.arange(17), trained.runs),
-        "x": x,
-        "y": y,
-        "circle": np.repeat(structures(trained.final).circle, 17),
-    }
+        "network": np.repeat(np.arange(trained.runs), 17), "token": np.tile(np.arange(17), trained.runs),
+        "x": x, "y": y, "circle": np.repeat(structures(trained.final).circle, 17),
+    }  # fmt: skip
 
 
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
@@ -440,19 +405,13 @@ def _show(
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
-    shape = what(E)
+    shape = musat.what(E)
     head = f"network {run}: {shape.replace('imperf.', 'grid imperfections')}; accuracy {accuracy:.0f} %"
     show_embedding(E, left, title=f"{run}: {shape}, {accuracy:.0f} %" if brief else head)
     maps.show_classifier(
-        alone.classify(grid)[0].reshape(side, side),
-        bounds,
-        right,
-        count=task.classes,
-        sums=sums,
-        labels=task.labels,
-        held_out=held_out,
-        title=title,
-    )
+        alone.classify(grid)[0].reshape(side, side), bounds, right, count=task.classes, sums=sums,
+        labels=task.labels, held_out=held_out, title=title,
+    )  # fmt: skip
     a, b = task.inputs.T
     x, y = sums.T
     return {"network": np.full(len(a), run), "a": a, "b": b, "x": x, "y": y} | {
@@ -487,22 +446,21 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 @recipe(
     "musat-6", item="Figure 6; Appendix B", quick=Setting(decays=(0.0, 0.5, 1.0), runs=6, epochs=200),
-    paper_setting=Setting(decays=tuple(np.linspace(0, 1, 11).round(1).tolist()), runs=100, epochs=EPOCHS),
+    paper_setting=Setting(
+        decays=tuple(np.linspace(0, 1, 11).round(1).tolist()), runs=100, epochs=musat.EPOCHS,
+    ),
     draw=_draw, source="Appendix B", cost="ten minutes",
     rules=(
         *(
             Statement(part, "weight decay strongly limits the magnitude of the weights and biases",
                 f"mean magnitude of the {part} at weight decay 1, as a part of that at 0; by chance 1",
-                _left(name), most=0.5,
-                chance=counters.shuffled("networks", "weight_decay"), note=GEOMETRIC,
-            )
+                _left(name), most=0.5, chance=counters.shuffled("networks", "weight_decay"), note=GEOMETRIC)
             for part, name in (("weights", "weight_norm"), ("biases", "bias_norm"))
         ),
         Statement("biases more", "biases being limited more than weights",
             "what is left of the biases at weight decay 1 over what is left of the weights; by chance 1",
-            _left("bias_norm / weight_norm"), most=0.9,
-            chance=counters.shuffled("networks", "weight_decay"), note=GEOMETRIC,
-        ),
+            _left("bias_norm / weight_norm"), most=0.9, chance=counters.shuffled("networks", "weight_decay"),
+            note=GEOMETRIC),
     ),
 )  # fmt: skip
 def norms(run: Run) -> Result:
@@ -532,14 +490,10 @@ def norms(run: Run) -> Result:
 def _trained_06(run: Run, decay: float) -> dict[str, Any]:
     setting = run.setting
     every = setting.epochs // 40
-    trained = networks(
-        decay,
-        runs=setting.runs,
-        seed=run.seed(6600 + round(10 * decay)),
-        epochs=setting.epochs,
-        record=every,
-        observables=tuple(LABELS),
-    )
+    trained = musat.networks(
+        decay, runs=setting.runs, seed=run.seed(6600 + round(10 * decay)), epochs=setting.epochs,
+        record=every, observables=tuple(LABELS),
+    )  # fmt: skip
     return {"steps": trained.steps} | {name: trained.observables[name] for name in LABELS}
 
 

@@ -8,7 +8,7 @@ Which initialization of the layers reproduces Musat's Table 1; the paper does no
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from textwrap import fill
@@ -24,29 +24,9 @@ from analysis.plots import palette
 from analysis.plots.distributions import show_estimates
 from analysis.plots.embeddings import show_embedding
 from analysis.stats.intervals import Interval, proportion
-from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import (
-    columns_of,
-    difference,
-    jackknife,
-    joined,
-    mean,
-    share,
-    where,
-)
-from grokphys.papers.recipe import (
-    Columns,
-    Measure,
-    Number,
-    Printed,
-    Result,
-    Rule,
-    Run,
-    Setting,
-    Statement,
-    Tables,
-    recipe,
-)
+from grokphys.papers import charts, counters, evidence, measures
+from grokphys.papers.evidence import Columns, Measure, Tables
+from grokphys.papers.recipe import Number, Printed, Result, Rule, Run, Setting, Statement, recipe
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2, PaperRow
 from nets.architecture import Initialisation
 from nets.models import ConstantAttention
@@ -201,7 +181,7 @@ def percent_of(circles: int, source: str) -> Printed:
 
     `source` is its place in the paper.
     """
-    found = share(np.arange(PAPER_RUNS) < circles, 0.95)
+    found = evidence.share(np.arange(PAPER_RUNS) < circles, 0.95)
     return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
 
 
@@ -260,8 +240,8 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
     """
 
     def measure(tables: Tables, level: float) -> Interval:
-        values = where(tables["networks"], weight_decay=decay, circle=circle)["accuracy"]
-        found = mean(values, level)
+        values = evidence.where(tables["networks"], weight_decay=decay, circle=circle)["accuracy"]
+        found = evidence.mean(values, level)
         if len(values) < 2:
             return found
         t = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
@@ -281,51 +261,27 @@ def _numbers_table_1() -> tuple[Rule, ...]:
         own, related = row.imperfections, row.correlation
         assert isinstance(related, Interval)
         rules += [
-            Number(
-                f"decay {decay:g}: circles (%)",
-                percent_of(row.circles, source),
-                circles("networks", 100, weight_decay=decay),
-                margin=4.0,
-                digits=1,
-                possible=PERCENT,
-            ),
-            Number(
-                f"decay {decay:g}: accuracy of {rest} that are no circles (%)",
-                Printed(f"{row.rest_accuracy:.1f}", source),
-                _sampled(decay, False, rest),
-                margin=12.0,
-                digits=1,
-                note=AS_MANY,
-                possible=PERCENT,
-            ),
-            Number(
-                f"decay {decay:g}: grid imperfections",
+            Number(f"decay {decay:g}: circles (%)", percent_of(row.circles, source),
+                circles("networks", 100, weight_decay=decay), margin=4.0, digits=1, possible=PERCENT),
+            Number(f"decay {decay:g}: accuracy of {rest} that are no circles (%)",
+                Printed(f"{row.rest_accuracy:.1f}", source), _sampled(decay, False, rest), margin=12.0,
+                digits=1, possible=PERCENT, note=AS_MANY),
+            Number(f"decay {decay:g}: grid imperfections",
                 Printed(f"{own.estimate:.1f}", source, (own.low, own.high)),
-                imperfections("networks", weight_decay=decay),
-                margin=4.0,
-                digits=1,
-            ),
-            Number(
-                f"decay {decay:g}: correlation",
+                imperfections("networks", weight_decay=decay), margin=4.0, digits=1),
+            Number(f"decay {decay:g}: correlation",
                 Printed(f"{related.estimate:.2f}", source, (related.low, related.high)),
                 measures.correlation(
-                    "networks", "imperfections", "accuracy", weight_decay=decay, circle=False
+                    "networks", "imperfections", "accuracy", weight_decay=decay, circle=False,
                 ),
-                margin=0.1,
-            ),
-        ]
+                margin=0.1),
+        ]  # fmt: skip  # fmt: skip
         if row.circles:
             rules.append(
-                Number(
-                    f"decay {decay:g}: accuracy of {row.circles} circles (%)",
-                    Printed(f"{row.circle_accuracy:.1f}", source),
-                    _sampled(decay, True, row.circles),
-                    margin=12.0,
-                    digits=1,
-                    note=AS_MANY,
-                    possible=PERCENT,
-                )
-            )
+                Number(f"decay {decay:g}: accuracy of {row.circles} circles (%)",
+                    Printed(f"{row.circle_accuracy:.1f}", source), _sampled(decay, True, row.circles),
+                    margin=12.0, digits=1, possible=PERCENT, note=AS_MANY),
+            )  # fmt: skip
     return tuple(rules)
 
 
@@ -337,8 +293,7 @@ def _more_accurate(decay: float) -> Statement:
         "circles consistently have higher validation accuracy than non-circles",
         "accuracy of circles minus that of the rest, in points; one validation pair of 31 is 3.2",
         measures.difference(*accuracies), least=3.2, digits=1, source="Section 4",
-        chance=counters.shuffled("networks", "accuracy", within="weight_decay"),
-    )  # fmt: skip
+        chance=counters.shuffled("networks", "accuracy", within="weight_decay"))  # fmt: skip
 
 
 def _highly_correlated(decay: float) -> Statement:
@@ -348,38 +303,25 @@ def _highly_correlated(decay: float) -> Statement:
         "Pearson correlation of accuracy and imperfections of networks that are no circles; by chance 0",
         measures.correlation("networks", "imperfections", "accuracy", weight_decay=decay, circle=False),
         most=-0.5, source="Section 4",
-        chance=counters.shuffled("networks", "accuracy", within="weight_decay"),
-    )  # fmt: skip
+        chance=counters.shuffled("networks", "accuracy", within="weight_decay"))  # fmt: skip
 
 
 def _draw_table_1(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw our circles, accuracies, imperfections and correlations next to those of the paper."""
     panels: dict[str, list[tuple[str, Any, Interval]]] = {}
     for decay, row in TABLE_1.items():
-        constants = {"weight_decay": decay}
+        constants: dict[str, Any] = {"weight_decay": decay}
         paper = percent_of(row.circles, "")
         low, high = paper.interval or (np.nan, np.nan)
         circle = Interval(paper.value, low, high, PAPER_RUNS)
+        round_, rest = (constants | {"circle": kind} for kind in (True, False))
+        related = measures.correlation("networks", "imperfections", "accuracy", **rest)
         for title, theirs, ours in (
             ("circles, %", circle, circles("networks", 100, **constants)),
-            (
-                "accuracy of circles, %",
-                row.circle_accuracy,
-                measures.mean("networks", "accuracy", weight_decay=decay, circle=True),
-            ),
-            (
-                "accuracy of non-circles, %",
-                row.rest_accuracy,
-                measures.mean("networks", "accuracy", weight_decay=decay, circle=False),
-            ),
+            ("accuracy of circles, %", row.circle_accuracy, measures.mean("networks", "accuracy", **round_)),
+            ("accuracy of non-circles, %", row.rest_accuracy, measures.mean("networks", "accuracy", **rest)),
             ("imperfections of non-circles", row.imperfections, imperfections("networks", **constants)),
-            (
-                "correlation of accuracy and imperfections",
-                row.correlation,
-                measures.correlation(
-                    "networks", "imperfections", "accuracy", weight_decay=decay, circle=False
-                ),
-            ),
+            ("correlation of accuracy and imperfections", row.correlation, related),
         ):
             panels.setdefault(title, []).append((f"weight decay {decay:g}", theirs, ours(tables, 0.95)))
     with charts.page(9.6, 6.4) as figure:
@@ -394,10 +336,7 @@ def _draw_table_1(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 beside: Any = {"textcoords": "offset points", "ha": "right", "va": "center"}
                 ax.annotate("one network", (ours.estimate, y - 0.13), (-9, 0), **beside)
     axes[5].set_axis_off()
-    words = (
-        "paper, with its 95 % interval\nwhere it is known",
-        "here, with the 95 % interval\nof our networks alone",
-    )
+    words = ("paper, with its 95 % interval\nwhere known", "here, with the 95 % interval\nof our networks")
     axes[5].legend(axes[0].get_legend_handles_labels()[0], words, loc="center")
     return {"musat-table1": figure}
 
@@ -418,9 +357,7 @@ PAPER = Setting(runs=1000, epochs=EPOCHS)
             "weight decay plays a crucial role in the emergence of circular structures",
             "share of circles at weight decay 1 minus that at 0; by chance 0",
             measures.difference(circles("networks", weight_decay=1.0), circles("networks", weight_decay=0.0)),
-            least=0.1,
-            chance=counters.shuffled("networks", "weight_decay"),
-        ),
+            least=0.1, chance=counters.shuffled("networks", "weight_decay")),
         Statement("weight decay reduces imperfections",
             "weight decay plays a crucial role … in reducing grid imperfections",
             "imperfections of networks that are no circles at weight decay 0 minus those at 1; 15.3 are a "
@@ -428,9 +365,7 @@ PAPER = Setting(runs=1000, epochs=EPOCHS)
             measures.difference(
                 imperfections("networks", weight_decay=0.0), imperfections("networks", weight_decay=1.0),
             ),
-            least=PAIRS / 10, digits=1,
-            chance=counters.shuffled("networks", "weight_decay"),
-        ),
+            least=PAIRS / 10, digits=1, chance=counters.shuffled("networks", "weight_decay")),
     ),
 )  # fmt: skip
 def table_1(run: Run) -> Result:
@@ -441,7 +376,9 @@ def table_1(run: Run) -> Result:
     circles are more accurate, whether accuracy falls with imperfections, and whether circles become more
     frequent and imperfections fewer with weight decay.
     """
-    table = joined(run.keep(f"decay-{decay:g}", partial(_trained_table_1, run, decay)) for decay in TABLE_1)
+    table = evidence.joined(
+        run.keep(f"decay-{decay:g}", partial(_trained_table_1, run, decay)) for decay in TABLE_1
+    )
     return Result({"networks": table})
 
 
@@ -466,21 +403,11 @@ def _numbers_table_2() -> tuple[Rule, ...]:
         both: Any = {"independent": "run", "fitted": FITTED, "digits": 1}
         printed = Printed(f"{own.estimate:.1f}", source, (own.low, own.high))
         rules += [
-            Number(
-                f"f_a = {f_a:g}: circles (%)",
-                percent_of(row.circles, source),
-                circles("particles", 100, f_a=f_a),
-                margin=3.0,
-                **both,
-            ),
-            Number(
-                f"f_a = {f_a:g}: grid imperfections of the rest",
-                printed,
-                imperfections("particles", f_a=f_a),
-                margin=2.0,
-                **both,
-            ),
-        ]
+            Number(f"f_a = {f_a:g}: circles (%)", percent_of(row.circles, source),
+                circles("particles", 100, f_a=f_a), margin=3.0, **both),
+            Number(f"f_a = {f_a:g}: grid imperfections of the rest", printed,
+                imperfections("particles", f_a=f_a), margin=2.0, **both),
+        ]  # fmt: skip  # fmt: skip
     return tuple(rules)
 
 
@@ -489,8 +416,7 @@ def _more(low: float, high: float) -> Statement:
         f"share of circles at f_a = {high:g} minus that at {low:g}; by chance 0",
         measures.difference(circles("particles", f_a=high), circles("particles", f_a=low)), least=0.05,
         independent="run", source="Section 6", fitted=FITTED,
-        chance=shuffled_runs("particles", "f_a"),
-    )  # fmt: skip
+        chance=shuffled_runs("particles", "f_a"))  # fmt: skip
 
 
 ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.5 and 2 are unlike"
@@ -525,18 +451,15 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "the relative frequency of circles … very similar to the results obtained from the transformer",
             "share of circles of particles at f_a = 1 minus that of networks at weight decay 1",
             measures.difference(circles("particles", f_a=1.0), circles("networks")), least=-0.1, most=0.1,
-            independent="run", fitted=FITTED,
-            chance=ALIKE, counter=UNLIKE,
-        ),
+            independent="run", fitted=FITTED, chance=ALIKE, counter=UNLIKE),
         Statement("grid imperfections as in the transformer",
             "the average number of grid imperfections … very similar to the results obtained from the "
             "transformer",
             "imperfections of particles at f_a = 1 minus those of networks at weight decay 1; 7.65 are a "
             "twentieth of the pairs",
             measures.difference(imperfections("particles", f_a=1.0), imperfections("networks")),
-            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED,
-            chance=ALIKE, counter=UNLIKE,
-        ),
+            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED, chance=ALIKE,
+            counter=UNLIKE),
     ),
 )  # fmt: skip
 def table_2(run: Run) -> Result:
@@ -559,7 +482,7 @@ def table_2(run: Run) -> Result:
             ),
         ),
     )
-    tables = {"particles": joined(moved), "networks": trained}
+    tables = {"particles": evidence.joined(moved), "networks": trained}
     return Result(tables)
 
 
@@ -583,7 +506,7 @@ def _over_f_a(tables: Tables, level: float) -> Interval:
     It is the one whose interval begins lower.
     """
     rows = [circles("particles", f_a=f_a, step_size=0.005)(tables, level) for f_a in (0.5, 1.0, 2.0)]
-    return min((difference(b, a) for a, b in pairwise(rows)), key=lambda rise: rise.low)
+    return min((evidence.difference(b, a) for a, b in pairwise(rows)), key=lambda rise: rise.low)
 
 
 def _of_step(measure: Any) -> Any:
@@ -595,24 +518,12 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
 
 def _draw_map(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw circles and imperfections of the particles as maps over f_a and step size."""
-
-    def grid(measure: Any, scale: float) -> Any:
-        return [
-            [
-                scale * measure("particles", f_a=f_a, step_size=step)(tables, 0.95).estimate
-                for f_a in setting.alignments
-            ]
-            for step in setting.step_sizes
-        ]
-
-    with charts.page(9.5, 3.2) as figure:
-        for ax, values, title in zip(
-            figure.subplots(1, 2),
-            (grid(circles, 100), grid(imperfections, 1)),
-            ("circles, % of runs", "grid imperfections of the rest"),
-            strict=True,
-        ):
-            image = ax.imshow(np.array(values), origin="lower", aspect="auto", cmap="viridis")
+    shown = (circles, 100, "circles, % of runs"), (imperfections, 1, "grid imperfections of the rest")
+    with charts.panels(9.5, 3.2, 1, 2) as (figure, axes):
+        for ax, (measure, scale, title) in zip(axes, shown, strict=True):
+            places = [[{"f_a": f, "step_size": s} for f in setting.alignments] for s in setting.step_sizes]
+            values = [[measure("particles", **at)(tables, 0.95).estimate for at in row] for row in places]
+            image = ax.imshow(scale * np.array(values), origin="lower", aspect="auto", cmap="viridis")
             ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
             ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
             ax.set(xlabel="alignment constant $f_a$", ylabel="step size", title=title)
@@ -637,8 +548,7 @@ PAPER_MAP = Setting(
         Statement("alignment", "f_a makes circles, not the size of the step",
             "smaller one of the rises of the share of circles from f_a = 0.5 to 1 and to 2, at step 0.005",
             _over_f_a, least=0.05, source="beyond the papers", fitted=FITTED,
-            chance=shuffled_runs("particles", "f_a"),
-        ),
+            chance=shuffled_runs("particles", "f_a")),
         Statement("circles do not depend on the step",
             "We then move each particle with a small step in the direction of the total force",
             "share of circles at step 0.005 minus that at 0.02, f_a = 1, after the same time",
@@ -646,8 +556,7 @@ PAPER_MAP = Setting(
             chance=STEP,
             counter=counters.instead(
                 "particles", rows={"f_a": 1.5, "step_size": 0.005}, of={"f_a": 1.0, "step_size": 0.005},
-            ),
-        ),
+            )),
         Statement("imperfections do not depend on the step",
             "We then move each particle with a small step in the direction of the total force",
             "imperfections at step 0.005 minus those at 0.02, f_a = 1, after the same time; 4 are the "
@@ -655,8 +564,7 @@ PAPER_MAP = Setting(
             _of_step(lambda **constants: imperfections("particles", **constants)), least=-4.0, most=4.0,
             chance=STEP,
             counter=counters.instead("particles", rows={"step_size": 0.04}, of={"step_size": 0.02}),
-            note="4.0 is the half-width in Table 1; in Table 2 it is 4.8",
-        ),
+            note="4.0 is the half-width in Table 1; in Table 2 it is 4.8"),
     ),
 )  # fmt: skip
 def phase_map(run: Run) -> Result:
@@ -667,7 +575,7 @@ def phase_map(run: Run) -> Result:
     at f_a = 1 stay nearly the same at a smaller step.
     """
     setting = run.setting
-    table = joined(
+    table = evidence.joined(
         run.keep(f"{f_a:g}-{step:g}", partial(_moved, run, f_a, setting.runs, step, 5000))
         for step in setting.step_sizes
         for f_a in setting.alignments
@@ -687,95 +595,44 @@ BLOCKS = 20
 """Number of parts into which the jackknife divides networks, to leave out one after the other."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Networks of one weight decay, or many samples of them, as arrays (..., networks).
+def numbers_of_paper(row: PaperRow) -> Setting:
+    """Return the numbers of a row of the paper's Table 1, as `numbers_of` does; variances are NaN."""
+    related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
+    values: dict[str, Any] = {
+        "circles": row.circles,
+        "imperfections": row.imperfections.estimate,
+        "error": (row.imperfections.high - row.imperfections.low) / (2 * 1.96),
+        "accuracy": [row.circle_accuracy, row.rest_accuracy],
+        "variance": [np.nan, np.nan],
+        "correlation": related,
+    }
+    return Setting(networks=PAPER_RUNS, **{name: np.asarray(x, np.float64) for name, x in values.items()})
 
-    The arrays hold whether the embedding is a `circle`, its grid `imperfections`, and the validation
-    `accuracy` in %.
+
+def numbers_of(sample: Columns) -> Setting:
+    """Return the numbers of Table 1 for a sample of networks, or for many samples (..., networks) at once.
+
+    They are the number of "networks" in a sample and of "circles"; the mean "imperfections" of the networks
+    without a circle, with half the width of its 95 % interval divided by 1.96 ("error"); "accuracy" and
+    "variance" (2, ...) of the accuracy in % with a circle and without; and the "correlation" of imperfections
+    and accuracy without.
     """
-
-    circle: NDArray[np.bool_]
-    imperfections: Array
-    accuracy: Array
-
-    @staticmethod
-    def of(table: Columns) -> "Sample":
-        """Return the networks of a table, whose columns have the names of the attributes, as a sample."""
-        return Sample(
-            np.asarray(table["circle"], bool),
-            np.asarray(table["imperfections"], np.float64),
-            np.asarray(table["accuracy"], np.float64),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """The numbers of a row of Table 1, for the paper or as arrays (...) for samples of our networks.
-
-    Attributes
-    ----------
-    networks : int
-        Number of networks in a sample.
-    circles : ndarray, shape (...)
-        Number of circles.
-    imperfections, error : ndarray, shape (...)
-        Mean imperfections of the networks without a circle, and half the width of its 95 % interval divided
-        by 1.96.
-    accuracy, variance : ndarray, shape (2, ...)
-        Mean and variance of the accuracy in % over the networks with a circle, and over those without.
-    correlation : ndarray, shape (...)
-        Pearson correlation of imperfections and accuracy among the networks without a circle.
-    """
-
-    networks: int
-    circles: Array
-    imperfections: Array
-    error: Array
-    accuracy: Array
-    variance: Array
-    correlation: Array
-
-    @staticmethod
-    def of_paper(row: PaperRow) -> "Numbers":
-        """Return the numbers of a row of the paper's Table 1, which has no variances: they are NaN."""
-        related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
-        values: tuple[Any, ...] = (
-            row.circles,
-            row.imperfections.estimate,
-            (row.imperfections.high - row.imperfections.low) / (2 * 1.96),
-            [row.circle_accuracy, row.rest_accuracy],
-            [np.nan, np.nan],
-            related,
-        )
-        return Numbers(PAPER_RUNS, *(np.asarray(value, np.float64) for value in values))
-
-    @staticmethod
-    def of(sample: Sample) -> "Numbers":
-        """Return the numbers of Table 1 for a sample of networks, or for many samples at once."""
-        rest = ~sample.circle
-        count = rest.sum(axis=-1)
-        imperfections, scatter = _moments(sample.imperfections, rest)
-        (circle, of_circle), (other, of_other) = (
-            _moments(sample.accuracy, kind) for kind in (sample.circle, rest)
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * np.sqrt(scatter / count)
-            deviations = [
-                np.where(rest, values - center[..., None], 0.0)
-                for values, center in ((sample.imperfections, imperfections), (sample.accuracy, other))
-            ]
-            together = np.sum(deviations[0] * deviations[1], axis=-1) / (count - 1)
-            related = together / np.sqrt(scatter * of_other)
-        return Numbers(
-            sample.circle.shape[-1],
-            sample.circle.sum(axis=-1).astype(np.float64),
-            imperfections,
-            half / 1.96,
-            np.stack([circle, other]),
-            np.stack([of_circle, of_other]),
-            np.clip(related, -1.0, 1.0),
-        )
+    circle = np.asarray(sample["circle"], bool)
+    values, accuracies = (np.asarray(sample[name], np.float64) for name in ("imperfections", "accuracy"))
+    rest = ~circle
+    count = rest.sum(axis=-1)
+    imperfections, scatter = _moments(values, rest)
+    (of_circles, variance), (of_rest, other) = (_moments(accuracies, kind) for kind in (circle, rest))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = stats.t.ppf(0.975, np.maximum(count - 1, 1)) * np.sqrt(scatter / count)
+        off = np.where(rest, values - imperfections[..., None], 0.0)
+        together = np.sum(off * np.where(rest, accuracies - of_rest[..., None], 0.0), axis=-1) / (count - 1)
+        related = np.clip(together / np.sqrt(scatter * other), -1.0, 1.0)
+    return Setting(
+        networks=circle.shape[-1], circles=circle.sum(axis=-1).astype(np.float64),
+        imperfections=imperfections, error=half / 1.96, accuracy=np.stack([of_circles, of_rest]),
+        variance=np.stack([variance, other]), correlation=related,
+    )  # fmt: skip
 
 
 def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -790,7 +647,7 @@ def _moments(values: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
         return center, np.where(count > 1, squares / (count - 1), np.nan)
 
 
-def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
+def distances(paper: Setting, ours: Setting) -> dict[str, Array]:
     """Return the squared distance of each number of Table 1 from ours, in units of its squared error.
 
     Circles are compared by the likelihood ratio of two binomials, imperfections by both standard errors, and
@@ -821,21 +678,17 @@ def distances(paper: Numbers, ours: Numbers) -> dict[str, Array]:
     return {name: np.where(np.isfinite(value), value, np.nan) for name, value in found.items()}
 
 
-def distance(samples: Mapping[float, Sample]) -> tuple[float, int]:
+def distance(samples: Mapping[float, Columns]) -> tuple[float, int]:
     """Return the sum of all squared `distances` that are not NaN, and their count.
 
     `samples` holds our networks by weight decay, for each row of Table 1 that is compared.
     """
-    squares = np.concatenate(
-        [
-            list(distances(Numbers.of_paper(TABLE_1[decay]), Numbers.of(own)).values())
-            for decay, own in samples.items()
-        ]
-    )
+    rows = ((numbers_of_paper(TABLE_1[decay]), numbers_of(own)) for decay, own in samples.items())
+    squares = np.concatenate([list(distances(*pair).values()) for pair in rows])
     return float(np.nansum(squares)), int(np.isfinite(squares).sum())
 
 
-def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]:
+def total(samples: Mapping[float, Columns], *, seed: int = 0) -> dict[str, float]:
     """Compare our networks of one initialization, by weight decay, with Table 1.
 
     The result holds the sum of the squared distances ("chi_square"), their count ("numbers"), the 95 %
@@ -847,13 +700,13 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
     generator = np.random.default_rng(seed)
     chance = np.zeros(DRAWS)
     for decay, sample in samples.items():
-        runs = len(sample.circle)
-        rate = (TABLE_1[decay].circles + sample.circle.sum()) / (PAPER_RUNS + runs)
+        runs = len(sample["circle"])
+        rate = (TABLE_1[decay].circles + sample["circle"].sum()) / (PAPER_RUNS + runs)
         each = max(BLOCK // (PAPER_RUNS + runs), 1)
         for first in range(0, DRAWS, each):
             count = min(each, DRAWS - first)
             drawn = (
-                Numbers.of(_drawn(sample, rate, (count, networks), generator))
+                numbers_of(_drawn(sample, rate, (count, networks), generator))
                 for networks in (PAPER_RUNS, runs)
             )
             chance[first : first + count] += np.nansum(list(distances(*drawn).values()), axis=0)
@@ -866,7 +719,7 @@ def total(samples: Mapping[float, Sample], *, seed: int = 0) -> dict[str, float]
     }
 
 
-def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.random.Generator) -> Sample:
+def _drawn(sample: Columns, rate: float, shape: tuple[int, int], generator: np.random.Generator) -> Columns:
     """Draw tables of networks, of the `shape` (tables, networks), with replacement from a sample.
 
     The probability of a circle is `rate`. If the sample has no network with a circle, or none without, the
@@ -875,19 +728,18 @@ def _drawn(sample: Sample, rate: float, shape: tuple[int, int], generator: np.ra
     circle = generator.uniform(size=shape) < rate
     imperfections, accuracy = np.full(shape, np.nan), np.full(shape, np.nan)
     for kind in (True, False):
-        members, here = np.flatnonzero(sample.circle == kind), circle == kind
+        members, here = np.flatnonzero(sample["circle"] == kind), circle == kind
         if len(members):
             chosen = generator.choice(members, size=int(here.sum()))
-            imperfections[here], accuracy[here] = sample.imperfections[chosen], sample.accuracy[chosen]
-    return Sample(circle, imperfections, accuracy)
+            imperfections[here], accuracy[here] = sample["imperfections"][chosen], sample["accuracy"][chosen]
+    return {"circle": circle, "imperfections": imperfections, "accuracy": accuracy}
 
 
 # -- the recipe --------------------------------------------------------------------------------------------
 
 
-def _samples(rows: Columns, start: str) -> dict[float, Sample]:
-    own = where(rows, start=start)
-    return {decay: Sample.of(where(own, weight_decay=decay)) for decay in TABLE_1}
+def _samples(rows: Columns, start: str) -> dict[float, Columns]:
+    return {decay: evidence.where(rows, start=start, weight_decay=decay) for decay in TABLE_1}
 
 
 def _by_block(measure: Callable[[Columns], float]) -> Measure:
@@ -898,7 +750,7 @@ def _by_block(measure: Callable[[Columns], float]) -> Measure:
 
     def by_block(tables: Tables, level: float) -> Interval:
         rows = tables["networks"]
-        found = jackknife(
+        found = evidence.jackknife(
             lambda chosen: measure({name: values[chosen] for name, values in rows.items()}),
             (np.arange(len(rows["network"])),),
             level,
@@ -932,9 +784,8 @@ def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
 
 
 def _draw_start(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    with charts.panels(
-        10.2, 4.0, 1, 2, title=f"{setting.runs} networks of each initialization and weight decay"
-    ) as (figure, (left, right)):
+    title = f"{setting.runs} networks of each initialization and weight decay"
+    with charts.panels(10.2, 4.0, 1, 2, title) as (figure, (left, right)):
         show_circles(tables["networks"], setting.starts, left)
         show_totals(tables["totals"], right)
     return {"musat-start": figure}
@@ -949,16 +800,13 @@ def _draw_start(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("PyTorch's start is the nearest", "We train 100 random initializations for 2000 epochs",
             "χ² of all numbers of Table 1, of the nearest other start minus that of PyTorch's; 6 is a ratio "
             "of likelihoods of 20",
-            _by_block(_nearer), least=6.0, digits=1,
-            chance=_shuffled_starts,
-        ),
+            _by_block(_nearer), least=6.0, digits=1, chance=_shuffled_starts),
         Statement("PyTorch's start gives Table 1", "We train 100 random initializations for 2000 epochs",
             "χ² of a number of Table 1; 1 where both tables have one law",
             _by_block(_each), most=2.0,
             chance="of the same law it would hold: it can fail only by another start or another training",
             counter=counters.instead("networks", rows={"start": "kaiming_uniform"}, of={"start": "pytorch"}),
-            note="wide because one of the 18 numbers is the mean accuracy of three circles, at decay 0.3",
-        ),
+            note="wide because one of the 18 numbers is the mean accuracy of three circles, at decay 0.3"),
     ),
 )  # fmt: skip
 def starts(run: Run) -> Result:
@@ -972,13 +820,13 @@ def starts(run: Run) -> Result:
     PyTorch's initialization, and how much larger the smallest χ² of the others is.
     """
     setting = run.setting
-    table = joined(
+    table = evidence.joined(
         run.keep(f"{start}-{decay:g}", partial(_trained_start, run, start, decay))
         for start in setting.starts
         for decay in TABLE_1
     )
     totals = [{"start": start, **total(_samples(table, start))} for start in setting.starts]
-    return Result({"networks": table, "totals": columns_of(totals)})
+    return Result({"networks": table, "totals": evidence.columns_of(totals)})
 
 
 def _trained_start(run: Run, start: Initialisation, decay: float) -> dict[str, Any]:
@@ -988,12 +836,9 @@ def _trained_start(run: Run, start: Initialisation, decay: float) -> dict[str, A
     """
     setting = run.setting
     trained = networks(
-        decay,
-        runs=setting.runs,
-        seed=run.seed(7100 + round(10 * decay)),
-        epochs=setting.epochs,
+        decay, runs=setting.runs, seed=run.seed(7100 + round(10 * decay)), epochs=setting.epochs,
         model=ConstantAttention(initialisation=start),
-    )
+    )  # fmt: skip
     constants = {"start": np.full(setting.runs, start), "weight_decay": np.full(setting.runs, decay)}
     return {**constants, "network": np.arange(setting.runs), **table_of(trained)}
 
@@ -1003,15 +848,14 @@ def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
     series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
     for start in starts:
         own = _samples(rows, start).values()
-        series[start.replace("_", " ")] = [proportion(int(one.circle.sum()), len(one.circle)) for one in own]
+        series[start.replace("_", " ")] = [
+            proportion(int(one["circle"].sum()), len(one["circle"])) for one in own
+        ]
     for k, (name, values) in enumerate(series.items()):
-        middle, low, high = 100 * np.array([(one.estimate, one.low, one.high) for one in values]).T
         x = np.array(list(TABLE_1)) + 0.014 * (k - len(series) / 2)
-        error = np.clip([middle - low, high - middle], 0, None)
-        look: dict[str, Any] = (
-            {"color": palette.REFERENCE, "marker": "D"} if name == "paper" else {"marker": "o"}
-        )
-        ax.errorbar(x, middle, error, linestyle="none", markersize=4.5, capsize=2, label=name, **look)
+        look: Any = {"color": palette.REFERENCE, "marker": "D"} if name == "paper" else {}
+        percent = [value.map(lambda share: 100 * share) for value in values]
+        charts.intervals(ax, x, percent, linestyle="none", markersize=4.5, label=name, **look)
     ax.set(xlabel="weight decay", ylabel="circles, %", title="Circles of Table 1, by initialization")
     ax.set_xticks(list(TABLE_1))
     charts.legend_below(ax)

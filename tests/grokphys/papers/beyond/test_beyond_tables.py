@@ -18,7 +18,7 @@ from physics.theory.operations import random_orders
 
 def test_neurons_and_circles_of_votes_are_those_of_the_start_and_of_the_end():
     place = Place(11, 6, 60)
-    found = votes._trained_votes(place, 16, range(3))
+    found = votes._trained_votes(Run(None, "quick"), place, 5, range(3))
     trained = nets.train(
         nets.EmbeddingMLP(11, 6), runs=3, steps=60, seed=16, weight_decay=0.5, record=60,
         observables=("layers", "validation_accuracy"), device="cpu",

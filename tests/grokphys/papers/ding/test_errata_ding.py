@@ -270,7 +270,7 @@ def test_the_pair_that_was_raised_is_the_pair_that_is_scored(monkeypatch):
         signals = np.repeat(start[:, None], 4, axis=1)
         return Circles(np.array([0, 1, steps // 2, steps]), signals, audited)
 
-    monkeypatch.setattr(figure_06, "train_circles", nothing_changes)
+    monkeypatch.setattr(figure_06.training, "train_circles", nothing_changes)
     monkeypatch.setattr(figure_06, "RATIOS", (1, 1))
     setting = Setting(size=Size(31, 64, 1500), ratios=(0.2, 0.6, 1.0), pairs=4, others=1e-6)
     rows = figure_06.pairs(Run(setting, "quick")).columns()["runs"]

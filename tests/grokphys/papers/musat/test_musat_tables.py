@@ -46,7 +46,7 @@ def test_starts_share_seeds_and_are_compared_start_by_start(monkeypatch):
     assert rows["network"].tolist() == list(range(24)) * 8
     assert totals["start"].tolist() == list(setting.starts)
     for n, name in enumerate(setting.starts):
-        samples = {decay: start.Sample.of(rows_of(rows, start=name, weight_decay=decay)) for decay in TABLE_1}
+        samples = {decay: rows_of(rows, start=name, weight_decay=decay) for decay in TABLE_1}
         found = start.total(samples)
         assert {key: totals[key][n] for key in found} == found
         seen, numbers = start.distance(samples)
