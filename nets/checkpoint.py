@@ -110,7 +110,7 @@ class Checkpoint:
             if values.pop("checksum").item() != checksum(values):
                 raise ValueError("its checksum fails")
             step, recorded, run = (values.pop(name).item() for name in ("step", "recorded", "run"))
-            if not 0 <= recorded <= step or _kinds(values) != _kinds(self._state()):
+            if not -1 <= recorded <= step or _kinds(values) != _kinds(self._state()):
                 raise ValueError("its arrays or its step are not those of this run")
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise FileFormatError(

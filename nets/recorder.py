@@ -5,6 +5,7 @@ import contextlib
 import os
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
@@ -56,8 +57,8 @@ class Recorder:
     overwrite : bool, default False
         Whether to replace `path` and an unfinished run.
     resume : bool, default False
-        Whether to continue an unfinished run, which needs `checkpoint`. The ``with`` statement then restores
-        its objects to their state at step `at`. Without a checkpoint of this run, `at` is 0 again.
+        Whether to continue an unfinished run, which needs `checkpoint`. Its objects are then restored to
+        their state at step `at`. Without a checkpoint of this run, `at` is 0.
 
     Attributes
     ----------
@@ -69,10 +70,10 @@ class Recorder:
     InputError
         If an argument is invalid.
     FileFormatError
-        In the ``with`` statement, if the checkpoint is damaged or belongs to other objects.
+        If the checkpoint is damaged or belongs to other objects.
     OutputError
-        In the ``with`` statement, if the run to resume is complete. Other errors of the file are raised when
-        it is created, by the first `step`.
+        If the run to resume is complete. Other errors of the file are raised when it is created, by the first
+        `step`.
 
     Examples
     --------
@@ -110,9 +111,9 @@ class Recorder:
         self._objects = mapping("checkpoint", checkpoint)
         for name, thing in self._objects.items():
             if not hasattr(thing, "state_dict") or not hasattr(thing, "load_state_dict"):
+                got = type(thing).__name__
                 raise InputError(
-                    f"checkpoint[{name!r}] must have state_dict and load_state_dict, got a "
-                    f"{type(thing).__name__}"
+                    f"checkpoint[{name!r}] must have state_dict and load_state_dict, got a {got}"
                 )
         if resume and not self._objects:
             raise InputError(
@@ -126,16 +127,17 @@ class Recorder:
         }
         self.at = 0
         self._runs: int | None = None  # number of runs, if the parameter has an axis of them
-        self._first: NDArray[Any] | None = self._positions()
+        self._start = self._positions()
         self._frames: FileRecorder | None = None
-        self._kept = contextlib.ExitStack()
         self._last: dict[str, Any] = {}
-        self._start = self._first
+        self._shapes: dict[str, tuple[int, ...]] = {}
         self._moved = False
         self._measured: dict[str, NDArray[Any]] = {}
         self._changed: set[str] = set()  # names of observables that have changed
         self._written = monotonic()
         self._ended = False
+        if self._resume:
+            self._restore()
         atexit.register(self._at_exit)
 
     def step(self, /, **observables: Any) -> None:
@@ -188,14 +190,15 @@ class Recorder:
         if self._frames is None:
             raise InputError("checkpoint needs at least one step before it, got none")
         self._frames.flush()
-        kept = {
+        state = {
             "step": self.at,
             "recorded": self._frames.last_step,
             "run": self._frames.identity,
             "random": torch.get_rng_state(),
             "state": {name: thing.state_dict() for name, thing in self._objects.items()},
         }
-        replace_as_a_whole(self._saved, lambda file: torch.save(kept, file), alone=True)
+        state["checksum"] = _checksum(state)
+        replace_as_a_whole(self._saved, lambda file: torch.save(state, file), alone=True)
         self._written = monotonic()
 
     def result(self) -> Trajectory:
@@ -216,8 +219,6 @@ class Recorder:
         return Trajectory.open(self._path)
 
     def __enter__(self) -> Self:
-        if self._resume:
-            self._restore()
         return self
 
     def _require_open(self) -> None:
@@ -254,15 +255,14 @@ class Recorder:
         """Make the finished file, unless an `error` has ended the loop."""
         self._ended = True
         atexit.unregister(self._at_exit)
-        with self._kept:
-            if error is None:
-                if self._frames is None:
-                    self._begin({})
-                assert self._frames is not None
-                if self._frames.last_step < self.at:
-                    self._append()
-            else:
-                raise error
+        if error is not None:
+            if self._frames is not None:
+                self._frames.__exit__(type(error), error, None)
+            return
+        frames = self._frames or self._begin({})
+        with frames:
+            if frames.last_step < self.at:
+                self._append()
         remove(self._saved)
         if self._changed and not self._moved:
             warnings.warn(
@@ -284,17 +284,17 @@ class Recorder:
             with contextlib.suppress(FileFormatError):  # which is raised when the recording begins
                 log = Log(partial)
         try:
-            found = torch.load(self._saved, weights_only=True)
-            step, random, state = int(found["step"]), found["random"], found["state"]
-            whole = log is not None and log.header.identity == found["run"]
-            recorded = int(found["recorded"])
-            if not whole or (log is not None and recorded not in log.steps):
+            stored = torch.load(self._saved, weights_only=True)
+            if stored.pop("checksum") != _checksum(stored):
+                raise ValueError("its checksum fails")
+            step, recorded = int(stored["step"]), int(stored["recorded"])
+            if log is None or log.header.identity != stored["run"] or recorded not in log.steps:
                 return  # it belongs to another run, or is newer than the frames: start again
             if step < recorded or any(map(self._due, range(recorded + 1, step + 1))):
                 raise ValueError(f"its step {step} does not follow the last frame, {recorded}")
             for name, thing in self._objects.items():
-                thing.load_state_dict(state[name])
-            torch.set_rng_state(random)
+                thing.load_state_dict(stored["state"][name])
+            torch.set_rng_state(stored["random"])
         except Exception as error:
             raise FileFormatError(
                 f"{self._saved} does not match the objects to restore: {str(error).splitlines()[0][:200]}; "
@@ -302,36 +302,32 @@ class Recorder:
             ) from None
         self.at = step
 
-    def _begin(self, observables: Mapping[str, Any]) -> None:
+    def _begin(self, observables: Mapping[str, Any]) -> FileRecorder:
         """Create the file, once the names and shapes of the observables are known."""
-        assert self._first is not None
         measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
         self._shapes = {name: values.shape for name, values in measured.items()}
-        runs, tokens, dim = self._points = self._first.shape
-        found = {name: ("<f8", values.shape[1:]) for name, values in measured.items()}
-        layout = Layout(runs, tokens, dim, str(self._first.dtype), 0, found)
+        types = {name: ("<f8", shape[1:]) for name, shape in self._shapes.items()}
         frames = FileRecorder(
             self._path,
-            layout,
+            Layout(*self._start.shape, str(self._start.dtype), 0, types),
             self._parameters,
             packages=("nets",),
             overwrite=self._overwrite,
             resume=self._resume,
             until=self.at,
         )
-        self._frames = self._kept.enter_context(frames)
         if not self.at:
             remove(self._saved)  # it belongs to an earlier run
-        self._last = dict.fromkeys(observables)
         if not frames.frames:
             if self._due(0):
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
-                frames.append(0, 0.0, self._first, unknown)
-        elif self.at == 0 and not np.array_equal(frames.frame(0), self._first):
+                frames.append(0, 0.0, self._start, unknown)
+        elif self.at == 0 and not np.array_equal(frames.frame(0), self._start):
             raise InputError(
                 "parameter must equal the start of the unfinished run to resume it, got other values"
             )
-        self._first = None
+        self._last, self._frames = dict.fromkeys(observables), frames
+        return frames
 
     def _append(self) -> None:
         """Record the present step; a run that is resumed has no later frames than its checkpoint."""
@@ -343,7 +339,7 @@ class Recorder:
         positions = self._positions()
         alone = int(self._runs is None)  # the axis of runs is not the user's
         for name, values in [("parameter", positions), *measured.items()]:
-            first = self._points if values is positions else self._shapes[name]
+            first = self._start.shape if values is positions else self._shapes[name]
             if values.shape != first:
                 got = f"{first[alone:]}, got {values.shape[alone:]}"
                 raise InputError(f"{name} must keep the shape of the first step, {got}")
@@ -406,3 +402,21 @@ def _require_live(parameter: Any) -> None:
                 f"such as lambda: model.weight.T, got a copy made by {type(parameter.grad_fn).__name__}, "
                 "which would never change"
             )
+
+
+def _checksum(value: Any, result: int = 0) -> int:
+    """Return the CRC-32 of numbers, texts and tensors in dictionaries and lists."""
+    if isinstance(value, Mapping):
+        for item in value.items():
+            result = _checksum(item, result)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            result = _checksum(item, result)
+    elif isinstance(value, Tensor):
+        result = zlib.crc32(f"{value.dtype} {tuple(value.shape)}".encode(), result)
+        result = zlib.crc32(
+            value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data, result
+        )
+    else:
+        result = zlib.crc32(repr(value).encode(), result)
+    return result

@@ -211,6 +211,27 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     np.testing.assert_allclose(found.positions[0, :, 0, 0], -0.1 * np.arange(61), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["step", "recorded", "state", "random", "bytes"])
+def test_a_changed_checkpoint_is_refused(tmp_path, name):
+    path, stored = tmp_path / "t.h5", tmp_path / "t.h5.checkpoint"
+    left(path, 0.5, 8)
+    if name == "bytes":
+        content = bytearray(stored.read_bytes())
+        content[len(content) // 2] ^= 1
+        stored.write_bytes(content)
+    else:
+        values = torch.load(stored, weights_only=True)
+        if name == "state":
+            values["state"]["network"]["weight"] += 1
+        else:
+            values[name] = values[name] + 1 if name != "random" else values[name].flip(0)
+        torch.save(values, stored)
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    checkpoint = {"optimizer": torch.optim.SGD([weight], lr=0.5), "network": Holder(weight)}
+    with pytest.raises(FileFormatError, match=r"t\.h5\.checkpoint does not match"):
+        nets.Recorder(weight, path, parameters={"rate": 0.5}, checkpoint=checkpoint, resume=True)
+
+
 def test_a_checkpoint_is_written_by_itself_each_half_minute(tmp_path, monkeypatch):
     now, saved = [0.0], []
     monkeypatch.setattr(nets.recorder, "monotonic", lambda: now[0])
