@@ -9,7 +9,7 @@ from grokphys.files import resolve
 from grokphys.options import sentence
 from grokphys.output import json_text, printable
 from grokphys.progress import progress
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 
 Row = dict[str, Any]
 ELSEWHERE = ("program", "seed", "runs", "run_numbers", "per_run")
@@ -48,7 +48,7 @@ def read_each(
     """
     for path in progress(resolve(patterns), "read", "file"):
         try:
-            trajectory = Trajectory.open(path)
+            trajectory = load(path)
             result = read(trajectory)
         except (ValueError, OSError) as error:
             failed.append(path)

@@ -21,7 +21,7 @@ from grokphys.papers.pieces import code_digest
 from nets.provenance import RATES
 from physics.checks import mapping, number, whole_number
 from physics.errors import FileFormatError, InputError, NewerFormatError
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 from physics.trajectory.provenance import fields, plain
 
 SETTINGS = (*PER_MEMBER, "batch_size", "train_fraction", "epsilon")
@@ -184,7 +184,7 @@ class Training:
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
         if path.exists():
             try:
-                return _steps(Trajectory.open(path))
+                return _steps(load(path))
             except NewerFormatError:
                 raise
             except FileFormatError:

@@ -21,7 +21,7 @@ from nets.checkpoint import SECONDS, remove
 from nets.recording import described_record, due
 from physics.checks import file_path, flag, mapping
 from physics.errors import FileFormatError, InputError, OutputError
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 from physics.trajectory.header import Layout, chosen_tokens, observable_name
 from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.log import Log, is_log
@@ -216,7 +216,7 @@ class Recorder:
         FileFormatError
             If the file has been damaged.
         """
-        return Trajectory.open(self._path)
+        return load(self._path)
 
     def __enter__(self) -> Self:
         return self

@@ -76,7 +76,7 @@ def simulate(
         are recorded unchanged.
     out : path, optional
         File to write the trajectory to; by default it is kept in memory. During the run the frames are in
-        ``out.partial``, where `Trajectory.open` and `Trajectory.refresh` can read them.
+        ``out.partial``, where `load` and `Trajectory.refresh` can read them.
     overwrite : bool, default False
         Whether to replace `out` and an unfinished ``out.partial`` if they exist.
     resume : bool, default False

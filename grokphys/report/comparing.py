@@ -36,7 +36,7 @@ from nets.provenance import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
 from physics.theory.quality import predicted_accuracy
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 from physics.trajectory.provenance import code_version
 
 Trajectories = Sequence[Trajectory]
@@ -124,7 +124,7 @@ def _refuse_alignment(align: str, patterns: Sequence[str]) -> None:
         return
     for pattern in patterns:
         try:
-            held = sorted(Trajectory.open(resolve([pattern])[0]).observables)
+            held = sorted(load(resolve([pattern])[0]).observables)
         except (ValueError, OSError):
             continue
         if align not in held:

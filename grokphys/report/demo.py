@@ -19,7 +19,7 @@ from physics.checks import whole_number
 from physics.particles.system import ParticleSystem
 from physics.seeds import parent_seed
 from physics.simulate import simulate
-from physics.trajectory import Trajectory
+from physics.trajectory import load
 from physics.trajectory.provenance import code_version
 
 WEIGHT_DECAY = 1.0
@@ -99,7 +99,7 @@ def demonstrate(
         compared = comparison_sections(comparison, [particles[1.0]], [networks], about=about)
         begin()
         fitted = ode_section(
-            Trajectory.open(embedded_trajectory()),
+            load(embedded_trajectory()),
             caption("demo", "law"),
         )
     sections = [

@@ -26,7 +26,7 @@ from physics.errors import (
 )
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem
-from physics.trajectory import Trajectory
+from physics.trajectory import Trajectory, load
 from physics.trajectory.locks import claim
 from physics.trajectory.provenance import code_version
 
@@ -141,7 +141,7 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
 
 def _opened(path: Path, pack: Pack) -> Trajectory:
     """Open a file that should be complete; a FileFormatError says if it is not, or is of another pack."""
-    trajectory = Trajectory.open(path)
+    trajectory = load(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
     same = np.array_equal(trajectory.run_numbers, pack.numbers)

@@ -305,8 +305,12 @@ class FusedEngine:
             work(members)
             return
         pieces = np.array_split(members, min(len(members), TASKS_A_THREAD * threads))
-        for _ in _pool(os.getpid(), threads).map(work, pieces):
-            pass
+        try:
+            for _ in _pool(os.getpid(), threads).map(work, pieces):
+                pass
+        except BaseException:  # of a signal handler, which may leave the pool in any state
+            _pool.cache_clear()
+            raise
 
 
 @lru_cache(maxsize=4)

@@ -102,11 +102,6 @@ class Trajectory:
             observables, self.runs, self.frames, self._clocks
         )
 
-    @staticmethod
-    def open(path: Path) -> "Trajectory":
-        """Open a trajectory file, as `physics.load` does."""
-        return load(path)
-
     @property
     def positions(self) -> NDArray[Any]:
         """Positions of all frames, (runs, frames, tokens, dim), as float32 or float64."""

@@ -42,7 +42,7 @@ def made(request, tmp_path):
     if request.param == "in memory":
         return trajectory()
     trajectory().save(tmp_path / "t.h5")
-    return Trajectory.open(tmp_path / "t.h5")
+    return physics.load(tmp_path / "t.h5")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_part_was_made_and_ended_as_the_whole(tmp_path, stored):
     whole = trajectory(complete=False, made_with={"grokphys": "9.9", "numpy": "0.1"})
     if stored:
         whole.save(tmp_path / "t.h5")
-        whole = Trajectory.open(tmp_path / "t.h5")
+        whole = physics.load(tmp_path / "t.h5")
     for part in (whole[1], whole.run(2, every=2), whole[[0, 3]]):
         assert (part.complete, part.made_with) == (False, {"grokphys": "9.9", "numpy": "0.1"})
 
@@ -111,7 +111,7 @@ def test_a_trajectory_is_no_array():
 def test_what_is_saved_and_read_is_equal(tmp_path):
     made = trajectory()
     made.save(tmp_path / "t.h5")
-    for found in (trajectory(), physics.load(tmp_path / "t.h5"), Trajectory.open(tmp_path / "t.h5")):
+    for found in (trajectory(), physics.load(tmp_path / "t.h5")):
         assert found == made
         assert made == found
         assert hash(found) == hash(made)
@@ -244,7 +244,7 @@ def test_a_run_under_way_says_what_it_holds(tmp_path):
     options = {"observables": ["circle_ratio"], "out": tmp_path / "p.h5", "callback": interrupt}
     with pytest.raises(KeyboardInterrupt):
         physics.simulate(physics.ParticleSystem(5), runs=2, steps=6, **options)
-    found = repr(Trajectory.open(tmp_path / "p.h5.partial"))
+    found = repr(physics.load(tmp_path / "p.h5.partial"))
     assert found.splitlines()[0].endswith("float64, physics.simulate, incomplete>")
     assert found.splitlines()[1] == "  circle_ratio: (2, 4) float64"
 
