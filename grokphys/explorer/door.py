@@ -14,7 +14,7 @@ from bokeh.server.connection import ServerConnection
 from bokeh.server.tornado import BokehTornado
 from tornado.httputil import HTTPServerRequest, split_host_and_port
 from tornado.ioloop import IOLoop
-from tornado.web import OutputTransform, RequestHandler, stream_request_body
+from tornado.web import RequestHandler, stream_request_body
 
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError
@@ -22,6 +22,8 @@ from physics.trajectory import load
 
 LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
 """Addresses of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
+UNUSED_SECONDS = 8
+"""Seconds for which a session is kept after its connection has closed."""
 ROUTES = ("/", "/ws", "/upload")
 ALLOW = "If it stands behind a proxy of that name, start it with --allow-origin {name}."
 NO_LINK = "Open the full link that `grokphys explore` printed: it contains the access token."
@@ -119,13 +121,9 @@ class Application(BokehTornado):
         Private folder of the files that pages upload.
     public : str, default ""
         Path at which a proxy shows the page, such as "/user/me/proxy/5006"; requests may come with it.
-    **settings
-        Further arguments of `BokehTornado`.
     """
 
-    def __init__(
-        self, page: Callable[[Any], None], door: Door, folder: Path, public: str = "", **settings: Any
-    ) -> None:
+    def __init__(self, page: Callable[[Any], None], door: Door, folder: Path, public: str = "") -> None:
         self._door, self._public = door, public
         super().__init__(
             page,
@@ -134,9 +132,9 @@ class Application(BokehTornado):
             include_headers=[],
             include_cookies=[],
             ico_path="none",
-            transforms=[Headers],
             log_function=lambda _handler: None,  # addresses contain the token
-            **settings,
+            check_unused_sessions_milliseconds=1000,
+            unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
         )
 
     def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
@@ -181,23 +179,6 @@ class Refused(RequestHandler):
 
     def data_received(self, chunk: bytes) -> None:
         """Ignore the body of the request."""
-
-
-class Headers(OutputTransform):
-    """Headers of every answer: no framing, content sniffing or referrer, and no caching but of scripts."""
-
-    def __init__(self, request: HTTPServerRequest) -> None:
-        self._keep = LIBRARIES.fullmatch(request.path) is not None
-
-    def transform_first_chunk(self, status_code: int, headers: Any, chunk: bytes, finishing: bool) -> Any:
-        """Return status, headers and body as Tornado gives them, with headers added."""
-        headers["Content-Security-Policy"] = "frame-ancestors 'none'"
-        headers["Cross-Origin-Resource-Policy"] = "same-origin"
-        headers["Referrer-Policy"] = "no-referrer"
-        headers["X-Content-Type-Options"] = "nosniff"
-        if not self._keep:
-            headers["Cache-Control"] = "no-store"
-        return status_code, headers, chunk
 
 
 class UploadHandler(RequestHandler):

@@ -307,7 +307,7 @@ class PairGrid:
     def __init__(self, clicked: Callable[[int, int], None]) -> None:
         self.figure = theme.plot(
             "Training set (click to add or remove pairs)", height=436, x_axis_label="i", y_axis_label="j",
-            x_range=(0, 1), y_range=(0, 1), whole=True,
+            x_range=(0, 1), y_range=(0, 1), whole=11,
         )  # fmt: skip
         self.figure.grid.visible = False
         self._lines = ColumnDataSource({"xs": [], "ys": []})
@@ -428,7 +428,7 @@ class HeatMap:
     ) -> None:
         self.figure = theme.plot(
             title, height=height, x_axis_label=columns, y_axis_label=rows, x_range=(0, 1), y_range=(0, 1),
-            whole=True,
+            whole=6,
         )  # fmt: skip
         self.figure.grid.visible = False
         self._first, self._log = first, log

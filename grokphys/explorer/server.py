@@ -7,11 +7,9 @@ import ipaddress
 import logging
 import re
 import secrets
-import signal
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,8 +21,6 @@ from grokphys.options import sentence
 from physics.checks import whole_number
 from physics.errors import InputError, OutputError
 
-UNUSED_SECONDS = 8
-"""Seconds for which a session is kept after its connection has closed."""
 LARGEST_UPLOAD = 2**28
 """Largest size in bytes of an uploaded file, which is held in memory while it arrives."""
 PREFIX = "grokphys-explore-"
@@ -84,74 +80,33 @@ def explore(
         print(f"grokphys: {WARNING.format(port=port, names=' or '.join(outside))}", flush=True)
     _hush()
     link = f"http://{names[0]}:{port}/?token={token}"
-    with contextlib.suppress(KeyboardInterrupt), _ended(), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
+    with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
         if public or prefix:
             shown = f"https://{public[0]}" if public else "the address of the proxy and then "
             print(f"behind the proxy: {shown}{prefix}/?token={token}", flush=True)
         print(f"grokphys explore at {link} (end with Ctrl-C)", flush=True)
         if browser:  # the browser starts while the server is created, and waits for its answer
             _open(Path(own), link)
-        server = make_server(paths, listening, names, token, Path(own), public=public, prefix=prefix)
+        from bokeh.server.server import BaseServer
+        from tornado.httpserver import HTTPServer
+        from tornado.ioloop import IOLoop
+
+        from grokphys.explorer.door import Application, Door
+        from grokphys.explorer.session import ENDED, page
+        from grokphys.explorer.views import VIEWS
+
+        door = Door(token, names, [name.partition(":")[0] for name in public])
+        application = Application(page(VIEWS, paths, Path(own)), door, Path(own), prefix)
+        largest: Any = {"max_body_size": LARGEST_UPLOAD, "max_buffer_size": LARGEST_UPLOAD}
+        http = HTTPServer(application, idle_connection_timeout=60, **largest)
+        http.add_socket(listening)
+        server = BaseServer(IOLoop.current(), application, http)
         server.start()
         try:
             server.io_loop.start()
         finally:
-            from grokphys.explorer.session import ENDED
-
             ENDED.set()
     return 0
-
-
-def make_server(
-    paths: list[Path],
-    listening: socket.socket,
-    names: list[str],
-    token: str,
-    folder: Path,
-    *,
-    public: Sequence[str] = (),
-    prefix: str = "",
-) -> Any:
-    """Return the server of the explorer, a `bokeh.server.server.BaseServer`, before its start.
-
-    Parameters
-    ----------
-    paths : list of Path
-        Trajectory files of the command line.
-    listening : socket.socket
-        Socket on which requests arrive.
-    names : list of str
-        Host names and addresses under which requests are answered.
-    token : str
-        Secret text that every request must carry, except those for Bokeh's scripts.
-    folder : Path
-        Private folder for uploads.
-    public : sequence of str, default ()
-        Names by which a proxy shows the page.
-    prefix : str, default ""
-        Path at which a proxy shows the page.
-    """
-    from bokeh.server.server import BaseServer
-    from tornado.httpserver import HTTPServer
-    from tornado.ioloop import IOLoop
-
-    from grokphys.explorer.door import Application, Door
-    from grokphys.explorer.page import page
-    from grokphys.explorer.views import VIEWS
-
-    application = Application(
-        page(VIEWS, paths, folder),
-        Door(token, names, [name.partition(":")[0] for name in public]),
-        folder,
-        prefix,
-        check_unused_sessions_milliseconds=1000,
-        unused_session_lifetime_milliseconds=1000 * UNUSED_SECONDS,
-    )
-    http = HTTPServer(
-        application, max_body_size=LARGEST_UPLOAD, max_buffer_size=LARGEST_UPLOAD, idle_connection_timeout=60
-    )
-    http.add_socket(listening)
-    return BaseServer(IOLoop.current(), application, http)
 
 
 def _unfinished(name: str) -> str:
@@ -179,23 +134,6 @@ def _open(folder: Path, link: str) -> None:
     page.write_text(forwarding(link))
     page.chmod(0o600)
     webbrowser.open(page.as_uri())
-
-
-@contextlib.contextmanager
-def _ended() -> Iterator[None]:
-    """Treat SIGTERM and SIGHUP like Ctrl-C within a ``with`` block, so that private files are removed.
-
-    A signal that is ignored or handled otherwise stays so.
-    """
-    known = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    orders = [order for order in known if signal.getsignal(order) == signal.SIG_DFL]
-    for order in orders:
-        signal.signal(order, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for order in orders:
-            signal.signal(order, signal.SIG_DFL)
 
 
 def _hush() -> None:

@@ -59,7 +59,7 @@ CSS = sections("parts.css", r"/\* (\w+) \*/")
 # -- figures -----------------------------------------------------------------------------------------------
 
 
-def plot(title: str, *, height: int = 300, square: bool = False, whole: bool = False, **options: Any) -> Any:
+def plot(title: str, *, height: int = 300, square: bool = False, whole: int = 0, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design of the explorer.
 
     Parameters
@@ -71,8 +71,8 @@ def plot(title: str, *, height: int = 300, square: bool = False, whole: bool = F
     square : bool, default False
         Whether the figure shows a plane around the origin: its two axes have equal units and are not drawn,
         and `zoom` chooses its range.
-    whole : bool, default False
-        Whether the ticks of both axes are whole numbers.
+    whole : int, default 0
+        About the largest number of ticks on each axis, which are then whole numbers.
     **options
         Further arguments of Bokeh's `figure`.
     """
@@ -92,7 +92,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, whole: bool = F
         axis.axis_line_color = axis.major_tick_line_color = LINE
         axis.minor_tick_line_color = None
         if whole:
-            axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=11)
+            axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=whole)
     made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)

@@ -406,12 +406,6 @@ class View(ABC):
         """Show an uploaded file, and return whether the view can do so."""
         return False
 
-    def start(self) -> None:  # noqa: B027
-        """React when the tab is chosen."""
-
-    def stop(self) -> None:  # noqa: B027
-        """React when another tab is chosen, or the session ends."""
-
     # -- what runs do alike --------------------------------------------------------------------------------
 
     def advance(self, steps: int) -> None:

@@ -40,24 +40,10 @@ LOSSES = ("train_loss", "train_accuracy", "validation_loss", "validation_accurac
 
 @dataclass
 class Stretch:
-    """A number of optimizer steps at the same rates.
+    """A number of optimizer steps at the same rates, which are keyword arguments of `nets.Training`."""
 
-    Attributes
-    ----------
-    learning_rate, weight_decay : float
-        Rates of the optimizer, as `nets.Training` takes them.
-    steps : int, default 0
-        Number of steps that have been taken at these rates.
-    """
-
-    learning_rate: float
-    weight_decay: float
+    rates: dict[str, float]
     steps: int = 0
-
-
-def rates_of(stretch: Stretch) -> dict[str, Any]:
-    """Return learning rate and weight decay as keyword arguments of `nets.Training`."""
-    return {"learning_rate": stretch.learning_rate, "weight_decay": stretch.weight_decay}
 
 
 class NetworkRun:
@@ -104,7 +90,7 @@ class NetworkRun:
         **settings: Any,
     ) -> None:
         self.model, self.seed, self.ratio, self._settings = model, seed, ratio, settings
-        self.stretches = [Stretch(learning_rate, weight_decay)]
+        self.stretches = [Stretch({"learning_rate": learning_rate, "weight_decay": weight_decay})]
         self.history = History()
         self._law = system
         self.reset()
@@ -129,8 +115,8 @@ class NetworkRun:
     def reset(self) -> None:
         """Start again from the same initial weights, with the current rates and the current law."""
         last = self.stretches[-1]
-        self.stretches = [Stretch(last.learning_rate, last.weight_decay)]
-        self.training = nets.Training(self.model, seed=self.seed, **rates_of(last), **self._settings)
+        self.stretches = [Stretch(last.rates)]
+        self.training = nets.Training(self.model, seed=self.seed, **last.rates, **self._settings)
         begin = self.training.embeddings[0].astype(np.float64)
         lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
         self.particles = ParticleRun(self._law, self._law.default_step_size, given(begin, lines, "P"))
@@ -232,14 +218,14 @@ class NetworkRun:
 
     def change(self, learning_rate: float, weight_decay: float) -> None:
         """Continue the training with another learning rate and weight decay."""
-        last = self.stretches[-1]
-        if (learning_rate, weight_decay) == (last.learning_rate, last.weight_decay):
+        last, rates = self.stretches[-1], {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        if rates == last.rates:
             return
-        self.training.set_rates(learning_rate=learning_rate, weight_decay=weight_decay)
+        self.training.set_rates(**rates)
         if last.steps:
-            self.stretches.append(Stretch(learning_rate, weight_decay))
+            self.stretches.append(Stretch(rates))
         else:
-            last.learning_rate, last.weight_decay = learning_rate, weight_decay
+            last.rates = rates
 
     def change_law(self, system: ParticleSystem) -> None:
         """Change the law of the particles from now on, and their step size to the default of the new law."""
@@ -250,12 +236,12 @@ class NetworkRun:
         """Return a program that reproduces the run up to its last embedding `E` and last particles `P`."""
         begin, *moves = self.particles.calls()
         first = self.stretches[0]
-        options = {**rates_of(first), **self._settings}
+        options = {**first.rates, **self._settings}
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**options)}"
         lines = ["import nets", "import physics", "", f"training = nets.Training({made})", begin]
         for stretch in self.stretches:
             if stretch is not first:
-                lines.append(f"training.set_rates({arguments(**rates_of(stretch))})")
+                lines.append(f"training.set_rates({arguments(**stretch.rates)})")
             if stretch.steps:
                 lines.append(f"training.advance({stretch.steps})")
         said = [
@@ -275,7 +261,7 @@ class NetworkRun:
                 "program": "grokphys explore",
                 "model": {"type": type(self.model).__name__, **fields(self.model)},
                 "seed": self.seed,
-                **rates_of(last),
+                **last.rates,
                 **self._settings,
                 "python": self.python(),
             },

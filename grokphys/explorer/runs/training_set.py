@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import whole_number
 from physics.errors import InputError
 from physics.seeds import run_seeds
 from physics.simulate import simulate
@@ -74,7 +73,7 @@ class TrainingSet:
 
     @classmethod
     def drawn(
-        cls, tokens: int, modulus: int | None = None, *, size: int | None = None, dim: int = 1, seed: int = 0
+        cls, tokens: int, modulus: int | None = None, *, size: int, dim: int = 1, seed: int = 0
     ) -> "TrainingSet":
         """Draw a random training set.
 
@@ -84,28 +83,18 @@ class TrainingSet:
             Number of symbols, from 3 to 31.
         modulus : int, optional
             Modulus of the addition; by default there is none.
-        size : int, optional
-            Number of trained pairs, from 0; by default four fifths of all, rounded.
+        size : int
+            Number of trained pairs, from 0.
         dim : int, default 1
             Dimension of the embeddings, 1 or 2.
         seed : int, default 0
             Seed of the pairs and of the initial embeddings.
-
-        Raises
-        ------
-        InputError
-            If a value is out of its range.
         """
-        if whole_number("tokens", tokens, 3) > LARGEST:
-            raise InputError(f"tokens must be at most {LARGEST} in the explorer, got {tokens}")
-        if whole_number("dim", dim, 1) > 2:
-            raise InputError(f"dim must be 1 or 2 in the explorer, got {dim}")
         operation = Operation(tokens, modulus)
-        size = round(0.8 * len(operation.samples)) if size is None else whole_number("size", size, 0)
         mask = np.zeros(len(operation.samples), bool)
         if size:
             mask = random_training_sets(operation, size, seed=seed)[0]
-        return cls(operation, mask, dim, whole_number("seed", seed, 0))
+        return cls(operation, mask, dim, seed)
 
     # -- changes -----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from grokphys.explorer.views.files import FilePanel, finished, labels, opened
 from grokphys.files import embedded_trajectory
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError
+from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
 FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
@@ -72,15 +73,16 @@ class CirclesView(FrameView):
             title, height=436, columns=6, dots=False, x_axis_type="log", y_axis_type="log",
             x_axis_label="step + 1", y_axis_label="Fourier signal ‖Fₖ‖",
         )  # fmt: skip
-        self._coefficients: HeatMap | None = None
+        self._coefficients = HeatMap(LAW, 440, "changes", "acts", first=1, log=True)
         self._scores = theme.heading("")
-        self._below = [theme.card(self._scores)]
-        self._bottom = theme.grid(*self._below)
+        self._law = theme.card(self._coefficients.figure)
         self._ring = ColumnDataSource({"x": [], "y": []})
         ring = self._tokens.figure.line("x", "y", source=self._ring, line_color=FAINT, line_width=1)
         ring.level = "underlay"
         self.figures = {"tokens": self._tokens.figure}
-        self._watching: Any = None
+        self._left: Trajectory | None = None
+        react = session.reaction(self._follow)
+        session.document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
         self._fitted: Fitted | None = None
         self._open_first()
 
@@ -96,7 +98,8 @@ class CirclesView(FrameView):
             *(of["recipe"], of["first"], of["last"], self._fit, of["rollout"]),
         ]
         tokens = theme.card(self._tokens.figure, of["time"])
-        return theme.stage(controls, theme.grid(tokens, theme.card(self._signals.figure)), self._bottom)
+        below = theme.grid(theme.card(self._scores), self._law)
+        return theme.stage(controls, theme.grid(tokens, theme.card(self._signals.figure)), below)
 
     # -- the run -------------------------------------------------------------------------------------------
 
@@ -152,7 +155,6 @@ class CirclesView(FrameView):
             self.widgets["run"].visible = self._stored.runs > 1
             every = f"{run.name} is long: one of every {run.every} frames is shown."
             self.session.say(every if run.every > 1 else "")
-            self._watch()
         self.look()
         if not self._stored.complete:
             self.session.bridge.playing = 1
@@ -177,27 +179,11 @@ class CirclesView(FrameView):
 
     # -- a run that is being recorded ----------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Follow the file again if it is incomplete."""
-        self._watch()
-
-    def stop(self) -> None:
-        """Stop following the file."""
-        self._watch(leave=True)
-
-    def _watch(self, *, leave: bool = False) -> None:
-        """Follow the file if it is incomplete; `leave` ends this."""
-        document = self.session.document
-        if self._watching is not None:
-            document.remove_periodic_callback(self._watching)
-            self._watching = None
-        if not leave and not self._stored.complete:
-            react = self.session.reaction(self._follow)
-            self._watching = document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
-
     def _follow(self) -> None:
         """Read the run again if frames have been recorded since the last call."""
         stored, at_end, file = self._stored, self.frame == self.end and self.session.playing, self.values.file
+        if stored is self._left or stored.complete or self.session.view is not self:
+            return
         try:
             if not stored.refresh() and not stored.complete:
                 return
@@ -206,13 +192,12 @@ class CirclesView(FrameView):
             self.set(file=finished(file))
             self.run = self.made({})
         except (InputError, FileFormatError, OSError) as error:
-            self._watch(leave=True)  # show the error only once; what was read stays on the page
+            self._left = stored  # show the error only once; what was read stays on the page
             raise FileFormatError(f"{self.run.name} is no longer followed: {sentence(error)}") from None
         self._grow()
         self.set(time=self.end if at_end else self.frame)
         self.look()
         if self.finished:
-            self._watch(leave=True)
             self.session.bridge.playing = 0
         self.session.hold(False)  # play continues with the new frames
 
@@ -253,12 +238,9 @@ class CirclesView(FrameView):
         fitted = self._fitted if values.rollout else None
         self._signals.mark(limit, float(run.signals[0][0] + 1))
         self._signals.show(run.curves(survivors, self._frequency, fitted))
+        self._law.visible = self._fitted is not None
         if self._fitted is not None:
-            if self._coefficients is None:  # the first page does without it
-                self._coefficients = HeatMap(LAW, 440, "changes", "acts", first=1, log=True)
-                self._below.append(theme.card(self._coefficients.figure))
             self._coefficients.show(self._fitted.A)
-        self._bottom.children = self._below[: 1 if self._fitted is None else 2]
         self._scores.text = score_text(self._fitted)
         self.show()
 
@@ -334,23 +316,23 @@ class CirclesView(FrameView):
 def score_text(fitted: Fitted | None) -> str:
     """Return HTML on how well a law describes the signals; None gives an explanation of what a fit does."""
     if fitted is None:
-        return (
-            "<h2>Scores</h2><p>No law has been fitted yet. All signals together are taken to obey "
-            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven.</p>"
-        )
-    inside, forward = fitted.scores.in_sample, fitted.scores.forward
-    kind = "Increment map" if fitted.kind == "increment" else "Generator"
-    lines = [
-        f"{kind}, {fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]}: "
-        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
-        f"In sample: R² = {_r2(inside.derivative)} of the changes, {_r2(inside.rollout)} of the rollout.",
-    ]
-    if forward is not None:
-        lines.append(
-            f"Forward, fitted to the first half and scored on the second: R² = {_r2(forward.derivative)} of "
-            f"the changes, {_r2(forward.rollout)} of the rollout. Below 0, a constant would predict better."
-        )
-    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in [*lines, *fitted.notes])
+        lines = [
+            "No law has been fitted yet. All signals together are taken to obey "
+            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven."
+        ]
+    else:
+        scores = {"in sample": fitted.scores.in_sample, "forward in time": fitted.scores.forward}
+        lines = [
+            f"{fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]} ({fitted.kind}): "
+            f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
+            *(
+                f"R² {where}: {_r2(score.derivative)} of the changes, {_r2(score.rollout)} of the rollout."
+                for where, score in scores.items()
+                if score is not None
+            ),
+            *fitted.notes,
+        ]
+    return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in lines)
 
 
 def _r2(value: float) -> str:

@@ -70,19 +70,20 @@ class ParticlesView(View):
         super().__init__(session)
         self._particles = TokenPlot("Particles (drag to move)")
         self._sums = SumPlot("Pair sums, by class")
-        self._beside: tuple[TokenPlot, SumPlot] | None = None
+        self._beside = TokenPlot("The second start"), SumPlot("Its pair sums, by class")
         title = f"Circle ratio (circle below {CIRCLE})"
         self._ratio = Curves(title, height=170, y_axis_type="log")
         self._ratio.mark(CIRCLE)
-        self._imperfections = Curves("Grid imperfections", height=170, whole=True)
-        self._cards = [theme.card(self._particles.figure), theme.card(self._sums.figure)]
-        self._top = theme.grid(*self._cards)
+        self._imperfections = Curves("Grid imperfections", height=170, whole=6)
+        plots = (self._particles, self._sums, *self._beside)
+        self._cards = [theme.card(plot.figure) for plot in plots]
         self._files = FilePanel(self, "file", "file_run", "file_frame")
         self._particles.draggable(session, self._dragged, self._drop)
         self._axes: Array | None = None
         self._held: Array | None = None
         self._chosen: int | None = None
         self._twin: ParticleRun | None = None
+        self._pointed = False
         self._fresh, self._beat, self._read = True, 0, ""
         self.restart()
 
@@ -102,7 +103,7 @@ class ParticlesView(View):
             *(of["plane"], of["arrows"]),
         ]
         curves = (theme.card(curves.figure) for curves in (self._ratio, self._imperfections))
-        return theme.stage(controls, self._top, theme.grid(*curves))
+        return theme.stage(controls, theme.grid(*self._cards), theme.grid(*curves))
 
     # -- the run -------------------------------------------------------------------------------------------
 
@@ -191,16 +192,12 @@ class ParticlesView(View):
         super().restart(state)
         self._held = self._chosen = None
         self._particles.ring(None)
-        if self._twin is not None and self._beside is None:  # the first page does without it
-            self._beside = TokenPlot("The second start"), SumPlot("Its pair sums, by class")
-            self._cards += [theme.card(plot.figure) for plot in self._beside]
-        plots = [("particles", self._particles, self._sums)]
-        if self._twin is not None and self._beside is not None:
-            plots.append(("second start", *self._beside))
-        self.figures = {}
-        for name, tokens, sums in plots:
-            self.figures |= {name: tokens.figure, f"{name} sums": sums.figure}
-        self._top.children = self._cards[: 2 * len(plots)]
+        names = ("particles", "particles sums", "second start", "second start sums")
+        figures = [plot.figure for plot in (self._particles, self._sums)]
+        figures += [plot.figure for plot in self._beside] if self._twin else []
+        self.figures = dict(zip(names, figures, strict=False))
+        for card in self._cards[2:]:
+            card.visible = self._twin is not None
         self._fresh = True
         self.show()
 
@@ -244,10 +241,11 @@ class ParticlesView(View):
         self._axes = plane_axes(self._positions, plane, None if self._fresh else self._axes)
         points = self._positions @ self._axes.T
         self._draw(points, self._particles, self._sums, whole)
-        if self._twin is not None and self._beside is not None:
+        if self._twin is not None:
             self._draw(self._twin.positions @ plane_axes(self._twin.positions, plane).T, *self._beside, whole)
         self._fresh = False
-        self._show_arrows(points)
+        if self.values.arrows or self._pointed:
+            self._show_arrows(points)
         if self._chosen is not None:
             self._particles.ring(self._chosen)
         if whole:
@@ -275,7 +273,7 @@ class ParticlesView(View):
 
     def _show_arrows(self, points: Array) -> None:
         assert self._axes is not None
-        shown = self.values.arrows
+        self._pointed = shown = self.values.arrows
         moving = self.run.velocity(self._positions) @ self._axes.T if shown else np.empty((0, 2))
         self._particles.arrows(points if shown else np.empty((0, 2)), AHEAD * moving)
 
