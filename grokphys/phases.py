@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from analysis.phases.axes import Axis
-from analysis.phases.cells import Point
 from analysis.phases.classification import DELAY
-from analysis.phases.diagram import PhaseDiagram, Refinement, phase_diagram
+from analysis.phases.diagram import Axis, PhaseDiagram, Point, Refinement, phase_diagram
 from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, put_aside
 from grokphys.papers.pieces import code_digest

@@ -23,7 +23,6 @@ from .neurons import neuron_spectrum as neuron_spectrum
 from .neurons import restrict_logits as restrict_logits
 from .neurons import restricted_loss as restricted_loss
 from .prediction import circle_counts as circle_counts
-from .prediction import decision_error as decision_error
 from .prediction import fitness as fitness
 from .prediction import survival_rates as survival_rates
 from .signals import Circles as Circles

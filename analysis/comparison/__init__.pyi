@@ -1,12 +1,12 @@
 from .compared import Comparison as Comparison
 from .compared import compare as compare
 from .motion import Motion as Motion
+from .relabelling import Symmetry as Symmetry
+from .relabelling import affine_maps as affine_maps
+from .relabelling import automorphisms as automorphisms
+from .relabelling import no_relabelling as no_relabelling
 from .relabelling import procrustes_disparity as procrustes_disparity
-from .symmetry import Symmetry as Symmetry
-from .symmetry import affine_maps as affine_maps
-from .symmetry import automorphisms as automorphisms
-from .symmetry import no_relabelling as no_relabelling
-from .symmetry import symmetry_of as symmetry_of
+from .relabelling import symmetry_of as symmetry_of
 from .timing import OnsetDifference as OnsetDifference
 from .timing import Onsets as Onsets
 from .timing import compare_onsets as compare_onsets

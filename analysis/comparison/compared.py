@@ -9,20 +9,412 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.classes import Structures, structures
-from analysis.comparison.ensembles import EnsembleOf
-from analysis.comparison.motion import Motion
-from analysis.comparison.parts import MOST_PAIRS, Parts, Shapes
-from analysis.comparison.symmetry import Symmetry
-from analysis.comparison.timing import OnsetDifference
-from analysis.stats.calibration import Calibration
-from analysis.stats.effects import Difference
+from analysis.circles.classes import Structures, class_names, structures, structures_by
+from analysis.comparison.compared import MEASURES, PLANAR, EnsembleOf
+from analysis.comparison.motion import Chosen, Motion, Paths, compare_motion
+from analysis.comparison.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
+from analysis.comparison.timing import OnsetDifference, Onsets, compare_onsets
+from analysis.scaling import scaled
+from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
 from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
-from physics.checks import number, short_text, whole_number
+from physics.checks import number, real_array, short_text, whole_number
 from physics.errors import InputError
 from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
+
+Array = NDArray[np.float64]
+THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
+"""Thresholds for observables whose onsets the trajectories did not record."""
+MOST_PAIRS = 100
+"""Largest number of pairs whose motion is compared by default; the first ones are taken."""
+SEARCH, ORDINARY = 200_000, 16
+"""Largest number of singular value decompositions of up to 16 x 16 that a default search may take."""
+UNCOMPARED = ("status", "Z_0", "predicted_accuracy")
+ONSET_PREFIX = "steps_to_"
+ALIGNMENTS = ("scaling", "ends", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Shapes:
+    """Distances between the final shapes of two ensembles; a part of `Comparison`.
+
+    A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
+    relabelings of the tokens that the problem allows. It is 0 for the same shape, and at most 1.
+
+    Attributes
+    ----------
+    disparity : ndarray of float64, shape (simulated runs, trained runs)
+        Distance of each simulated run to each trained run.
+    relabelling : ndarray of int64, shape (simulated runs, trained runs)
+        Index of the best relabeling into ``symmetry.permutations``.
+    nearest : ndarray of float64, shape (trained runs,)
+        Disparity of each trained shape to the nearest simulated shape.
+    nearest_start : ndarray of float64, shape (trained runs,)
+        Disparity to the nearest initial shape of the simulated runs, which is the level of chance.
+    nearest_trained : ndarray of float64, shape (trained runs,)
+        Disparity to the nearest other trained shape, which is the best that can be expected. NaN for a single
+        run.
+    symmetry : Symmetry
+        Relabelings that were searched.
+    """
+
+    disparity: Array
+    relabelling: NDArray[np.int64]
+    nearest: Array
+    nearest_start: Array
+    nearest_trained: Array
+    symmetry: Symmetry
+
+    def distances(self, names: tuple[str, str]) -> dict[str, Array]:
+        """Return three distances (trained runs,) by name, given the `names` of the two ensembles."""
+        return {
+            f"{names[0]}, final": self.nearest,
+            f"{names[0]}, start": self.nearest_start,
+            f"other {names[1]}": self.nearest_trained,
+        }
+
+
+class Parts:
+    """Computes the parts of a comparison, and keeps notes on what was omitted.
+
+    Parameters
+    ----------
+    first, second : EnsembleOf
+        Ensembles to compare.
+    names : pair of str
+        Names of the ensembles in the notes.
+    states : bool or None
+        Whether positions are compared as states, not as shapes; None lets the ensembles decide.
+    symmetry : Symmetry or None
+        Relabelings to search; None stands for those of both problems.
+    most_pairs : int, default MOST_PAIRS
+        Largest number of pairs of runs whose motion is compared.
+
+    Raises
+    ------
+    InputError
+        If states differ in the number of tokens or of axes.
+    """
+
+    def __init__(
+        self,
+        first: EnsembleOf,
+        second: EnsembleOf,
+        names: tuple[str, str],
+        states: bool | None,
+        symmetry: Symmetry | None,
+        most_pairs: int = MOST_PAIRS,
+    ) -> None:
+        self.first, self.second, self.names, self.most_pairs = first, second, names, most_pairs
+        self.notes: list[str] = []
+        for name, one in zip(names, (first, second), strict=True):
+            lost = int((~one.finite).sum())
+            if lost:
+                self.notes.append(f"{lost} of {len(one.sound)} {name} runs are not finite and left out")
+            blown = np.flatnonzero(one.finite & ~one.sound)
+            if len(blown):
+                runs = f"run{'s' * (len(blown) > 1)} {', '.join(map(str, blown[:5]))}"
+                self.notes.append(
+                    f"{len(blown)} of {len(one.sound)} {name} runs blew up and are left out ({runs}"
+                    f"{' and others' * (len(blown) > 5)}){one.advice}"
+                )
+            if one.runs == 1:
+                self.notes.append(f"{name} is a single run: no interval can be given for it")
+        self.states = first.states or second.states if states is None else states
+        if self.states and first.final.shape[1:] != second.final.shape[1:]:
+            raise InputError(
+                "states must have the same number of tokens and of axes, got "
+                f"{first.final.shape[1:]} and {second.final.shape[1:]}"
+            )
+        for name, one in zip(names, (first, second), strict=True):
+            if not (self.states or one.says_operation):
+                self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
+        self.planar = max(first.dim, second.dim) <= PLANAR
+        self.same_tokens = first.tokens == second.tokens
+        self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
+
+    def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
+        """Note that shapes of different numbers of tokens are not compared; refuse arguments that ask for it.
+
+        `paired` must be False or None, `align` "auto" or "none", and `symmetry` None, as given to `compare`.
+        """
+        counts = f"{self.first.tokens} and {self.second.tokens} tokens"
+        for name, asked, allowed in (
+            ("paired", paired, "False"),
+            ("align", align not in ("auto", "none") and repr(align), "'auto' or 'none'"),
+            ("symmetry", symmetry is not None and symmetry.name, "left out"),
+        ):
+            if asked:
+                raise InputError(f"{name} must be {allowed} for ensembles of {counts}, got {asked}")
+        self.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
+
+    def _symmetry(self, given: Symmetry | None) -> Symmetry:
+        """Return the relabelings to search, by default those of both problems if the search is short."""
+        identity = no_relabelling(self.first.tokens)
+        if self.states:
+            return identity
+        if given is not None:
+            return given
+        found = None
+        for one in (self.first, self.second):
+            if one.fixed_examples:
+                self.notes.append(f"the examples of {one.name} were fixed by number: no relabeling")
+                return identity
+            try:
+                own = symmetry_of(one.operation, one.training_set)
+            except InputError as error:
+                self.notes.append(f"no relabeling: {error}")
+                return identity
+            found = own if found is None else found & own
+        assert found is not None
+        dim = min(max(self.first.dim, self.second.dim), self.first.tokens)
+        search = len(found) * self.first.runs * self.second.runs * max(dim / ORDINARY, 1.0) ** 3
+        if dim > 2 and search > SEARCH:
+            self.notes.append(
+                f"no relabeling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
+                f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
+            )
+            return identity
+        return found
+
+    def structures(self, one: EnsembleOf) -> Structures | None:
+        """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
+        if self.states or not self.planar or not one.operation.commutes:
+            return None
+        return structures_by(one.operation, one.final, one.initial)
+
+    def shapes(self) -> Shapes | None:
+        """Return the distances of all pairs of final shapes; None if positions are compared as states."""
+        if self.states:
+            return None
+        disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
+        among = np.full((1, 1), np.nan)
+        if self.second.runs > 1:
+            among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
+            np.fill_diagonal(among, np.inf)
+        chance, _ = procrustes_disparity(self.first.initial, self.second.final, self.symmetry)
+        return Shapes(
+            disparity,
+            relabelling,
+            disparity.min(axis=0),
+            chance.min(axis=0),
+            among.min(axis=0),
+            self.symmetry,
+        )
+
+    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
+        """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
+
+        An `InputError` refuses runs that cannot be `paired` as in `compare`. Otherwise `shapes` decide.
+        """
+        first, second = self.first, self.second
+        same = np.array_equal(first.sound, second.sound)
+        if paired and not same:
+            others = ", which are not the same runs" if first.runs == second.runs else ""
+            raise InputError(
+                f"paired must be False unless the same runs of both are finite, got {first.runs} and "
+                f"{second.runs} finite runs{others}"
+            )
+        if paired is None:
+            paired = same and self._same_starts()
+        if paired:
+            return np.tile(np.arange(first.runs)[:, None], 2), True
+        nearest = self._apart(second.final, shapes).argmin(axis=0)
+        return np.stack([nearest, np.arange(second.runs)], axis=1), False
+
+    def _apart(self, final: Array, shapes: Shapes | None = None) -> Array:
+        """Return the distances (runs, n) from ends of the first ensemble to other ends (n, tokens, dim)."""
+        if shapes is not None:
+            return shapes.disparity
+        if self.states:
+            unit = scaled(np.concatenate([final, self.first.final]))[1]
+            final, states = np.ldexp(final, -unit), np.ldexp(self.first.final, -unit)
+            return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in states])
+        return procrustes_disparity(self.first.final, final, self.symmetry)[0]
+
+    def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
+        """Return the second-best partners of chosen pairs, and the same choice within the first ensemble."""
+        first = self.first
+        if first.runs < 2:
+            return None
+        apart = self._apart(self.second.final, shapes)[:, pairs[:, 1]]
+        apart[pairs[:, 0], np.arange(len(pairs))] = np.inf
+        runs = np.arange(min(first.runs, self.most_pairs))
+        within = self._apart(first.final[runs])
+        within[runs, runs] = np.inf
+        chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
+        return Chosen(first.runs, *(Paths(first.positions(one), times) for one in chosen))
+
+    def _same_starts(self) -> bool:
+        """Return whether every run k starts from the same shape in both ensembles."""
+        starts = self.first.initial, self.second.initial
+        if self.states:
+            near = 1e-8 * float(np.abs(starts[1]).max(initial=0.0))
+            return starts[0].shape == starts[1].shape and np.allclose(*starts, atol=near)
+        for a, b in zip(*starts, strict=True):
+            if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
+                return False
+            if procrustes_disparity(a[None], b[None], self.symmetry)[0][0, 0] > 1e-9:
+                return False
+        return True
+
+    def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
+        """Return the differences of final structures and of final values that both have, by name.
+
+        `ours` and `theirs` are what `structures` returns for the two ensembles.
+        """
+        first, second = self.first, self.second
+        found: dict[str, Difference] = {}
+        if not self.states:
+            flat = min(first.dim, second.dim) < 2
+            if ours is not None and theirs is not None and not flat:
+                found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
+                found["grid_imperfections"] = self._imperfections(ours, theirs)
+            names = ["quality"] if self.planar else []
+            cyclic = all(one.operation.modulus in (None, one.tokens) for one in (first, second))
+            names += [] if flat else ["effective_dimension", *(["survivors"] if cyclic else [])]
+            for name in names:
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        for name in sorted(set(first.observables) & set(second.observables)):
+            if name not in UNCOMPARED and name not in MEASURES and not name.startswith(ONSET_PREFIX):
+                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
+
+    def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
+        """Compare imperfections of runs that are not circles, as fractions if pair sums differ in number."""
+        counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
+        if self.same_tokens:
+            return compare_values("grid imperfections of the rest", *counts)
+        sums = (one.tokens * (one.tokens + 1) / 2 for one in (self.first, self.second))
+        shares = (count / number for count, number in zip(counts, sums, strict=True))
+        return compare_values("imperfect share of the rest", *shares)
+
+    def motion(
+        self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
+    ) -> Motion | None:
+        """Return the error over time of pairs of runs; None if an ensemble has no common times.
+
+        `pairs` (n, 2) and `together` are what the method `pairs` returns, `align` is as in `compare`, and
+        `shapes` are the distances by which pairs were chosen, or None.
+        """
+        times = self.first.times, self.second.times
+        common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
+        align = ("scaling" if together else "ends") if align == "auto" else align
+        if align not in (*ALIGNMENTS, *common):
+            raise InputError(
+                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or a quantity of both "
+                f"({', '.join(common)}), got {align!r}"
+            )
+        if align == "scaling" and not together:
+            raise InputError(
+                "align must be 'auto', 'ends', 'none' or a quantity of both for runs that do not start from "
+                "the same shapes, got 'scaling'"
+            )
+        if times[0] is None or times[1] is None:
+            self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
+            return None
+        if len(pairs) > self.most_pairs:
+            self.notes.append(f"motion of the first {self.most_pairs} of {len(pairs)} pairs of runs")
+            pairs = pairs[: self.most_pairs]
+        symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
+        progress = None
+        if align not in ALIGNMENTS:
+            rows = pairs.T if together else (np.arange(self.first.runs), np.arange(self.second.runs))
+            progress = self._progress(align, rows, (times[0], times[1]))
+        found = compare_motion(
+            Paths(self.first.positions(pairs[:, 0]), times[0]),
+            Paths(self.second.positions(pairs[:, 1]), times[1]),
+            pairs,
+            symmetry,
+            paired=together,
+            align=align,
+            progress=progress,
+            states=self.states,
+            chosen=None if together else self._chosen(pairs, times[0], shapes),
+        )
+        if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
+            self.notes.append("the best time scaling lies at the edge of those that were tried")
+        return found
+
+    def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Return the values (runs, frames) of an observable or measure at the frames of each ensemble."""
+        curves = []
+        for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
+            series = one.series(name, runs)
+            if series is None:
+                raise InputError(
+                    f"align must name a quantity that {one.name} has at two frames, got {name!r}"
+                )
+            curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
+        return curves[0], curves[1]
+
+    def onsets(
+        self, motion: Motion | None, thresholds: Mapping[str, float] | None
+    ) -> dict[str, OnsetDifference]:
+        """Compare when `thresholds` are reached and lasting circles form, in times of the second ensemble.
+
+        The factor of `motion`, if there is one, converts the times of the first ensemble.
+        """
+        scale, clock = 1.0, (1.0, 1.0)
+        if motion is not None and motion.scale.estimate > 0:
+            scale = motion.scale.estimate
+            if math.isfinite(motion.scale.low):
+                clock = scale / motion.scale.high, scale / motion.scale.low
+            elif motion.alignment not in ("ends", "none"):
+                self.notes.append("the factor between the clocks has no interval: onsets take it as known")
+        belong = motion.pairs.tolist() if motion is not None and motion.paired else []
+        found = {}
+        for name, (first, second) in self._reached(thresholds).items():
+            if first.reached.any() or second.reached.any():
+                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong, clock=clock)
+        return found
+
+    def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
+        """Return the onsets of both ensembles for each quantity with a threshold, by name."""
+        ensembles = self.first, self.second
+        shared = set(self.first.observables) & set(self.second.observables)
+        found: dict[str, tuple[Onsets, Onsets]] = {}
+        for name in sorted(shared):
+            if name.startswith(ONSET_PREFIX):
+                both = [one.tracked(name) for one in ensembles]
+                found[name.removeprefix(ONSET_PREFIX)] = both[0], both[1]
+        measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
+        for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
+            if name in found:
+                continue
+            if name not in shared | measured:
+                if thresholds is None:
+                    continue
+                known = ", ".join(sorted(shared | measured))
+                raise InputError(f"thresholds must name quantities of both ({known}), got {name!r}")
+            first, second = (one.onsets(name, number(f"thresholds of {name}", value)) for one in ensembles)
+            if first is not None and second is not None:
+                found[name] = first, second
+        if measured and min(self.first.dim, self.second.dim) > 1:
+            first, second = (one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles)
+            if first is not None and second is not None:
+                found["lasting circle"] = first, second
+        return found
+
+    def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
+        """Return how well `given` or else observed accuracies are predicted; None if there are none."""
+        if given is not None:
+            values, sound = [real_array("accuracies", one) for one in given], self.second.sound
+            if [one.shape for one in values] != 2 * [sound.shape]:
+                raise InputError(
+                    f"accuracies must be two arrays, each with one value for each of the {len(sound)} "
+                    f"trained runs, got {' and '.join(str(one.shape) for one in values)}"
+                )
+            return calibrate(*(one[sound] for one in values))
+        order = [(self.second, self.second), (self.first, self.first)]
+        order += [(self.first, self.second), (self.second, self.first)] if together else []
+        for predicting, measuring in order:
+            for name in ("accuracy", "validation_accuracy"):
+                if "predicted_accuracy" in predicting.observables and name in measuring.observables:
+                    return calibrate(predicting.last("predicted_accuracy"), measuring.last(name))
+        return None
+
 
 __all__ = ["Comparison", "Shapes", "Structures", "compare", "structures"]
 

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.classes import (
-    blown_up,
-    class_names,
-    class_options,
-    recorded_operation,
-    smaller_step,
-)
+from analysis.circles.classes import blown_up, class_names, class_options, recorded_operation, smaller_step
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
-from analysis.comparison.symmetry import Symmetry, affine_maps
+from analysis.comparison.relabelling import Symmetry, affine_maps
 from analysis.scaling import scaled
 from physics.checks import point_sets
 from physics.errors import InputError

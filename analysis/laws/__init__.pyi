@@ -1,5 +1,3 @@
-from .batch import Recipe as Recipe
-from .batch import fit_batch as fit_batch
 from .flow import FixedPoints as FixedPoints
 from .flow import Stability as Stability
 from .flow import affine_rollout as affine_rollout
@@ -9,8 +7,6 @@ from .flow import interactions as interactions
 from .flow import stability as stability
 from .flow import to_generator as to_generator
 from .flow import to_increment as to_increment
-from .honest import HonestScores as HonestScores
-from .honest import honest_scores as honest_scores
 from .lasso import LassoSolution as LassoSolution
 from .lasso import batch_lasso as batch_lasso
 from .matching import match_trajectories as match_trajectories
@@ -19,13 +15,17 @@ from .nonlinear import lotka_volterra as lotka_volterra
 from .ode import PUBLISHED as PUBLISHED
 from .ode import BatchFit as BatchFit
 from .ode import ODEFit as ODEFit
+from .ode import Recipe as Recipe
+from .ode import Resampled as Resampled
+from .ode import fit_batch as fit_batch
 from .ode import fit_each as fit_each
 from .ode import fit_trajectories as fit_trajectories
+from .ode import resample_coefficients as resample_coefficients
 from .regressors import FitWarning as FitWarning
 from .regressors import LinearODERegressor as LinearODERegressor
-from .resampling import Resampled as Resampled
-from .resampling import resample_coefficients as resample_coefficients
+from .scores import HonestScores as HonestScores
 from .scores import Law as Law
 from .scores import RegressorLaw as RegressorLaw
 from .scores import Score as Score
 from .scores import fit_law as fit_law
+from .scores import honest_scores as honest_scores

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import expm, logm, null_space, orth
 from scipy.linalg.lapack import dgebal
 
-from analysis.laws.pieces import require_states
+from analysis.laws.scores import require_states
 from analysis.scaling import scaled
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError

@@ -137,12 +137,7 @@ def solve(
 
 
 def batch_lasso(
-    problems: Any,
-    *,
-    alpha: float = 0.01,
-    l1_ratio: float = 1.0,
-    max_iter: int = 100_000,
-    tol: float = 1e-8,
+    problems: Any, *, alpha: float = 0.01, l1_ratio: float = 1.0, max_iter: int = 100_000, tol: float = 1e-8
 ) -> LassoSolution:
     """Fit Lasso or elastic net to all targets of many regressions, on all cores.
 

@@ -10,9 +10,8 @@ from scipy.optimize import least_squares
 
 from analysis.laws.flow import affine_solution, augmented
 from analysis.laws.ode import ODEFit
-from analysis.laws.pieces import Array, Pieces, as_pieces, differences, r_squared
 from analysis.laws.regressors import FitWarning
-from analysis.laws.scores import Law
+from analysis.laws.scores import Array, Law, Pieces, as_pieces, differences, r_squared
 from analysis.scaling import scaled
 from physics.errors import InputError
 

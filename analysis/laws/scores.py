@@ -1,19 +1,178 @@
 """Laws of motion, the rollouts that they predict, and scores of both."""
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
 from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
-from analysis.laws.pieces import Array, Pieces, as_pieces, differences, elapsed, r_squared, whole_steps
+from analysis.laws.regressors import FitWarning
 from analysis.scaling import scaled
-from physics.checks import choice, finite_array
+from physics.checks import choice, distinct, finite_array, number
 from physics.errors import InputError
+from physics.memory import require_memory
+
+Array = NDArray[np.float64]
+Pieces = list[tuple[Array, Array]]
+"""Times (n,) and states (n, K) of each trajectory."""
+
+KINDS = ("increment", "generator")
+LARGEST = 1e150
+"""Largest size of a signal, and smallest inverse of it, so that sums of squares are finite and not 0."""
+
+
+def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
+    """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
+
+    The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
+    `InputError` refuses shapes that do not agree, values that are not finite or above 1e150 in size, times
+    that do not increase, and a trajectory of fewer than `minimum` frames.
+    """
+    if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
+        arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
+    else:
+        array = finite_array("signals", signals)
+        if array.ndim not in (2, 3) or not array.size:
+            raise InputError(
+                f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}"
+            )
+        arrays = list(array if array.ndim == 3 else array[None])
+    if len({piece.shape[1] for piece in arrays}) != 1:
+        raise InputError(
+            f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
+        )
+    largest = max((float(np.abs(piece).max(initial=0.0)) for piece in arrays), default=0.0)
+    if largest > LARGEST or 0 < largest < 1 / LARGEST:
+        raise InputError(
+            "signals must be between 1e-150 and 1e150 in size, so that their squares are finite and do not "
+            f"vanish, got {largest:.3g}; change their unit"
+        )
+    if times is None:
+        clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
+    elif not _are_clocks(times):
+        clocks = [times] * len(arrays)
+    else:
+        clocks = list(times)
+    if len(clocks) != len(arrays):
+        raise InputError(
+            f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}"
+        )
+    pieces = []
+    for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
+        t = finite_array("times", clock)
+        if t.shape != (len(piece),):
+            raise InputError(
+                f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}"
+            )
+        if len(piece) < minimum:
+            raise InputError(f"trajectory {k} must have at least {minimum} frames, got {len(piece)}")
+        if np.any(np.diff(t) <= 0):
+            at = int(np.argmax(np.diff(t) <= 0))
+            raise InputError(
+                f"times of trajectory {k} must increase, got {distinct(t[at], t[at + 1])} followed by "
+                f"{distinct(t[at + 1], t[at])}"
+            )
+        pieces.append((t, piece))
+    return pieces
+
+
+def _are_clocks(times: Any) -> bool:
+    """Return whether `times` hold a clock for each trajectory, and are not one clock or no clock at all."""
+    listed = hasattr(times, "__len__") and getattr(times, "ndim", 1) > 0 and len(times) > 0
+    return listed and np.ndim(times[0]) > 0
+
+
+def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
+    """Return states and their changes, (n - 1, components) each, within each trajectory of n frames.
+
+    "increment" gives the states at the frames, and first differences; an `InputError` refuses frames that are
+    not equally spaced. "generator" gives midpoints and difference quotients, whose error is of second order
+    in the spacing.
+    """
+    choice("kind", kind, KINDS)
+    if kind == "increment":
+        unit(pieces)
+        return [(x[:-1], np.diff(x, axis=0)) for _, x in pieces]
+    return [((x[:-1] + x[1:]) / 2, np.diff(x, axis=0) / np.diff(t)[:, None]) for t, x in pieces]
+
+
+def unit(pieces: Pieces) -> float:
+    """Return the time from one frame to the next, rounded to nine digits.
+
+    An `InputError` refuses frames that are not equally spaced, and trajectories with different spacings.
+    """
+    for t, _ in pieces:
+        spacing = np.diff(t)
+        if np.ptp(spacing) > 1e-9 * spacing.max():
+            raise InputError(
+                "times must be equally spaced for an increment map, got spacings from "
+                f"{distinct(spacing.min(), spacing.max())} to {distinct(spacing.max(), spacing.min())}; "
+                f"choose other steps or "
+                'kind="generator"'
+            )
+    units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
+    if len(units) > 1:
+        raise InputError(
+            f"times must have one spacing in all trajectories for an increment map, got {sorted(units)}"
+        )
+    return units.pop()
+
+
+def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
+    """Return the times (frames,) of a trajectory since its first frame, in the unit of time of a law.
+
+    They are numbers of frames for the kind "increment", and differences of times for the kind "generator".
+    """
+    t, x = piece
+    return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
+
+
+def whole_steps(clock: Array, components: int = 1) -> NDArray[np.int64]:
+    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number.
+
+    So are steps whose states of so many components would not fit into memory.
+    """
+    whole = np.rint(clock).astype(np.int64)
+    if np.any(whole != clock) or np.any(whole < 0):
+        bad = clock[(whole != clock) | (whole < 0)][0]
+        raise InputError(
+            "times of an increment map must be whole numbers of steps of at least 0, got "
+            f"{distinct(bad, np.rint(bad))}"
+        )
+    require_states(int(whole.max(initial=0)), components)
+    return whole
+
+
+def require_states(steps: int, components: int) -> None:
+    """Refuse steps if the states after all of them would not fit into memory."""
+    what = f"the states after each of {steps} steps"
+    require_memory(what, 8.0 * (steps + 1) * components, "take fewer steps")
+
+
+def r_squared(truth: Array, predicted: Array) -> float:
+    """Return the coefficient of determination R² of predictions (n, K), averaged over the K components.
+
+    A component without variance counts as 1 if its prediction is exact, and otherwise as 0, as in
+    scikit-learn. The result is NaN for fewer than two rows, and -inf if a prediction overflows.
+    """
+    from sklearn.metrics import r2_score
+
+    if len(truth) < 2:
+        return float("nan")
+    truth, exponent = scaled(truth, 0)
+    with np.errstate(over="ignore"):
+        predicted = np.ldexp(predicted, -exponent)
+        if not np.isfinite(predicted).all() or not np.isfinite(predicted**2).all():
+            return float("-inf")
+    return float(r2_score(truth, predicted))
+
 
 BLOW_UP = 1e3
 """A rollout has diverged if it exceeds this multiple of the largest value of its start (or of 1)."""
@@ -400,3 +559,162 @@ def fit_law(
     pairs = differences(pieces, kind)
     states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
     return RegressorLaw(clone(estimator).fit(states, changes), kind, pieces)
+
+
+FOLDS = 10
+"""Largest number of runs that are left out one by one; more runs are left out in this many groups."""
+
+
+@dataclass(frozen=True)
+class HonestScores:
+    """Scores of a law in sample, forward in time, and across runs, which `honest_scores` returns.
+
+    Attributes
+    ----------
+    law : Law
+        Law that was fitted to all data.
+    in_sample : Score
+        Score on the data of the fit. Ding et al. report this number; it says little about prediction.
+    forward : Score or None
+        Score of a law that was fitted to the early part of every run, on the later part. Rollouts start at
+        the split. None if either part of some run has fewer than three frames, or the law cannot be fitted to
+        the early part alone, which may hold too few changes.
+    across : tuple of Score
+        Score of each run by a law that was fitted to other runs: to all others if there are at most ten runs,
+        and otherwise to about nine tenths of them. Empty for a single run, or if the law cannot be fitted to
+        the others alone.
+
+    Examples
+    --------
+    >>> import analysis, physics
+    >>> scores = analysis.fit_batch(physics.example("ding"))
+    >>> scores.in_sample.derivative > 0, scores.forward.rollout < 0, scores.across
+    (True, True, ())
+    """
+
+    law: Law
+    in_sample: Score
+    forward: Score | None
+    across: tuple[Score, ...]
+
+    def mean(self, name: str) -> float:
+        """Return a score on runs that the fit has not seen, averaged over these runs.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            Mean of the values that are not NaN; NaN if there are none.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+        >>> round(analysis.honest_scores(fit, x).mean("rollout"), 6)
+        1.0
+        """
+        values = np.array([getattr(score, name) for score in self.across])
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if len(known) else np.nan
+
+    def median(self, name: str) -> float:
+        """Return the median of a score over the runs that the fit has not seen.
+
+        Parameters
+        ----------
+        name : str
+            Name of a field of `Score`, such as "rollout".
+
+        Returns
+        -------
+        float
+            Median; NaN if no run was left out, or if a value is NaN.
+
+        Examples
+        --------
+        >>> import analysis
+        >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+        >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+        >>> round(analysis.honest_scores(fit, x).median("derivative"), 6)
+        1.0
+        """
+        return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
+
+
+def honest_scores(
+    fit: Callable[[Any, Any], Law], signals: Any, times: Any = None, *, split: float = 0.5
+) -> HonestScores:
+    """Score a law on the data of its fit, on later frames, and on runs that the fit has not seen.
+
+    Parameters
+    ----------
+    fit : callable
+        Function ``fit(signals, times)`` of two lists with one array for each run, which returns a law.
+    signals, times : array_like of float
+        Trajectories (runs, frames, K) of K components and their times (frames,), by default 0, 1, 2, …; see
+        `fit_trajectories` for all accepted forms.
+    split : float, default 0.5
+        Fraction of the frames of each run that the forward fit sees, greater than 0 and less than 1.
+
+    Returns
+    -------
+    HonestScores
+        The law, and its scores in sample, forward in time, and across runs.
+
+    Raises
+    ------
+    InputError
+        If the data are invalid (see `fit_trajectories`), or `split` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import analysis, numpy as np
+    >>> x = [analysis.laws.affine_rollout([[-0.1]], [1.0], [x0], 40) for x0 in (0.0, 5.0)]
+    >>> fit = lambda signals, times: analysis.fit_trajectories(signals, times, penalty=None)
+    >>> scores = analysis.honest_scores(fit, x)
+    >>> round(scores.forward.rollout, 6), round(scores.mean("rollout"), 6)
+    (1.0, 1.0)
+    """
+    number("split", split, above=0.0, below=1.0)
+    pieces = as_pieces(signals, times)
+    clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
+    law = fit(values, clocks)
+
+    def fit_part(values: list[Array], clocks: list[Array]) -> Law | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # it would seem to be about the law that is returned
+            try:
+                return fit(values, clocks)
+            except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
+                return None
+
+    at = [int(split * (len(t) - 1)) for t in clocks]
+    forward = None
+    if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
+        early = fit_part(
+            [x[: a + 1] for x, a in zip(values, at, strict=True)],
+            [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
+        )
+        late = (
+            [x[a:] for x, a in zip(values, at, strict=True)],
+            [t[a:] for t, a in zip(clocks, at, strict=True)],
+        )
+        forward = early.score(*late) if early else None
+    held: dict[int, Score] = {}
+    folds = min(len(pieces), FOLDS) if len(pieces) > 1 else 0
+    for fold in range(folds):
+        left = range(fold, len(pieces), folds)
+        rest = fit_part(
+            [x for k, x in enumerate(values) if k not in left],
+            [t for k, t in enumerate(clocks) if k not in left],
+        )
+        if rest is None:
+            held = {}
+            break
+        held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
+    return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))

@@ -7,10 +7,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.geometry import principal_components
-from analysis.comparison.compared import Comparison
-from analysis.comparison.ensembles import EnsembleOf
-from analysis.comparison.motion import Motion, Paths
-from analysis.comparison.progress import frame_mean
+from analysis.comparison.compared import Comparison, EnsembleOf
+from analysis.comparison.motion import Motion, Paths, frame_mean
 from analysis.comparison.relabelling import aligned
 from analysis.comparison.timing import OnsetDifference
 from analysis.plots.distributions import show_distributions, show_effects
@@ -18,7 +16,7 @@ from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND
 from analysis.plots.signals import show_lines
 from analysis.plots.style import Panels, axes_of, legend_below, panels, styled
-from analysis.stats.calibration import Calibration
+from analysis.stats.effects import Calibration
 from analysis.stats.intervals import plain
 from physics.trajectory import Trajectory
 

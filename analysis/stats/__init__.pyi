@@ -1,6 +1,6 @@
-from .calibration import Calibration as Calibration
-from .calibration import calibrate as calibrate
+from .effects import Calibration as Calibration
 from .effects import Difference as Difference
+from .effects import calibrate as calibrate
 from .effects import cliffs_delta as cliffs_delta
 from .effects import cohens_h as cohens_h
 from .effects import compare_proportions as compare_proportions

@@ -287,11 +287,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
 
 
 def bootstrap(
-    samples: Sequence[Any],
-    statistic: Callable[..., Array],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    samples: Sequence[Any], statistic: Callable[..., Array], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
     """Return a statistic of independent samples, with its expanded percentile interval by resampling.
 

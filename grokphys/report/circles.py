@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from analysis.circles.signals import OBSERVABLE, Signals, signals_of
-from analysis.laws.batch import Recipe, fit_batch
-from analysis.laws.honest import HonestScores
-from analysis.laws.ode import PUBLISHED, ODEFit
-from analysis.laws.scores import Law
+from analysis.laws.ode import PUBLISHED, ODEFit, Recipe, fit_batch
+from analysis.laws.scores import HonestScores, Law
 from analysis.plots.signals import show_coefficients, show_rollouts
 from analysis.plots.style import panels
 from analysis.stats.intervals import plain

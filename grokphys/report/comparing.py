@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.comparison.compared import Comparison, compare
-from analysis.comparison.ensembles import MEASURES, PLANAR
-from analysis.comparison.parts import ALIGNMENTS
+from analysis.comparison.compared import ALIGNMENTS, MEASURES, PLANAR, Comparison, compare
 from analysis.comparison.timing import OnsetDifference
 from analysis.plots.comparison import (
     show_calibration,

@@ -9,12 +9,10 @@ from typing import get_args
 import numpy as np
 
 from analysis.circles.signals import Signals, signals_of
-from analysis.laws.batch import Recipe, fit_batch
 from analysis.laws.flow import interactions
-from analysis.laws.honest import HonestScores
-from analysis.laws.ode import ODEFit
+from analysis.laws.ode import ODEFit, Recipe, fit_batch
 from analysis.laws.regressors import CRITERIA
-from analysis.laws.scores import Law, Score
+from analysis.laws.scores import HonestScores, Law, Score
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.output import FigureFormat, save_figure, write_csv, write_json
 from grokphys.report.circles import coefficient_picture, rollout_picture, score_table

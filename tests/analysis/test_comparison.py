@@ -14,8 +14,8 @@ import analysis
 import physics
 from analysis import compare
 from analysis.circles.classes import structures
-from analysis.comparison.ensembles import MEASURES, EnsembleOf
-from analysis.comparison.symmetry import no_relabelling
+from analysis.comparison.compared import MEASURES, EnsembleOf
+from analysis.comparison.relabelling import no_relabelling
 from analysis.stats.intervals import Interval, difference, holm, mean
 from physics import InputError, Trajectory
 from physics.theory.operations import Operation

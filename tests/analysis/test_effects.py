@@ -11,16 +11,8 @@ from scipy import stats
 import analysis
 from analysis.circles.prediction import _names, fitness, survival_rates
 from analysis.stats import effects, intervals
-from analysis.stats.calibration import calibrate
-from analysis.stats.effects import bootstrap, compare_proportions, permutation_p_value
-from analysis.stats.intervals import (
-    clustered_proportion,
-    difference,
-    holm,
-    is_shown,
-    plain,
-    readable,
-)
+from analysis.stats.effects import bootstrap, calibrate, compare_proportions, permutation_p_value
+from analysis.stats.intervals import clustered_proportion, difference, holm, is_shown, plain, readable
 from analysis.stats.transitions import fit_transition
 from physics import InputError
 
@@ -253,10 +245,7 @@ def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
     for wrong, said in (
         ({"groups": np.zeros(12)}, "at least 2 groups"),
         ({"survived": np.ones((12, 5), bool)}, "survivors and dead circles, got 60 survivors of 60 circles"),
-        (
-            {"survived": names.reshape(12, 5) == 3},
-            "are left out, got survivors in 1 and dead",
-        ),
+        ({"survived": names.reshape(12, 5) == 3}, "are left out, got survivors in 1 and dead"),
         ({"resamples": 0}, "resamples must be at least 1"),
     ):
         with pytest.raises(InputError, match=said):

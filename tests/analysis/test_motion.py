@@ -8,8 +8,7 @@ from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.comparison.motion import Motion
-from analysis.comparison.progress import monotone, same_progress
+from analysis.comparison.motion import Motion, monotone, same_progress
 from analysis.stats.intervals import Interval, difference
 from physics import Trajectory
 

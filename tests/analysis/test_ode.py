@@ -27,7 +27,7 @@ from physics import InputError
         analysis.LinearODERegressor(penalty=None),
         analysis.LinearODERegressor("elastic-net"),
         analysis.MeanFieldRegressor(),
-    ],
+    ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn_accepts_the_estimator(estimator, check):

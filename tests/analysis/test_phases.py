@@ -11,8 +11,7 @@ from scipy import stats
 
 from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
 from analysis.phases import PHASES, Majority
-from analysis.phases.cells import Cell, Run
-from analysis.phases.diagram import PhaseDiagram, _edge
+from analysis.phases.diagram import Cell, PhaseDiagram, Run, _edge
 
 NAN = math.nan
 

@@ -15,14 +15,9 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.signals import Signals
 from analysis.circles.survival import surviving_frequencies
 from analysis.comparison.timing import Onsets
-from analysis.phases.axes import Axis
+from analysis.phases.diagram import Axis
 from analysis.plots import neurons, palette
-from analysis.plots.comparison import (
-    show_calibration,
-    show_nearest,
-    show_onsets,
-    typical_pair,
-)
+from analysis.plots.comparison import show_calibration, show_nearest, show_onsets, typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.neurons import show_logit_waves, show_neurons

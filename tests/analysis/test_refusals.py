@@ -7,11 +7,11 @@ import pytest
 
 import analysis
 from analysis.circles.prediction import decision_error, fitness, survival_rates
-from analysis.comparison.ensembles import EnsembleOf
+from analysis.comparison.compared import EnsembleOf
 from analysis.comparison.timing import onsets
-from analysis.laws.batch import Recipe, batch_signals
-from analysis.laws.pieces import as_pieces, unit
+from analysis.laws.ode import Recipe, batch_signals
 from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.scores import as_pieces, unit
 from analysis.phases.diagram import Refinement, phase_diagram
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 import analysis
 import physics
 from analysis.comparison.motion import Paths
-from analysis.comparison.relabelling import aligned, best_relabelling, disparity, standard_pair
-from analysis.comparison.symmetry import Symmetry, affine_maps
+from analysis.comparison.relabelling import (
+    Symmetry,
+    affine_maps,
+    aligned,
+    best_relabelling,
+    disparity,
+    standard_pair,
+)
 from physics import Operation
 
 

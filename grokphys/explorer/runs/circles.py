@@ -18,7 +18,7 @@ from physics.errors import InputError
 from physics.trajectory import Trajectory, load
 
 if TYPE_CHECKING:
-    from analysis.laws.honest import HonestScores
+    from analysis.laws.scores import HonestScores
 
 Array = NDArray[np.float64]
 LARGEST_BYTES = 2**28

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from analysis.circles.fourier import trajectory_signals
 from analysis.circles.survival import StoppingRule, survives
 from analysis.comparison.compared import Comparison, compare
-from analysis.comparison.progress import frame_mean
-from analysis.comparison.symmetry import no_relabelling
+from analysis.comparison.motion import frame_mean
+from analysis.comparison.relabelling import no_relabelling
 from analysis.laws.nonlinear import MeanFieldRegressor
 from analysis.laws.ode import PUBLISHED, fit_trajectories
 from analysis.laws.scores import Law, fit_law

@@ -30,8 +30,8 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from analysis.circles.geometry import effective_dimension
-from analysis.phases.axes import Axis, Span
 from analysis.phases.classification import DELAY, PHASES, classify_phases
+from analysis.phases.diagram import Axis, Span
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
