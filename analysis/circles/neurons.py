@@ -164,23 +164,18 @@ def neuron_ablation(
     [0.35, 0.35]
     """
     states, out = finite_array("activations", activations), finite_array("W_out", W_out)
-    if states.ndim < 2 or out.shape[:-1] != (*states.shape[:-2], states.shape[-1]):
+    fits = states.ndim > 1 and out.shape[:-1] == (*states.shape[:-2], states.shape[-1])
+    if not (fits and states.size and out.size):
         raise InputError(
-            f"activations and W_out must have the shapes (..., examples, hidden) and (..., hidden, classes), "
-            f"got {states.shape} and {out.shape}"
+            f"activations and W_out must have the shapes (..., examples, hidden) and (..., hidden, classes) "
+            f"and not be empty, got {states.shape} and {out.shape}"
         )
-    if not (states.size and out.size):
+    right, classes = regular_array("labels", labels), out.shape[-1]
+    fits = right.dtype.kind in "iu" and right.shape == states.shape[-2:-1]
+    if not fits or right.min() < 0 or right.max() >= classes:
         raise InputError(
-            f"activations and W_out must not be empty, got the shapes {states.shape} and {out.shape}"
+            f"labels must be {states.shape[-2]} whole numbers from 0 to {classes - 1}, got {labels}"
         )
-    right = regular_array("labels", labels)
-    if right.dtype.kind not in "iu" or right.shape != states.shape[-2:-1]:
-        raise InputError(
-            f"labels must be whole numbers of shape ({states.shape[-2]},), got {right.dtype} of shape "
-            f"{right.shape}"
-        )
-    if not 0 <= right.min() <= right.max() < out.shape[-1]:
-        raise InputError(f"labels must be from 0 to {out.shape[-1] - 1}, got {right.min()} to {right.max()}")
     hidden = states.shape[-1]
     marks = np.eye(hidden, dtype=bool) if groups is None else regular_array("groups", groups)
     if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:

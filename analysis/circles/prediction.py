@@ -14,11 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from analysis.circles.survival import StoppingRule, survives
 from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, increasing_array, regular_array, short_text, whole_number
+from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -306,88 +305,6 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
         dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
         for key in order
     ]
-
-
-@dataclass(frozen=True)
-class DecisionError:
-    """Errors and savings of a stopping rule, which `decision_error` measures on runs of full length.
-
-    Attributes
-    ----------
-    wrong : Interval
-        Fraction of the decided runs whose set of survivors at the decision differs from the final one.
-    circles : Interval
-        Fraction of the circles of decided runs for which the rule predicts the wrong outcome.
-    undecided : Interval
-        Fraction of the runs that the rule never decides, which continue to the end.
-    steps : Interval
-        Mean step at which a run ends, by the rule or at its last frame.
-    saved : float
-        Fraction of the steps of all runs that the rule saves; NaN if they end at step 0.
-    """
-
-    wrong: Interval
-    circles: Interval
-    undecided: Interval
-    steps: Interval
-    saved: float
-
-
-def decision_error(steps: Any, signals: Any, rule: StoppingRule | None = None) -> DecisionError:
-    """Measure how often the survivors that a stopping rule decides on differ from the final ones.
-
-    Parameters
-    ----------
-    steps : array_like of int, shape (frames,)
-        Steps of the frames, increasing.
-    signals : array_like, shape (runs, frames, K)
-        Signals of K frequencies in runs of full length: the norms of their Fourier coefficients.
-    rule : StoppingRule, optional
-        Rule to test; by default `StoppingRule()`.
-
-    Returns
-    -------
-    DecisionError
-        Fractions of wrong and of missing decisions, and the steps saved.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree, there is no run, frame or frequency, or a signal is not finite.
-
-    Examples
-    --------
-    >>> import analysis, physics
-    >>> circles = analysis.circles_of(physics.example("ding"), 0, 1000)
-    >>> found = analysis.circles.decision_error(circles.steps, circles.signals)
-    >>> found.wrong.estimate, found.steps.estimate, found.saved
-    (0.0, 620.0, 0.38)
-    """
-    rule = rule or StoppingRule()
-    clock, x = increasing_array("steps", steps), finite_array("signals", signals)
-    if x.ndim != 3 or clock.shape != x.shape[1:2] or not x.size:
-        shapes = f"{clock.shape} and {x.shape}"
-        raise InputError(f"steps and signals must be (frames,) and (runs, frames, K), got {shapes}")
-    stopped, wrong, misjudged, undecided = [], 0, 0, 0
-    for run in x:
-        step = rule.first(clock, run)
-        if step is None:
-            undecided += 1
-            stopped.append(int(clock[-1]))
-            continue
-        stopped.append(step)
-        now = run[np.searchsorted(clock, step)]
-        differ = survives(now, factor=rule.factor) != survives(run[-1], factor=rule.factor)
-        wrong += bool(differ.any())
-        misjudged += int(differ.sum())
-    decided = len(x) - undecided
-    return DecisionError(
-        proportion(wrong, decided),
-        proportion(misjudged, decided * x.shape[2]),
-        proportion(undecided, len(x)),
-        mean(stopped),
-        1 - float(np.sum(stopped)) / (len(x) * float(clock[-1])) if clock[-1] else np.nan,
-    )
 
 
 def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Booleans]:

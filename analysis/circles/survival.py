@@ -144,8 +144,7 @@ class StoppingRule:
     A circle survives if its signal exceeds the limit, which is `factor` times the mean signal. A run is
     decided at a recorded step if two things hold at all records of the last `hold` steps. The set of
     survivors is the same and not empty; and each signal differs from the limit by more than the fraction
-    `margin` of it. A callback of a training may call `decided` at each record, and `decision_error` measures
-    how often a rule is wrong.
+    `margin` of it. A callback of a training may call `decided` at each record.
 
     Parameters
     ----------

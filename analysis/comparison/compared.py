@@ -488,37 +488,26 @@ class Comparison:
         >>> [row["statistic"] for row in rows if row["quantity"] == "circles"]
         ['simulated', 'trained', 'difference', "Cohen's h"]
         """
-        rows: list[dict[str, Any]] = []
-
-        def add(
-            part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = ""
-        ) -> None:
-            p, adjusted = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
-            rows.append(
-                {"part": part, "quantity": quantity, "statistic": statistic}
-                | {"estimate": value.estimate, "low": value.low, "high": value.high, "count": value.count}
-                | {"p_value": p, "adjusted_p_value": adjusted, "test": test}
-            )
-
+        rows: list[tuple[Any, ...]] = []
         for name, found in self.distributions.items():
-            add("distribution", name, self.names[0], found.first)
-            add("distribution", name, self.names[1], found.second)
-            add("distribution", name, "difference", found.difference, found, found.test)
-            for effect, value in found.effects.items():
-                add("distribution", name, effect, value)
+            of = "distribution", name
+            rows += [(*of, self.names[0], found.first), (*of, self.names[1], found.second)]
+            rows.append((*of, "difference", found.difference, found, found.test))
+            rows += [(*of, effect, value) for effect, value in found.effects.items()]
         if self.motion is not None:
-            for statistic in ("scale", "mean_error", "chance_error"):
-                add("motion", self.motion.alignment, statistic, getattr(self.motion, statistic))
+            parts = ("scale", "mean_error", "chance_error")
+            rows += [("motion", self.motion.alignment, part, getattr(self.motion, part)) for part in parts]
         for name, onset in self.onsets.items():
-            for ensemble, one in zip(self.names, (onset.first, onset.second), strict=True):
-                add("onset", name, f"{ensemble}, reached", one.fraction)
-                add("onset", name, f"{ensemble}, median time", one.median)
-            add("onset", name, "ratio", onset.ratio, onset, "log-rank test")
-            add("onset", name, "paired ratio", onset.paired_ratio)
+            of = "onset", name
+            for ensemble, times in zip(self.names, (onset.first, onset.second), strict=True):
+                rows.append((*of, f"{ensemble}, reached", times.fraction))
+                rows.append((*of, f"{ensemble}, median time", times.median))
+            rows.append((*of, "ratio", onset.ratio, onset, "log-rank test"))
+            rows.append((*of, "paired ratio", onset.paired_ratio))
         if self.accuracy is not None:
-            for statistic in ("bias", "error", "correlation", "slope"):
-                add("accuracy", "predicted against measured", statistic, getattr(self.accuracy, statistic))
-        return rows
+            of, parts = ("accuracy", "predicted against measured"), ("bias", "error", "correlation", "slope")
+            rows += [(*of, part, getattr(self.accuracy, part)) for part in parts]
+        return [_row(*row) for row in rows]
 
     @property
     def tests(self) -> int:
@@ -681,17 +670,23 @@ def compare(
     )
 
 
-def _adjusted(
-    distributions: Mapping[str, Difference], reached: Mapping[str, OnsetDifference]
-) -> tuple[dict[str, Difference], dict[str, OnsetDifference]]:
-    """Return both mappings with Holm's adjusted p-value added to each test."""
-    p_values = [one.p_value for one in distributions.values()]
-    found = holm(p_values + [one.p_value for one in reached.values()]).tolist()
-    adjusted = iter(found)
-    return (
-        {name: replace(one, adjusted_p_value=next(adjusted)) for name, one in distributions.items()},
-        {name: replace(one, adjusted_p_value=next(adjusted)) for name, one in reached.items()},
-    )
+def _row(part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = "") -> Any:
+    """Return a row of `Comparison.table`; `of` is what was tested."""
+    p, adjusted = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
+    return {
+        "part": part, "quantity": quantity, "statistic": statistic,
+        "estimate": value.estimate, "low": value.low, "high": value.high, "count": value.count,
+        "p_value": p, "adjusted_p_value": adjusted, "test": test,
+    }  # fmt: skip
+
+
+def _adjusted(*families: Mapping[str, Any]) -> Any:
+    """Return all mappings with Holm's adjusted p-value, over all of them, added to each test."""
+    adjusted = iter(holm([test.p_value for tests in families for test in tests.values()]).tolist())
+    return [
+        {name: replace(test, adjusted_p_value=next(adjusted)) for name, test in tests.items()}
+        for tests in families
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,9 @@ from scipy.linalg import expm
 from scipy.optimize import least_squares
 
 from analysis.laws.flow import affine_solution, augmented
-from analysis.laws.ode import ODEFit
+from analysis.laws.ode import ODEFit, linear_law
 from analysis.laws.regressors import FitWarning
-from analysis.laws.scores import Array, Law, Pieces, as_pieces, differences, r_squared
+from analysis.laws.scores import Array, as_pieces
 from analysis.scaling import scaled
 from physics.errors import InputError
 
@@ -102,7 +102,8 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     _say_what_is_open(found.jac)
     A, b, _ = _unpack(theta, size)
     A, b = A * scale[:, None] / scale / unit, b * scale / unit
-    return _as_fit(A, b, pieces, bool(found.success))
+    converged = np.full(size, bool(found.success))
+    return linear_law("generator", A, b, pieces, alpha=np.zeros(size), converged=converged)
 
 
 def _say_what_is_open(jacobian: Array) -> None:
@@ -117,29 +118,6 @@ def _say_what_is_open(jacobian: Array) -> None:
             FitWarning,
             stacklevel=3,
         )
-
-
-def _as_fit(A: Array, b: Array, pieces: Pieces, converged: bool) -> ODEFit:
-    """Return the law dx/dt = A x + b with its scores on the trajectories to which it was fitted."""
-    pairs = differences(pieces, "generator")
-    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    size = len(b)
-
-    def made(rollout: float) -> ODEFit:
-        return ODEFit(
-            "generator",
-            A,
-            b,
-            1.0,
-            np.zeros(size),
-            np.full(size, converged),
-            r_squared(changes, states @ A.T + b),
-            rollout,
-            len(states),
-        )
-
-    law: Law = made(np.nan)
-    return made(law._score(pieces).rollout)
 
 
 def _start(clocks: list[Array], truth: list[Array]) -> Array:

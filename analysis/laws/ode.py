@@ -15,17 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
 from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
-from analysis.laws.lasso import Moments, ratio, solve
+from analysis.laws.lasso import Moments, batch_lasso, ratio, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.regressors import CRITERIA, FitWarning, LinearODERegressor
 from analysis.laws.scores import (
     Array,
     HonestScores,
     Law,
+    Pieces,
     as_pieces,
     differences,
     fit_law,
     honest_scores,
+    pooled,
     r_squared,
     unit,
     whole_steps,
@@ -192,10 +194,7 @@ def fit_trajectories(
     kind: str = "increment",
     penalty: str | None = "lasso",
     alpha: float | str = 0.01,
-    l1_ratio: float = 0.5,
-    cv: int = 5,
-    max_iter: int = 100_000,
-    tol: float = 1e-8,
+    **options: Any,
 ) -> ODEFit:
     """Fit one linear ODE to many trajectories, without mixing the end of one with the start of the next.
 
@@ -215,14 +214,8 @@ def fit_trajectories(
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`. At 0
         the fit is by least squares. Cross-validation leaves out whole trajectories if there are several.
-    l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1; the Lasso does not use it.
-    cv : int, default 5
-        Number of folds of the cross-validation, at least 2.
-    max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each component, at least 1.
-    tol : float, default 1e-8
-        Duality gap, relative to the variance of a component's changes, at which its fit has converged.
+    **options
+        Other parameters of `LinearODERegressor`: l1_ratio, cv, max_iter and tol.
 
     Returns
     -------
@@ -256,37 +249,35 @@ def fit_trajectories(
     >>> fit.A.round(6).tolist(), fit.b.round(6).tolist()
     ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
     """
-    choice("kind", kind, ("increment", "generator"))
-    pieces = as_pieces(signals, times)
-    pairs = differences(pieces, kind)
-    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    groups = np.repeat(np.arange(len(pairs)), [len(x) for x, _ in pairs])
-    regressor = LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio, cv=cv, max_iter=max_iter, tol=tol)
+    regressor = LinearODERegressor(penalty, alpha, **options)
     regressor.check()
+    pieces = as_pieces(signals, times)
+    states, changes = pooled(pieces, kind)
+    groups = np.repeat(np.arange(len(pieces)), [len(x) - 1 for _, x in pieces])
     _say_what_is_poor(states, None if alpha == 0 else penalty)
     regressor.fit(states, changes, groups)
     A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
     if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
         strongest = np.abs((changes - changes.mean(axis=0)).T @ (states - states.mean(axis=0))).max()
-        share = 1.0 if penalty == "lasso" else l1_ratio
+        share = 1.0 if penalty == "lasso" else regressor.l1_ratio
         warnings.warn(
             f"alpha = {regressor.alpha_.max():g} leaves no coefficient, so that every signal drifts at a "
             f"constant rate; coefficients appear below {strongest / len(states) / share:.3g}",
             FitWarning,
             stacklevel=2,
         )
-    fit = ODEFit(
-        kind,
-        A,
-        b,
-        unit(pieces) if kind == "increment" else 1.0,
-        regressor.alpha_,
-        regressor.converged_,
-        r_squared(changes, states @ A.T + b),
-        np.nan,
-        len(states),
-    )
-    return replace(fit, r2_rollout=fit._score(pieces).rollout)
+    return linear_law(kind, A, b, pieces, alpha=regressor.alpha_, converged=regressor.converged_)
+
+
+def linear_law(
+    kind: str, A: Array, b: Array, pieces: Pieces, *, alpha: Array, converged: NDArray[np.bool_]
+) -> ODEFit:
+    """Return the law of a matrix and a constant with its scores on the trajectories of its fit."""
+    states, changes = pooled(pieces, kind)
+    step = unit(pieces) if kind == "increment" else 1.0
+    r2 = r_squared(changes, states @ A.T + b)
+    law = ODEFit(kind, A, b, step, alpha, converged, r2, np.nan, len(states))
+    return replace(law, r2_rollout=law._score(pieces).rollout)
 
 
 @dataclass(frozen=True)
@@ -317,16 +308,7 @@ class BatchFit:
     converged: NDArray[np.bool_]
 
 
-def fit_each(
-    signals: Any,
-    times: Any = None,
-    *,
-    kind: str = "increment",
-    alpha: float = 0.01,
-    l1_ratio: float = 1.0,
-    max_iter: int = 100_000,
-    tol: float = 1e-8,
-) -> BatchFit:
+def fit_each(signals: Any, times: Any = None, *, kind: str = "increment", **options: Any) -> BatchFit:
     """Fit a separate linear ODE to each trajectory by Lasso or elastic net, on all cores.
 
     Parameters
@@ -337,14 +319,8 @@ def fit_each(
         Increasing times of the frames. By default 0, 1, 2, ….
     kind : {"increment", "generator"}, default "increment"
         Whether to fit the change per step, or the rate of change; see `fit_trajectories`.
-    alpha : float, default 0.01
-        Weight of the penalty, greater than 0.
-    l1_ratio : float, default 1.0
-        Fraction of the L1 norm in the penalty, greater than 0 and at most 1; 1 is the Lasso.
-    max_iter : int, default 100_000
-        Largest number of sweeps of coordinate descent for each component, at least 1.
-    tol : float, default 1e-8
-        Duality gap, relative to the variance of a component's changes, at which its fit has converged.
+    **options
+        Parameters of `batch_lasso`: alpha, l1_ratio, max_iter and tol.
 
     Returns
     -------
@@ -363,23 +339,16 @@ def fit_each(
     >>> analysis.laws.fit_each(signals).A.shape
     (3, 2, 2)
     """
-    moments = Moments.of(differences(as_pieces(signals, times), kind))
-    found = solve(
-        moments,
-        np.array([[number("alpha", alpha, above=0.0)]]),
-        l1_ratio=ratio(l1_ratio),
-        max_iter=whole_number("max_iter", max_iter, 1),
-        tol=number("tol", tol, above=0.0),
-    )
-    A = found.coef[:, :, 0]
-    explained = 2 * np.einsum("mtk,mtk->mt", A, moments.cross) - np.einsum(
-        "mtk,mkl,mtl->mt", A, moments.gram, A
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(moments.power > 0, explained / moments.power, np.nan)
-    varies = np.isfinite(r2)
-    mean = np.where(varies, r2, 0).sum(axis=1) / np.maximum(varies.sum(axis=1), 1)
-    return BatchFit(A, found.intercept[:, :, 0], mean, found.converged[:, :, 0])
+    problems = differences(as_pieces(signals, times), kind)
+    solution = batch_lasso(problems, **options)
+    A, b = solution.coef[:, :, 0], solution.intercept[:, :, 0]
+    scores = []
+    for (states, changes), matrix, constant in zip(problems, A, b, strict=True):
+        varies = changes.var(axis=0) > 0
+        rest = (changes - states @ matrix.T - constant)[:, varies]
+        r2 = 1 - np.mean(rest**2, axis=0) / changes.var(axis=0)[varies]
+        scores.append(float(r2.mean()) if len(r2) else 0.0)
+    return BatchFit(A, b, np.array(scores), solution.converged[:, :, 0])
 
 
 def _say_what_is_poor(states: Array, penalty: str | None) -> None:

@@ -103,6 +103,12 @@ def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
     return [((x[:-1] + x[1:]) / 2, np.diff(x, axis=0) / np.diff(t)[:, None]) for t, x in pieces]
 
 
+def pooled(pieces: Pieces, kind: str) -> tuple[Array, Array]:
+    """Return the `differences` of all trajectories one after the other."""
+    states, changes = zip(*differences(pieces, kind), strict=True)
+    return np.concatenate(states), np.concatenate(changes)
+
+
 def unit(pieces: Pieces) -> float:
     """Return the time from one frame to the next, rounded to nine digits.
 
@@ -375,10 +381,9 @@ class Law(ABC):
         return self._score(pieces)
 
     def _score(self, pieces: Pieces) -> Score:
-        pairs = differences(pieces, self.kind)
+        states, changes = pooled(pieces, self.kind)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = np.concatenate([self.changes(x) for x, _ in pairs])
-        derivative = r_squared(np.concatenate([dx for _, dx in pairs]), found)
+            derivative = r_squared(changes, self.changes(states))
         truth, predicted, agreements, reached = [], [], [], 0
         for t, x in pieces:
             states, frames = self.rollout(x[0], elapsed((t, x), self.kind))
@@ -554,11 +559,8 @@ def fit_law(
     >>> len(law.table()), law.in_sample.reached
     (9, 1.0)
     """
-    choice("kind", kind, ("increment", "generator"))
     pieces = as_pieces(signals, times)
-    pairs = differences(pieces, kind)
-    states, changes = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    return RegressorLaw(clone(estimator).fit(states, changes), kind, pieces)
+    return RegressorLaw(clone(estimator).fit(*pooled(pieces, kind)), kind, pieces)
 
 
 FOLDS = 10

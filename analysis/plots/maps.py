@@ -102,15 +102,8 @@ def show_classifier(
     left, right, bottom, top = bounds
     colors = class_colors(count)
     ax = axes_of(ax)
-    ax.imshow(
-        seen,
-        origin="lower",
-        extent=(left, right, bottom, top),
-        cmap=ListedColormap(colors),
-        vmin=-0.5,
-        vmax=count - 0.5,
-        interpolation="nearest",
-    )
+    look: Any = {"origin": "lower", "interpolation": "nearest", "cmap": ListedColormap(colors)}
+    ax.imshow(seen, extent=(left, right, bottom, top), vmin=-0.5, vmax=count - 0.5, **look)
     if points is not None:
         apart = np.zeros(len(points), bool) if held_out is None else np.asarray(held_out, bool)
         for chosen, marker, edge in ((~apart, "o", WHITE), (apart, "D", INK)):

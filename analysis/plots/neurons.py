@@ -1,14 +1,11 @@
 """Figures of neurons in Fourier space: their spectra, their phases, and the waves of the logits."""
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.plots.palette import FIRST, INK, REFERENCE, graded_colors
+from analysis.plots.palette import REFERENCE, graded_colors
 from analysis.plots.style import axes_of, styled
 from physics.errors import InputError
-from physics.neurons.logits import LogitSpectrum
 from physics.neurons.spectrum import NeuronSpectrum
 
 
@@ -95,45 +92,6 @@ def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
     ax.set_xticks(*ticks)
     ax.set_yticks(*ticks)
     ax.set(xlabel="twice the phase of the input, 2φ", ylabel="phase of the output, ψ", aspect="equal")
-    return ax
-
-
-@styled
-def show_logit_waves(waves: LogitSpectrum, ax: Axes | None = None) -> Axes:
-    """Draw the coefficients of the waves cos(2πk(a + b - c)/p) in the logits of one network.
-
-    A wave of frequency k is a function of two of the p tokens, a and b, and of one of the p classes, c.
-
-    Parameters
-    ----------
-    waves : LogitSpectrum
-        Spectrum of the logits of one network. Its key frequencies are drawn in color.
-    ax : Axes, optional
-        Axes to draw on; new ones by default.
-
-    Returns
-    -------
-    Axes
-        The axes.
-
-    Raises
-    ------
-    InputError
-        If the spectrum holds several networks.
-    """
-    ax = axes_of(ax)
-    values: Any = waves.coefficients
-    if np.ndim(values) != 1:
-        raise InputError(f"waves must be of one network, with coefficients (K,), got {np.shape(values)}")
-    frequencies = np.arange(1, len(values) + 1)
-    ax.bar(frequencies, values, color=np.where(waves.key_frequencies(), FIRST, REFERENCE))
-    ax.axhline(0, color=INK, linewidth=0.6)
-    explained = np.nansum(waves.explained)
-    ax.set(
-        xlabel="frequency k",
-        ylabel="coefficient of cos(2πk(a + b - c)/p)",
-        title=f"{explained:.0%} of the logits explained",
-    )
     return ax
 
 

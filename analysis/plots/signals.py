@@ -8,13 +8,10 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.transforms import ScaledTranslation
-from scipy.optimize import isotonic_regression
 
 from analysis.circles.signals import Signals
-from analysis.plots.palette import DEAD, INK, REFERENCE, SERIES, SURVIVES, graded_colors
-from analysis.plots.style import Panels, axes_of, legend_below, panels, style, styled
+from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
+from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from physics.checks import finite_array, real_array
 
 if TYPE_CHECKING:
@@ -104,8 +101,7 @@ def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
 def _share_legend(axes: Sequence[Axes]) -> None:
     """Replace the equal legends of several panels by one legend below all of them."""
     handles, labels = axes[0].get_legend_handles_labels()
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
+    figure = figure_of(axes[0])
     for ax in axes:
         legend = ax.get_legend()
         assert legend is not None
@@ -152,19 +148,14 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.85, ticks=[*-decades[::-1], 0, *decades])
     bar.minorticks_off()
     bar.set_label("coefficient per step")
-    labels = _spaced(size, marked, _room(ax, size))
-    length = 0.5 * plt.rcParams["font.size"]
-    ax.tick_params(length=0, pad=plt.rcParams["xtick.major.pad"] + length)
-    for axis, edge, right, up in (
-        (ax.xaxis, ax.get_xaxis_transform(), 0.0, -length / 72),
-        (ax.yaxis, ax.get_yaxis_transform(), -length / 72, 0.0),
-    ):
-        axis.set_ticks([at - 1 for at in labels.values()], list(map(str, labels)), fontsize="small")
-        away = edge + ScaledTranslation(right, up, _figure_of(ax).dpi_scale_trans)
-        for (k, place), label in zip(labels.items(), axis.get_ticklabels(), strict=True):
-            ends = np.array([[k - 1, 0], [place - 1, 0]])[:, :: 1 if axis is ax.xaxis else -1]
-            line: Any = {"arrowstyle": "-", "color": REFERENCE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
-            ax.annotate("", ends[0], ends[1], xycoords=edge, textcoords=away, arrowprops=line)
+    apart = _room(ax, size)
+    labels = [
+        k for k in range(1, size + 1) if k in marked or all(abs(k - other) >= apart for other in marked)
+    ]
+    labels = [k for k in labels if k in marked or k % apart == 1 % apart]
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([k - 1 for k in labels], list(map(str, labels)), fontsize="small")
+        for k, label in zip(labels, axis.get_ticklabels(), strict=True):
             if k in marked:
                 label.set(fontweight="bold", color=SURVIVES)
     ax.spines[:].set_visible(True)
@@ -172,32 +163,10 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     return ax
 
 
-def _figure_of(ax: Axes) -> Figure:
-    """Return the whole figure that contains the axes."""
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    return figure
-
-
 def _room(ax: Axes, size: int) -> int:
     """Return how many rows of a matrix the label of a number with two digits covers."""
-    points = 72 * _figure_of(ax).get_figwidth() * ax.get_position().width - 40  # the width of the color bar
+    points = 72 * figure_of(ax).get_figwidth() * ax.get_position().width - 40  # the width of the color bar
     return math.ceil(1.4 * plt.rcParams["font.size"] * size / max(points, 1))
-
-
-def _spaced(size: int, marked: Sequence[int], apart: int) -> dict[int, float]:
-    """Return numbers from 1 to `size` with the places of their labels, which are `apart` if there is room.
-
-    They are all `marked` numbers, as near to their own places as possible, and others that have room there.
-    """
-    own = np.sort(np.asarray(marked, float))
-    steps = np.arange(len(own)) * min(apart, (size - 1) / max(len(own) - 1, 1))
-    places = np.clip(isotonic_regression(own - steps).x + steps, 1 + steps, size - steps[::-1])
-    shown = dict(zip(own.astype(int).tolist(), places.tolist(), strict=True))
-    for k in range(1, size + 1):
-        if k not in shown and all(abs(k - other) >= apart for other in shown.values()):
-            shown[k] = float(k)
-    return dict(sorted(shown.items()))
 
 
 @styled

@@ -84,13 +84,13 @@ def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         ax = next((one for one in (*args, *kwargs.values()) if isinstance(one, Axes)), None)
-        with style(None if ax is None else _figure_of(ax).get_figwidth()):
+        with style(None if ax is None else figure_of(ax).get_figwidth()):
             return draw(*args, **kwargs)
 
     return wrapped
 
 
-def _figure_of(ax: Axes) -> Figure:
+def figure_of(ax: Axes) -> Figure:
     """Return the whole figure that contains the axes."""
     figure = ax.get_figure(root=True)
     assert figure is not None, "axes that are drawn stand in a figure"
@@ -164,7 +164,7 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     Legend
         The legend.
     """
-    figure = _figure_of(ax)
+    figure = figure_of(ax)
     handles, labels = ax.get_legend_handles_labels()
     handles, labels = options.pop("handles", handles), options.pop("labels", labels)
     if columns is None:

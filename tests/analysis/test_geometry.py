@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 import analysis
 from analysis.circles.fourier import signals_and_final, trajectory_signals
-from analysis.circles.prediction import decision_error
 from analysis.circles.survival import survives
-from analysis.stats.intervals import mean, proportion
-from physics import InputError, Trajectory, load
+from physics import InputError, Trajectory
 
 
 def embedding(p=11, d=4, seed=0):
@@ -126,7 +124,7 @@ def test_effective_dimension():
 def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, error):
     E = np.random.default_rng(0).standard_normal((2, 70, p, 9)).astype(dtype) + dtype(3)
     Trajectory(E, np.arange(70)).save(tmp_path / "t.h5")
-    stored = load(tmp_path / "t.h5")
+    stored = Trajectory.open(tmp_path / "t.h5")
     expected = analysis.fourier_signals(E)
     for trajectory in (Trajectory(E, np.arange(70)), stored):
         found = trajectory_signals(trajectory)
@@ -194,21 +192,6 @@ def test_a_plane_is_that_of_the_points_about_their_mean_the_longer_axis_first():
 
 
 # -- predictions ------------------------------------------------------------------------------------------
-
-
-def test_what_stopping_saves_is_a_share_of_the_whole_run():
-    steps = np.array([100, 300, 500])
-    decided, never = [[9.0, 1.0, 1.0]] * 3, np.ones((3, 3))
-    found = decision_error(steps, [never, decided])
-    assert found.steps == mean([500, 300])
-    assert found.saved == pytest.approx(1 - 800 / 1000)
-    assert (found.undecided, found.wrong, found.circles) == (
-        proportion(1, 2),
-        proportion(0, 1),
-        proportion(0, 3),
-    )
-    none = decision_error(steps, [never])
-    assert (none.saved, none.wrong.count, none.circles.count) == (0, 0, 0)
 
 
 # -- neurons ----------------------------------------------------------------------------------------------

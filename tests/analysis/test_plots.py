@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from pictures import lines, title
 from scipy.spatial import procrustes
 
-from analysis import logit_spectrum, neuron_spectrum
+from analysis import neuron_spectrum
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.signals import Signals
 from analysis.circles.survival import surviving_frequencies
@@ -20,7 +20,7 @@ from analysis.plots import neurons, palette
 from analysis.plots.comparison import show_calibration, show_nearest, show_onsets, typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.plots.embeddings import show_embedding
-from analysis.plots.neurons import show_logit_waves, show_neurons
+from analysis.plots.neurons import show_neurons
 from analysis.plots.phases import show_phases
 from analysis.plots.signals import show_rollouts, show_signals
 from analysis.plots.trajectory import show_trajectory
@@ -340,15 +340,3 @@ def test_aligned_phases_lie_on_the_diagonal(ax, spectrum):
     for ticks, words in ((ax.get_xticks(), ax.get_xticklabels()), (ax.get_yticks(), ax.get_yticklabels())):
         np.testing.assert_array_equal(ticks, [-np.pi, 0, np.pi])
         assert [word.get_text() for word in words] == ["-π", "0", "π"]
-
-
-def test_bars_are_the_coefficients(ax):
-    a, b, c = np.ogrid[:7, :7, :7]
-    waves = logit_spectrum(2 * np.cos(2 * np.pi * 3 * (a + b - c) / 7))
-    assert show_logit_waves(waves, ax) is ax
-    heights = [bar.get_height() for bar in ax.patches]
-    np.testing.assert_allclose(heights, [0, 0, 2], atol=1e-12)
-    assert ax.get_title(loc="left") == "100% of the logits explained"
-    centers = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
-    np.testing.assert_allclose(centers, [1, 2, 3])
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency k", "coefficient of cos(2πk(a + b - c)/p)")

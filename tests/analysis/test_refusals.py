@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import analysis
-from analysis.circles.prediction import decision_error, fitness, survival_rates
+from analysis.circles.prediction import fitness, survival_rates
 from analysis.comparison.compared import EnsembleOf
 from analysis.comparison.timing import onsets
 from analysis.laws.ode import Recipe, batch_signals
@@ -73,7 +73,6 @@ REFUSED = [
     (lambda: fitness(SIGNALS, SIGNALS[:1], ALIVE), "gradients"),
     (lambda: fitness(SIGNALS, SIGNALS, ~np.zeros_like(ALIVE)), "survived"),
     (lambda: fitness(SIGNALS, SIGNALS, ALIVE, resamples=0), "resamples"),
-    (lambda: decision_error([0, 1], np.ones((1, 3, 2))), "steps"),
     (lambda: analysis.honest_scores(analysis.fit_trajectories, PATH, split=1), "split"),
     (lambda: analysis.laws.batch_lasso([(X, Y), (X[:, 0], Y)]), "problem 1"),
     (lambda: analysis.laws.batch_lasso([(X, Y[:, 0])]), "problem 0"),

@@ -233,7 +233,7 @@ def test_steps_and_times_in_another_order_are_sorted_or_refused():
     assert found.reached.tolist() == [True, False]
     signals = np.array([[1, 1, 1]] + 3 * [[9, 1, 1]])
     rule = analysis.circles.StoppingRule(hold=20)
-    for call in (rule.first, rule.decided, lambda t, x: analysis.circles.decision_error(t, x[None], rule)):
+    for call in (rule.first, rule.decided):
         for steps in ([0, 20, 10, 30], [0, 10, 10, 20]):
             with pytest.raises(InputError, match="steps must increase"):
                 call(steps, signals)

@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from analysis.circles.prediction import circle_counts, decision_error, fitness, survival_rates
+from analysis.circles.prediction import circle_counts, fitness, survival_rates
 from analysis.circles.survival import StoppingRule
 from analysis.stats.intervals import clustered_proportion
 
@@ -148,19 +148,6 @@ def test_a_run_is_decided_when_its_survivors_have_held_clear_of_the_limit():
     sparse = np.where(np.arange(4)[:, None] % 2 == np.arange(10) // 5, 10.0, 1.0)  # survivors alternate
     assert not rule.decided(300 * np.arange(4), sparse), "one frame shows nothing held"
     assert rule.first(np.array([0, 100]), fading(np.array([0, 100]))) is None
-
-
-def test_the_error_of_a_rule_is_measured_on_full_runs():
-    steps = np.arange(0, 2001, 10)
-    runs = np.stack([fading(steps), fading(steps, late=True), np.ones((201, 10))])
-    hasty = decision_error(steps, runs, StoppingRule(hold=100, margin=0.01))
-    assert hasty.wrong.estimate == 1 / 2
-    assert hasty.circles.estimate == 1 / 20
-    assert hasty.undecided.estimate == pytest.approx(1 / 3)
-    patient = decision_error(steps, runs, StoppingRule(hold=700))
-    assert patient.wrong.estimate == 0
-    assert patient.steps.estimate > hasty.steps.estimate
-    assert 0 < patient.saved < hasty.saved < 1
 
 
 @pytest.mark.parametrize("hold", [0, 7, 20, 22])
