@@ -179,9 +179,7 @@ def neuron_ablation(
     hidden = states.shape[-1]
     marks = np.eye(hidden, dtype=bool) if groups is None else regular_array("groups", groups)
     if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:
-        raise InputError(
-            f"groups must be bool of shape (..., groups, {hidden}), got {marks.dtype} {marks.shape}"
-        )
+        raise InputError(f"groups must be bool (..., groups, {hidden}), got {marks.dtype} {marks.shape}")
     marks = _spread("groups", marks, (*states.shape[:-2], *marks.shape[-2:]))
     whole = states @ out
     whole += _spread("bias", finite_array("bias", bias), whole.shape)

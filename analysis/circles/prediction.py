@@ -195,17 +195,13 @@ def fitness(
     resamples = whole_number("resamples", resamples, 1)
     if groups is None:
         if np.ndim(signals) != 2:
-            raise InputError(
-                f"groups must be given unless signals have the shape (runs, K), got {np.shape(signals)}"
-            )
+            raise InputError(f"groups must be given for signals of shape {np.shape(signals)}, not (runs, K)")
         groups = np.arange(len(signals))
     names = _names(groups, np.shape(signals))
     if len(np.unique(names)) < 2:
         raise InputError(f"groups must name at least 2 groups of the runs, got {len(np.unique(names))}")
     if y.all() or not y.any():
-        raise InputError(
-            f"survived must hold survivors and dead circles, got {int(y.sum())} survivors of {y.size} circles"
-        )
+        raise InputError(f"survived must hold both outcomes, got {int(y.sum())} survivors of {y.size}")
     X = scaled(np.stack([x, g], axis=1), 0)[0]
     folds = GroupKFold(min(10, len(np.unique(names))))
     if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
@@ -235,9 +231,7 @@ def _names(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     if names.shape == shape[:1]:
         names = np.repeat(names, circles // names.size)
     if names.size != circles:
-        raise InputError(
-            f"groups must hold one name for each run or circle, got {names.size} for {circles} circles"
-        )
+        raise InputError(f"groups must name each run or circle, got {names.size} for {circles} circles")
     return names.ravel()
 
 
@@ -311,7 +305,5 @@ def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Booleans]:
     """Return checked values and outcomes, each as a flat array."""
     x, y = finite_array(name, values), regular_array("survived", survived)
     if y.dtype != np.bool_ or x.shape != y.shape or not x.size:
-        raise InputError(
-            f"{name} and survived (bool) must have the same shape, got {x.shape} and {y.dtype} of {y.shape}"
-        )
+        raise InputError(f"{name} and survived (bool) must agree, got {x.shape} and {y.dtype} {y.shape}")
     return x.ravel(), y.ravel()

@@ -87,9 +87,7 @@ def surviving_frequencies(
     [7, 8, 11, 13, 25]
     """
     if np.ndim(E) != 2:
-        raise InputError(
-            f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}; `survives` takes several"
-        )
+        raise InputError(f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}")
     return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
 
 
@@ -272,7 +270,5 @@ def _records(steps: Any, signals: Any) -> tuple[Array, Array]:
     """Return checked steps (frames,) and signals (frames, frequencies); both may hold nothing."""
     clock, x = increasing_array("steps", steps), real_array("signals", signals)
     if x.shape[:-1] != clock.shape and (clock.size or x.size):
-        raise InputError(
-            f"steps and signals must be (frames,) and (frames, K), got {clock.shape} and {x.shape}"
-        )
+        raise InputError(f"steps and signals must be (frames,) and (frames, K), got {clock.shape}, {x.shape}")
     return clock, x

@@ -138,7 +138,6 @@ def _log_factor(matched: Array, times: Array) -> Array:
     return frame_mean(np.where(sound, logarithm, np.nan))
 
 
-Array = NDArray[np.float64]
 FRAMES, MANY_FRAMES = 16, 48
 """Largest numbers of frames that are compared, in more than 2 dimensions and in up to 2."""
 SCANNED = 12

@@ -400,9 +400,7 @@ def _affine(A: Any, b: Any) -> tuple[Array, Array]:
     """Return A and b as checked arrays, a square matrix and a vector with as many entries as it has rows."""
     A, b = finite_array("A", A), finite_array("b", b)
     if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
-        raise InputError(
-            f"A and b must have the shapes (K, K) and (K,) with K at least 1, got {A.shape} and {b.shape}"
-        )
+        raise InputError(f"A and b must be (K, K) and (K,), K at least 1, got {A.shape} and {b.shape}")
     return A, b
 
 

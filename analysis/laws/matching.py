@@ -69,9 +69,7 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     values = sum(x.size for _, x in pieces)
     unknowns = size * (size + 1 + len(pieces))
     if values < unknowns:
-        raise InputError(
-            f"signals must hold at least as many values as unknowns, got {values} for {unknowns}"
-        )
+        raise InputError(f"signals must hold a value for each unknown, got {values} for {unknowns}")
     if 8 * values * unknowns > MEMORY:
         raise InputError(
             f"signals must have a Jacobian of at most {MEMORY / 2**30:.3g} GiB, got {size} components and "

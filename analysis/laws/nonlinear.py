@@ -98,9 +98,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
         Y = y[:, None] if y.ndim == 1 else y
         if Y.shape[1] > X.shape[1]:
-            raise InputError(
-                f"y must have at most {X.shape[1]} columns, one for each component of X; got {Y.shape[1]}"
-            )
+            raise InputError(f"y must have at most {X.shape[1]} columns, as X, got {Y.shape[1]}")
         states, exponent = scaled(X)
         self.scale_ = float(np.ldexp(np.sqrt(np.mean(states**2)), exponent).item()) or 1.0
         self.targets_ = Y.shape[1]

@@ -376,9 +376,6 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
         )
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Resampled:
     """Coefficients of a linear ODE over resamples of its data, which `resample_coefficients` returns.
@@ -482,9 +479,7 @@ def resample_coefficients(
     generator = np.random.default_rng(seed)
     if len(pairs) > 1:
         if block is not None:
-            raise InputError(
-                f"block must be left out for {len(pairs)} trajectories, which are drawn whole, got {block!r}"
-            )
+            raise InputError(f"block must be left out for {len(pairs)} trajectories, got {block!r}")
         unit, parts, drawn = "trajectories", pairs, len(pairs)
     else:
         states, changes = pairs[0]

@@ -203,9 +203,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ratio(self.l1_ratio)
         if isinstance(self.alpha, str):
             if self.alpha not in CRITERIA:
-                raise InputError(
-                    f"alpha must be a number of at least 0, 'aic', 'bic' or 'cv', got {self.alpha!r}"
-                )
+                raise InputError(f"alpha must be a number, 'aic', 'bic' or 'cv', got {self.alpha!r}")
             return self.alpha
         return number("alpha", self.alpha, 0.0)
 

@@ -40,14 +40,10 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     else:
         array = finite_array("signals", signals)
         if array.ndim not in (2, 3) or not array.size:
-            raise InputError(
-                f"signals must have the shape (frames, K) or (runs, frames, K), got {array.shape}"
-            )
+            raise InputError(f"signals must be (frames, K) or (runs, frames, K), got {array.shape}")
         arrays = list(array if array.ndim == 3 else array[None])
     if len({piece.shape[1] for piece in arrays}) != 1:
-        raise InputError(
-            f"signals must agree in the number of components, got {[p.shape[1] for p in arrays]}"
-        )
+        raise InputError(f"signals must agree in components, got {[p.shape[1] for p in arrays]}")
     largest = max((float(np.abs(piece).max(initial=0.0)) for piece in arrays), default=0.0)
     if largest > LARGEST or 0 < largest < 1 / LARGEST:
         raise InputError(
@@ -61,16 +57,12 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
     else:
         clocks = list(times)
     if len(clocks) != len(arrays):
-        raise InputError(
-            f"times must be given once or for each of {len(arrays)} trajectories, got {len(clocks)}"
-        )
+        raise InputError(f"times must be given once or {len(arrays)} times, got {len(clocks)}")
     pieces = []
     for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
         t = finite_array("times", clock)
         if t.shape != (len(piece),):
-            raise InputError(
-                f"times of trajectory {k} must have {len(piece)} entries, got the shape {t.shape}"
-            )
+            raise InputError(f"times of trajectory {k} must have {len(piece)} entries, got {t.shape}")
         if len(piece) < minimum:
             raise InputError(f"trajectory {k} must have at least {minimum} frames, got {len(piece)}")
         if np.any(np.diff(t) <= 0):
@@ -117,17 +109,14 @@ def unit(pieces: Pieces) -> float:
     for t, _ in pieces:
         spacing = np.diff(t)
         if np.ptp(spacing) > 1e-9 * spacing.max():
+            low, high = spacing.min(), spacing.max()
             raise InputError(
-                "times must be equally spaced for an increment map, got spacings from "
-                f"{distinct(spacing.min(), spacing.max())} to {distinct(spacing.max(), spacing.min())}; "
-                f"choose other steps or "
-                'kind="generator"'
+                f"times must be equally spaced for an increment map, got from {distinct(low, high)} to "
+                f"{distinct(high, low)}; choose other steps or kind='generator'"
             )
     units = {float(f"{(t[1] - t[0]):.9g}") for t, _ in pieces}
     if len(units) > 1:
-        raise InputError(
-            f"times must have one spacing in all trajectories for an increment map, got {sorted(units)}"
-        )
+        raise InputError(f"times must have one spacing for an increment map, got {sorted(units)}")
     return units.pop()
 
 
@@ -272,9 +261,7 @@ class Law(ABC):
         InputError
             If the coefficients of the law have no names.
         """
-        raise InputError(
-            f"law must have named coefficients to be shown as a table, got {type(self).__name__}"
-        )
+        raise InputError(f"law must have named coefficients for a table, got {type(self).__name__}")
 
     @property
     def missed(self) -> list[int]:

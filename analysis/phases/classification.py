@@ -55,9 +55,7 @@ def classify_phases(train_steps: Any, validation_steps: Any, *, delay: float = D
     delay = number("delay", delay, above=0.0)
     train, validation = _steps("train_steps", train_steps), _steps("validation_steps", validation_steps)
     if train.shape != validation.shape:
-        raise InputError(
-            f"validation_steps must have the shape of train_steps, {train.shape}, got {validation.shape}"
-        )
+        raise InputError(f"validation_steps must have the shape {train.shape}, got {validation.shape}")
     fits, generalises = np.isfinite(train), np.isfinite(validation)
     soon = validation - train < delay  # False if one of them is NaN
     return np.select([fits & soon, fits & generalises, fits], PHASES[:3], PHASES[3])

@@ -667,9 +667,7 @@ class _Survey:
         points = [cell.point for cell in wanted]
         found = real_array("what evaluate returns", self._evaluate(points, self._diagram.runs))
         if found.shape != (len(wanted), 3):
-            raise InputError(
-                f"evaluate must return 3 numbers for each of {len(wanted)} runs, got the shape {found.shape}"
-            )
+            raise InputError(f"evaluate must return an array ({len(wanted)}, 3), got {found.shape}")
         finite_array("the numbers of runs that evaluate returns", found[:, 0])
         phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
         for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):

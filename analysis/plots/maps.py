@@ -96,9 +96,7 @@ def show_classifier(
     if seen.ndim != 2:
         raise InputError(f"classes must be a grid (rows, columns), got the shape {seen.shape}")
     if points is not None and np.shape(labels) != (len(points),):
-        raise InputError(
-            f"labels must hold one class for each of {len(points)} sums, got the shape {np.shape(labels)}"
-        )
+        raise InputError(f"labels must hold one class for each of {len(points)} sums, got {np.shape(labels)}")
     left, right, bottom, top = bounds
     colors = class_colors(count)
     ax = axes_of(ax)

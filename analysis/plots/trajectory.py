@@ -73,9 +73,7 @@ def show_trajectory(
         )
     values, (_, times) = np.asarray(trajectory.observables[what]), trajectory.clock(what)
     if values.ndim > 3:
-        raise InputError(
-            f"what must name an observable of numbers or lists, got {what!r} of tables {values.shape[2:]}"
-        )
+        raise InputError(f"what must name numbers or lists, got {what!r} of tables {values.shape[2:]}")
     lines = values.T if values.ndim == 2 else trajectory.run(run).observables[what][0]
     ax.plot(times, lines, color=FIRST, alpha=max(0.15, min(1.0, 3 / lines.shape[1])))
     ax.set_xlabel("time")

@@ -124,13 +124,9 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
             f"{count.shape}"
         )
     for k in np.flatnonzero((count < 1) | (hits < 0) | (hits > count))[:1]:
-        raise InputError(
-            f"successes must be from 0 to trials, and trials at least 1, got {hits[k]:g} of {count[k]:g}"
-        )
+        raise InputError(f"successes must be from 0 to trials, got {hits[k]:g} of {count[k]:g}")
     if not ((hits > 0) & (hits < count)).any():
-        raise InputError(
-            "successes must lie between 0 and trials at some value for a transition to be fitted, got none"
-        )
+        raise InputError("successes must lie between 0 and trials at some value, got none")
 
     order = np.lexsort((count, hits, r))
     r, hits, count = r[order], hits[order], count[order]

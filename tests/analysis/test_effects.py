@@ -224,7 +224,7 @@ def test_bins_of_survival_hold_equally_many_circles_and_their_own_rates():
     (same,) = survival_rates(np.ones((2, 2)), np.eye(2, dtype=bool), bins=4)
     assert (same.low, same.high, same.rate.estimate) == (1.0, 1.0, 0.5)
     assert _names(["a", "b"], (2, 3)).tolist() == ["a"] * 3 + ["b"] * 3
-    with pytest.raises(InputError, match="groups must hold one name for each run or circle, got 4 for 6"):
+    with pytest.raises(InputError, match="groups must name each run or circle, got 4 for 6"):
         _names(list("abcd"), (2, 3))
 
 
@@ -244,7 +244,7 @@ def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
     assert found.svm.in_sample.estimate >= found.svm.left_out.estimate
     for wrong, said in (
         ({"groups": np.zeros(12)}, "at least 2 groups"),
-        ({"survived": np.ones((12, 5), bool)}, "survivors and dead circles, got 60 survivors of 60 circles"),
+        ({"survived": np.ones((12, 5), bool)}, "survived must hold both outcomes, got 60 survivors of 60"),
         ({"survived": names.reshape(12, 5) == 3}, "are left out, got survivors in 1 and dead"),
         ({"resamples": 0}, "resamples must be at least 1"),
     ):

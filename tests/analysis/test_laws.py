@@ -169,7 +169,7 @@ def test_mean_field_terms():
     for bad in ([], [(1.5,)], [()], [3], 0):
         with pytest.raises(InputError, match="terms must be"):
             analysis.MeanFieldRegressor(bad).fit(np.ones((3, 2)), np.ones((3, 2)))
-    with pytest.raises(InputError, match="y must have at most 2 columns, one for each component of X; got 3"):
+    with pytest.raises(InputError, match="y must have at most 2 columns"):
         analysis.MeanFieldRegressor().fit(np.ones((3, 2)), np.ones((3, 3)))
 
 
