@@ -195,15 +195,18 @@ def code_version() -> str:
     """
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        described = subprocess.run(
-            ["git", "--no-optional-locks", "describe", "--always", "--dirty", "--exclude=*"],
+        # unlike `git describe --dirty`, this leaves no lock in the index if the process is killed
+        status = subprocess.run(
+            ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"],
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,
             timeout=10,
             check=True,
-        )
-        version += "+g" + described.stdout.strip()
+        ).stdout.splitlines()
+        commit = next(line.split()[-1] for line in status if line.startswith("# branch.oid"))
+        changed = any(not line.startswith("#") for line in status)
+        version += f"+g{commit[:8]}" + "-dirty" * changed
     return version
 
 
