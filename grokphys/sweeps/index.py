@@ -225,17 +225,18 @@ def _make_again(path: Path) -> None:
 
     A FileFormatError says what to do if there is no `sweep.json`, or no file that this program would make.
     """
-    directory = path.absolute().parent
+    directory, finals = path.absolute().parent, {}
     text = _stored(directory / "sweep.json")
     part = re.fullmatch(r"index(?:-(\d+)-of-(\d+))?\.h5", path.name)
-    if not text or part is None:
-        raise FileFormatError(f"{path} is damaged; run grokphys sweep again to make it from the files")
-    sweep = declaration(json.loads(text))
-    packs = chosen_packs(sweep, f"{part[1]}/{part[2]}" if part[1] else None)
-    outcomes = {pack.name: complete(pack, directory / pack.name) for pack in packs}
-    finals = {name: outcome.finals for name, outcome in outcomes.items() if outcome is not None}
+    if text and part is not None:
+        sweep = declaration(json.loads(text))
+        packs = chosen_packs(sweep, f"{part[1]}/{part[2]}" if part[1] else None)
+        outcomes = {pack.name: complete(pack, directory / pack.name) for pack in packs}
+        finals = {name: outcome.finals for name, outcome in outcomes.items() if outcome is not None}
     if not finals:
-        raise FileFormatError(f"{path} is damaged; run grokphys sweep again to make it from the files")
+        raise FileFormatError(
+            f"{path} is damaged or no index of a sweep; run grokphys sweep again to make it from the files"
+        )
     write_index(path, sweep, packs, finals)
 
 

@@ -437,9 +437,7 @@ def test_a_damaged_index_of_no_files_is_named(copy):
     empty(copy / "index.h5")
     for path in copy.glob("simulate-*"):
         path.unlink()
-    with pytest.raises(
-        FileFormatError, match="index.h5 is damaged; run grokphys sweep again to make it from"
-    ):
+    with pytest.raises(FileFormatError, match="index.h5 is damaged or no index of a sweep; run grokphys"):
         open_sweep(copy)
 
 

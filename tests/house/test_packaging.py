@@ -58,16 +58,6 @@ def test_extras_that_messages_name_exist():
                 assert part.split("]")[0] in extras, path
 
 
-def test_pinned_versions_are_of_what_is_declared():
-    pinned = {
-        line.split("==")[0].lower()
-        for line in (ROOT / "constraints.txt").read_text().splitlines()
-        if "==" in line
-    }
-    declared = PROJECT["dependencies"] + OPTIONAL
-    assert {distribution(one) for one in declared} - {"grokphys"} <= pinned
-
-
 # -- a wheel ------------------------------------------------------------------------------------------------
 
 
