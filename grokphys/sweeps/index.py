@@ -258,9 +258,9 @@ def keep_declaration(directory: Path, sweep: Declaration) -> list[str]:
             )
         notes = []
         if path.exists():
-            what, ending = (
-                ("damaged", "damaged") if stored is None else ("of another configuration", "earlier")
-            )
+            what, ending = "damaged", "damaged"
+            if stored is not None:
+                what, ending = "of another configuration", "earlier"
             notes = [f"{path} is {what}; it is now {put_aside(path, ending).name}"]
         write_text(path, sweep.text)
     return notes

@@ -16,14 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    Executor,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,14 +26,8 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from grokphys.output import make_directory, refuse_unwritable
+from grokphys.sweeps import index as indices
 from grokphys.sweeps.config import Declaration
-from grokphys.sweeps.index import (
-    DamagedIndexError,
-    index_path,
-    keep_declaration,
-    read_attributes,
-    write_index,
-)
 from grokphys.sweeps.pack import Pack, chosen_packs, program
 from grokphys.sweeps.work import Outcome, complete, settle, version_here
 from physics.checks import whole_number
@@ -142,15 +129,15 @@ def run_sweep(
     client = None if scheduler is None else connected(scheduler)
     with client or contextlib.nullcontext():
         make_directory(directory)
-        index = index_path(directory, shard)
+        index = indices.index_path(directory, shard)
         try:
-            if read_attributes(index)["program"] != program(declared.kind):
+            if indices.read_attributes(index)["program"] != program(declared.kind):
                 tell(f"{index} is of other code or other libraries; its files stay, and runs are made again")
         except FileNotFoundError:
             pass
-        except DamagedIndexError as error:
+        except indices.DamagedIndexError as error:
             tell(f"{error}; it is made again from the files")
-        for note in keep_declaration(directory, declared):
+        for note in indices.keep_declaration(directory, declared):
             tell(note)
         left, finals, failures = [], {}, {}
         counts: Counter[str] = Counter()
@@ -179,7 +166,7 @@ def run_sweep(
             except KeyboardInterrupt as stop:  # not in the way in which a single run continues
                 stop.__notes__ = ["run the same sweep again to continue it"]
                 raise
-    write_index(index, declared, chosen, finals)
+    indices.write_index(index, declared, chosen, finals)
     return Report(index, len(chosen), runs, dict(counts), failures)
 
 
@@ -233,7 +220,7 @@ def settling(directory: Path, workers: int, client: Any) -> Iterator[Settle]:
 
 
 def _submitted(
-    executor: Executor,
+    executor: futures.Executor,
     directory: Path,
     threads: int,
     version: str | None,
@@ -243,7 +230,7 @@ def _submitted(
     """Compute packs by an executor. `check` may raise while none has finished for some seconds."""
     pending = {executor.submit(settle, pack, directory, threads, version): pack for pack in packs}
     while pending:
-        finished = wait(pending, 5 * LOOK_AGAIN, FIRST_COMPLETED).done
+        finished = futures.wait(pending, 5 * LOOK_AGAIN, futures.FIRST_COMPLETED).done
         for future in finished:
             pack = pending.pop(future)
             if future.cancelled():
@@ -252,7 +239,7 @@ def _submitted(
             if error is None:
                 yield pack, future.result()
             else:
-                died = isinstance(error, BrokenExecutor)
+                died = isinstance(error, futures.BrokenExecutor)
                 reason = "the worker process died" if died else f"{type(error).__name__}: {error}"
                 yield pack, Outcome("failed", error=reason)
         if not finished:
@@ -260,7 +247,7 @@ def _submitted(
 
 
 @contextlib.contextmanager
-def processes(workers: int, threads: int) -> Iterator[Executor]:
+def processes(workers: int, threads: int) -> Iterator[futures.Executor]:
     """Start an executor of processes with so many threads; one that dies takes only its own call along.
 
     Each thread of the executor has a process. They are spawned, because a forked one would hang in the
@@ -271,15 +258,15 @@ def processes(workers: int, threads: int) -> Iterator[Executor]:
 
     def call(function: Callable[..., Any], *arguments: Any) -> Any:
         if not hasattr(own, "pool"):
-            own.pool = ProcessPoolExecutor(1, context, _begin, (threads,))
+            own.pool = futures.ProcessPoolExecutor(1, context, _begin, (threads,))
             pools.append(own.pool)
         try:
             return own.pool.submit(function, *arguments).result()
-        except BrokenExecutor:
+        except futures.BrokenExecutor:
             del own.pool
             raise
 
-    class Processes(ThreadPoolExecutor):
+    class Processes(futures.ThreadPoolExecutor):
         def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
             return super().submit(call, function, *arguments, **options)
 
@@ -336,7 +323,7 @@ def connected(address: str) -> Any:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our own messages say what matters
     try:
         if not address.startswith("tls://"):  # a client would wait for a silent server
-            with ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
+            with futures.ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
                 thread.submit(asyncio.run, _greet(address)).result()
         client = distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError):
