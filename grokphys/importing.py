@@ -325,7 +325,9 @@ SETTINGS = {"seed", "run", "v", "ver", "version", "p", "mod", "modulus", "prime"
             "err", "error", "lr", "wd", "decay", "train", "test", "val", "valid", "eval", "dim", "d", "layer",
             "layers", "head", "heads", "hidden", "width", "depth", "fold", "rank", "gpu", "part", "shard",
             "worker", "split", "frac", "fraction", "bs", "batch", "best", "top", "rep", "trial", "exp",
-            "job", "copy", "rev", "k", "n", "tokens", "group"}  # fmt: skip
+            "job", "copy", "rev", "k", "n", "tokens", "group", "block", "chunk", "member", "replica",
+            "sample", "node", "task", "dataset", "class", "size", "alpha", "beta", "gamma", "lambda", "noise", "drop",
+            "dropout", "ratio", "rate", "momentum", "eps"}  # fmt: skip
 """Words before a number that is no step, such as the loss or the seed."""
 NUMBER = re.compile(r"([A-Za-z]*)([=_\-. ]*)(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([A-Za-z0-9]*)", re.ASCII)
 LISTS = re.compile(r"(?:^|_)(?:steps?|epochs?|iterations?|iters?|checkpoints?)$", re.IGNORECASE)
@@ -529,13 +531,17 @@ def _axes(
     if modulus is not None and not fits(count, modulus):
         raise InputError(f"--modulus must be the number of tokens, {count} in {where}, got {modulus}")
     if modulus is not None and count > modulus:
-        notes.texts.append(
-            f"of {count} tokens, those from {modulus} on are left out, as the modulus is {modulus}"
-        )
+        left_out = f"those from {modulus} on are left out, as the modulus is {modulus}"
+        if wanted.modulus is None:
+            left_out = (
+                f"more than the modulus {modulus} of the file: --modulus {modulus} keeps the first {modulus}"
+            )
+        notes.texts.append(f"of {count} tokens, {left_out}")
     notes.modulus = modulus
 
     def place(values: NDArray[Any]) -> NDArray[Any]:
-        return np.ascontiguousarray((values.swapaxes(-1, -2) if swap else values)[..., :modulus, :])
+        upright = values.swapaxes(-1, -2) if swap else values
+        return np.ascontiguousarray(upright[..., : wanted.modulus, :])
 
     return place
 

@@ -185,6 +185,7 @@ def test_the_step_of_a_checkpoint(tmp_path, names, inside, steps):
         (["model_1k.pt", "model_2k.pt"], {}),
         (["model_2k4ohj6bhd.pt", "model_amw6ox6bzn.pt"], {}),
         (["seed0.pt", "seed1.pt"], {}),
+        (["block_0.pt", "block_1.pt"], {}),
         (["p113_3_100.pt", "p113_4_50.pt"], {}),
         (["2024-05-01_12-00.pt", "2024-05-01_13-00.pt"], {}),
         (["run_20240501.pt", "run_20240502.pt"], {}),
@@ -310,6 +311,10 @@ def test_tokens_beyond_the_modulus_are_left_out(tmp_path):
     write(tmp_path / "a.pt", {"embed.W_E": torch.tensor(circle(12).T.copy())})
     trajectory = foreign_trajectory(tmp_path / "a.pt", modulus=11, transpose=True)
     np.testing.assert_array_equal(trajectory.positions[0, 0], circle(12)[:11])
+    write(tmp_path / "b.pt", {"embed.W_E": torch.tensor(circle(12, 32)), "config": {"p": 11}})
+    whole = foreign_trajectory(tmp_path / "b.pt")
+    assert (whole.tokens, whole.parameters["modulus"]) == (12, 11), "which tokens to drop is for the user"
+    assert "--modulus 11" in whole.parameters["notes"][0]
     assert "from 11 on" in " ".join(trajectory.parameters["notes"])
     assert main(["import", str(tmp_path / "a.pt"), "--out", str(tmp_path / "a.h5"), "--transpose",
                  "--modulus", "11"]) == 0  # fmt: skip
