@@ -321,13 +321,13 @@ STEP_KEYS = {"step": "step", "global_step": "step", "iteration": "step", "iter":
 ATTACHED = {"", "model", "net", "network", "state", "weights", "params", "ckpt", "checkpoint", "chkpt",
             "snapshot", "frame", "emb", "embed", "embedding", "embeddings", "save", "s", "e"}  # fmt: skip
 """Words that stand directly before a number that may be a step."""
-SETTINGS = {"seed", "run", "v", "ver", "version", "p", "mod", "modulus", "prime", "loss", "acc", "accuracy",
-            "err", "error", "lr", "wd", "decay", "train", "test", "val", "valid", "eval", "dim", "d", "layer",
-            "layers", "head", "heads", "hidden", "width", "depth", "fold", "rank", "gpu", "part", "shard",
-            "worker", "split", "frac", "fraction", "bs", "batch", "best", "top", "rep", "trial", "exp",
-            "job", "copy", "rev", "k", "n", "tokens", "group", "block", "chunk", "member", "replica",
-            "sample", "node", "task", "dataset", "class", "size", "alpha", "beta", "gamma", "lambda", "noise", "drop",
-            "dropout", "ratio", "rate", "momentum", "eps"}  # fmt: skip
+SETTINGS = {"seed", "run", "v", "ver", "version", "p", "mod", "modulus", "prime", "loss", "acc",
+            "accuracy", "err", "error", "lr", "wd", "decay", "train", "test", "val", "valid", "eval",
+            "dim", "d", "layer", "layers", "head", "heads", "hidden", "width", "depth", "fold", "rank",
+            "gpu", "part", "shard", "worker", "split", "frac", "fraction", "bs", "batch", "best", "top",
+            "rep", "trial", "exp", "job", "copy", "rev", "k", "n", "tokens", "group", "block", "chunk",
+            "member", "replica", "sample", "node", "task", "dataset", "class", "size", "alpha", "beta",
+            "gamma", "lambda", "noise", "drop", "dropout", "ratio", "rate", "momentum", "eps"}  # fmt: skip
 """Words before a number that is no step, such as the loss or the seed."""
 NUMBER = re.compile(r"([A-Za-z]*)([=_\-. ]*)(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)([A-Za-z0-9]*)", re.ASCII)
 LISTS = re.compile(r"(?:^|_)(?:steps?|epochs?|iterations?|iters?|checkpoints?)$", re.IGNORECASE)
