@@ -123,7 +123,7 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     other = training(store=tmp_path / "networks", seed=4).diagram(Refinement(2, 2, 0))
     assert len(trained) == 2
     assert other.runs == 8
-    monkeypatch.setattr("grokphys.phases.fingerprint", lambda *modules: "another program")
+    monkeypatch.setattr("grokphys.phases.code_digest", lambda *modules: "another program")
     assert training(store=tmp_path / "networks").diagram(refinement).rows() == expected
     assert len(trained) > 2, "what other code has made is not taken for its own"
     assert not set(trained[2:]) & set(files)

@@ -89,30 +89,6 @@ def test_public_functions_explain_their_arguments_and_their_result(package):
             assert "\nReturns\n---" in text or signature.return_annotation in (None, "None"), name
 
 
-def methods(package):
-    """Methods of the public classes of a package that our own code defines, by their names."""
-    for kind in filter(inspect.isclass, (getattr(package, name) for name in package.__all__)):
-        for name, found in inspect.getmembers(kind, inspect.isroutine):
-            ours = inspect.unwrap(getattr(found, "__func__", found))
-            home = str(getattr(ours, "__module__", None)).partition(".")[0]
-            if home in ("physics", "nets", "analysis", "grokphys") and not name.startswith("_"):
-                yield f"{kind.__name__}.{name}", ours
-
-
-@pytest.mark.parametrize("package", [physics, nets, analysis, grokphys], ids=lambda one: one.__name__)
-def test_methods_explain_their_arguments_and_their_result(package):
-    found = dict(methods(package))
-    assert found or package is grokphys
-    for name, method in found.items():
-        signature, text = inspect.signature(method), inspect.getdoc(method)
-        given = [each for each in signature.parameters if each not in ("self", "cls")]
-        explained = text.partition("\nParameters\n---")[2].partition("\nReturns\n")[0]
-        assert all(re.search(rf"\b{each}\b", explained) for each in given), name
-        assert re.search(r"\n(Returns|Yields)\n---", text) or signature.return_annotation in (None, "None"), (
-            name
-        )
-
-
 def test_every_function_and_class_of_physics_has_an_example():
     assert not {name for name in physics.__all__ if ">>> " not in inspect.getdoc(getattr(physics, name))}
 

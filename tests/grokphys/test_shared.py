@@ -113,7 +113,7 @@ def test_a_file_whose_parameters_are_odd_does_not_stop_the_others(tmp_path, caps
         made = physics.Trajectory(np.zeros((1, 1, 5, 2)), [0], parameters=parameters)
         made.save(tmp_path / f"{name}.h5")
     failed = []
-    found = comparing._read(str(tmp_path / "*.h5"), failed)
+    found = [one for _, one, _ in read_each([str(tmp_path / "*.h5")], comparing._final, failed)]
     assert [one.path.name for one in found] == ["listed.h5"]
     assert failed == [tmp_path / "bad.h5"]
     assert capsys.readouterr().err.endswith(
