@@ -93,3 +93,23 @@ def test_a_reader_that_closes_the_output_ends_the_command(tmp_path):
     done = run(tmp_path, "reproduce", "--list", shell="| head -1; exit ${PIPESTATUS[0]}")
     assert done.returncode in (0, 141)
     assert done.stderr == ""
+
+
+def test_the_version_leaves_no_lock_in_the_repository_on_a_full_disk(tmp_path):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@localhost"]
+    (tmp_path / "code.py").write_text("a = 1\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], check=True)
+    os.utime(tmp_path / "code.py", (0, 0))  # so that git would refresh its index
+    code = "import physics.trajectory.provenance as p, sys; p.__file__ = sys.argv[1]; print(p.code_version())"
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+
+    for content, ending in (("a = 1\n", ""), ("a = 2\n", "-dirty")):
+        line = [sys.executable, "-c", code, tmp_path / "code.py"]
+        done = subprocess.run(line, preexec_fn=limit, capture_output=True, text=True, check=True)
+        assert "+g" in done.stdout
+        assert done.stdout.strip().endswith("-dirty") == bool(ending), content
+        assert not (tmp_path / ".git" / "index.lock").exists()
+        (tmp_path / "code.py").write_text("a = 2\n")
