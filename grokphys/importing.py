@@ -336,7 +336,7 @@ LISTS = re.compile(r"(?:^|_)(?:steps?|epochs?|iterations?|iters?|checkpoints?)$"
 
 def _numbers_in_name(path: Path) -> dict[str, list[int]]:
     """Return the numbers in the name of a file by kind: step, epoch, plain, or unclear, as that of a hash."""
-    found: dict[str, list[int]] = {"step": [], "epoch": [], "plain": [], "unclear": []}
+    numbers: dict[str, list[int]] = {"step": [], "epoch": [], "plain": [], "unclear": []}
     stem = path.stem
     if not re.search(r"\d", stem) and re.fullmatch(r"(checkpoint|step|epoch)[-_=]?\d+", path.parent.name):
         stem = path.parent.name  # checkpoint-100/model.safetensors
@@ -353,9 +353,9 @@ def _numbers_in_name(path: Path) -> dict[str, list[int]]:
         thousands = last in ("step", "epoch") and not word  # step_1_000
         if hash_or_unit or (kind == "plain" and (date_or_name or thousands)):
             kind = "unclear"
-        found[kind].append(int(re.match(r"\d+", text)[0]))  # type: ignore[index]
+        numbers[kind].append(int(re.match(r"\d+", text)[0]))  # type: ignore[index]
         last = kind
-    return found
+    return numbers
 
 
 def _steps_of_files(contents: Sequence[_Content], key: str | None, notes: _Notes) -> NDArray[np.int64]:

@@ -136,12 +136,12 @@ def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     InputError
         If a name occurs twice.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
-            raise InputError(f"{option} must give {name} once, got {found[name]!r} and {value!r}")
-        found[name] = value
-    return found
+        if name in values:
+            raise InputError(f"{option} must give {name} once, got {values[name]!r} and {value!r}")
+        values[name] = value
+    return values
 
 
 def refuse_special(out: Path | None) -> None:
@@ -199,22 +199,22 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
     if made.get("type") in UNPAIRED or not operation.commutes:
         return None, ""
     numbers = np.arange(trajectory.runs) if runs is None else np.flatnonzero(runs)
-    found = structures_by(operation, final, np.nan_to_num(trajectory.initial[numbers]))
+    shapes = structures_by(operation, final, np.nan_to_num(trajectory.initial[numbers]))
     assumed = "" if recorded is not None else "; the file names no operation"
-    text = structure_line(found, f"classes {class_names(operation)}{assumed}")
-    if found.blown_up.any():
-        blown = numbers[found.blown_up]
+    text = structure_line(shapes, f"classes {class_names(operation)}{assumed}")
+    if shapes.blown_up.any():
+        blown = numbers[shapes.blown_up]
         names = ", ".join(map(str, blown[:5])) + " and others" * (len(blown) > 5)
         text += f"; run{'s' * (len(blown) > 1)} {names} blew up and do not count{smaller_step(trajectory)}"
-    return found, text
+    return shapes, text
 
 
-def structure_line(found: Any, classes: str) -> str:
+def structure_line(shapes: Any, classes: str) -> str:
     """Return the circles and the grid imperfections of an ensemble in one line of text.
 
     Parameters
     ----------
-    found : Structures
+    shapes : Structures
         Structures of the runs.
     classes : str
         Words for the classes of pairs, such as "classes i + j mod 17", by which imperfections are counted.
@@ -225,11 +225,11 @@ def structure_line(found: Any, classes: str) -> str:
         Number and percentage of circles, and unless all runs are circles, the mean number of grid
         imperfections of the others; both with 95 % intervals.
     """
-    sound = ~found.blown_up
-    circles, runs = int(found.circle[sound].sum()), int(sound.sum())
-    text = f"{circles} of {runs} runs are circles ({found.circles.format(1, 100)} %)"
+    sound = ~shapes.blown_up
+    circles, runs = int(shapes.circle[sound].sum()), int(sound.sum())
+    text = f"{circles} of {runs} runs are circles ({shapes.circles.format(1, 100)} %)"
     if circles < runs:
-        text += f", grid imperfections of the rest {found.grid_imperfections.format()} ({classes})"
+        text += f", grid imperfections of the rest {shapes.grid_imperfections.format()} ({classes})"
     return text
 
 
@@ -263,10 +263,10 @@ def summarise(trajectory: Trajectory, out: Path | None) -> int:
                 parts.append(f"{name.replace('_', ' ')} {mean:.1f} %")
     for name, values in trajectory.observables.items():
         if name.startswith("steps_to_"):
-            found = values[:, -1][np.isfinite(values[:, -1])]
-            middle = f", median step {np.median(found):g}" if len(found) else ""
+            reached_at = values[:, -1][np.isfinite(values[:, -1])]
+            middle = f", median step {np.median(reached_at):g}" if len(reached_at) else ""
             reached = name.removeprefix("steps_to_").replace("_", " ")
-            parts.append(f"{reached} reached by {len(found)} of {trajectory.runs}{middle}")
+            parts.append(f"{reached} reached by {len(reached_at)} of {trajectory.runs}{middle}")
     unseen = np.count_nonzero(trajectory.parameters.get("unseen_classes", []))
     if unseen:
         parts.append(f"{unseen} of {trajectory.runs} networks have a class without a training example")

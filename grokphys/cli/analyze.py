@@ -91,7 +91,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
     alive = survives(signals[:, -1])
     counted = wanted == "yes" or (wanted == "auto" and trajectory.dim <= 4)
-    found, line = structures_of(trajectory, final) if counted else (None, "")
+    grids, line = structures_of(trajectory, final) if counted else (None, "")
     rule = StoppingRule()
     rows = []
     for run in range(trajectory.runs):
@@ -100,7 +100,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
             "step": int(trajectory.steps[-1]),
             "circle": bool(circle[run]),
             "circle_ratio": float(ratios[run]),
-            "grid_imperfections": None if found is None else int(found.imperfections[run]),
+            "grid_imperfections": None if grids is None else int(grids.imperfections[run]),
             "effective_dimension": float(dimension[run]),
             "survivors": int(alive[run].sum()) if cyclic else None,
             "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run]) if cyclic),
@@ -110,7 +110,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
             if len(trajectory.clock(name)[0]) and trajectory.observables[name].ndim == 2:
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
-    if found is not None:
+    if grids is not None:
         return line, rows
     counts = alive.sum(axis=1)
     return f"{trajectory.runs} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive", rows
@@ -126,8 +126,8 @@ def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = [{"neurons": weights["W_in"].shape[2]} for _ in sound]
     if not sound.any():
         return "no neuron is finite", rows
-    kept = {name: value[sound] for name, value in weights.items()}
-    spectrum = neuron_spectrum(kept["W_in"], kept.get("W_out"), second=kept.get("second"))
+    finite = {name: value[sound] for name, value in weights.items()}
+    spectrum = neuron_spectrum(finite["W_in"], finite.get("W_out"), second=finite.get("second"))
     spread = diversification(spectrum)
     alive = np.maximum((~spectrum.dead).sum(axis=1), 1)
     purity = np.nansum(spectrum.purity, axis=1) / alive
@@ -206,5 +206,5 @@ def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
 
 def _mean(values: Any) -> float | None:
     """Return the mean of the numbers among the values; None if there are none."""
-    found = values[np.isfinite(values)]
-    return float(found.mean()) if len(found) else None
+    numbers = values[np.isfinite(values)]
+    return float(numbers.mean()) if len(numbers) else None

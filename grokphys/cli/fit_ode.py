@@ -72,13 +72,13 @@ def fit_ode(
 
     recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
-        raise InputError(f"last must be greater than {first}, the value of first (--first), got {last}")
+        raise InputError(f"last must be greater than {first}, the value of --first, got {last}")
     if resamples and directory is None:
-        raise InputError("resamples needs directory (--directory), to which intervals.csv is written")
+        raise InputError("resamples needs --directory, to which intervals.csv is written")
     written = [] if directory is None else [directory / name for name in fits.FILES]
     if table is not None:
         if os.path.realpath(table) in map(os.path.realpath, written):  # of links in a circle, too
-            raise InputError(f"table must be another file than those of directory (--directory), got {table}")
+            raise InputError(f"table must be another file than those of --directory, got {table}")
         refuse_table(table, overwrite)
     for path in written:
         refuse_existing(path, overwrite, parents=True)
@@ -108,9 +108,8 @@ def fit_ode(
     missed = scores.law.missed
     if missed:
         print(
-            f"grokphys: the fits of frequencies {', '.join(map(str, missed))} have not converged in "
-            f"{max_iter} "
-            "sweeps; raise --max-iter",
+            f"grokphys: the fits of frequencies {', '.join(map(str, missed))} have not converged "
+            f"in {max_iter} sweeps; raise --max-iter",
             file=sys.stderr,
         )
     return 1 if missed or failed else 0

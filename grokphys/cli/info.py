@@ -32,55 +32,55 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
     if follow:
         paths = resolve(files)
         if len(paths) != 1:
-            raise InputError(f"files must be one file if follow (--follow) is given, got {len(paths)}")
+            raise InputError(f"files must be one file with --follow, got {len(paths)}")
         return _follow(StoredTrajectory(paths[0]))
     failures = 0
     for path in resolve(files):
         try:
-            found = StoredTrajectory(path)
+            data = StoredTrajectory(path)
         except (ValueError, OSError) as error:
             failures += 1
             text = sentence(error)
             advice = "; grokphys import converts it" * ("H5MD file of another program" in text)
             print(f"grokphys: {printable(text + advice)}", file=sys.stderr)
             continue
-        span = f"steps {found.steps[0]} to {found.steps[-1]}" if found.frames else "no frame yet"
+        span = f"steps {data.steps[0]} to {data.steps[-1]}" if data.frames else "no frame yet"
         print(printable(path))
-        print(f"  complete     {'yes' if found.complete else 'no: unfinished or cut short'}")
-        size = f"{found.runs} runs × {found.frames} frames × {found.tokens} tokens × {found.dim} dimensions"
-        print(f"  positions    {size}, {found.dtype}, {span}")
-        for name in found.observables:
-            clock = found.clock(name)[0]
+        print(f"  complete     {'yes' if data.complete else 'no: unfinished or cut short'}")
+        size = f"{data.runs} runs × {data.frames} frames × {data.tokens} tokens × {data.dim} dimensions"
+        print(f"  positions    {size}, {data.dtype}, {span}")
+        for name in data.observables:
+            clock = data.clock(name)[0]
             span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
-            own = "" if clock is found.steps else f", own clock: {span}"
+            own = "" if clock is data.steps else f", own clock: {span}"
             print(printable(f"  observable   {name}, {len(clock)} frames{own}"))
-        program = found.parameters.get("program", "unknown")
-        print(printable(f"  made by      {program}, grokphys {found.code_version}"))
-        width = max([15, *(len(name) + 1 for name in found.parameters)])
-        for name, value in found.parameters.items():
+        program = data.parameters.get("program", "unknown")
+        print(printable(f"  made by      {program}, grokphys {data.code_version}"))
+        width = max([15, *(len(name) + 1 for name in data.parameters)])
+        for name, value in data.parameters.items():
             if name != "program":
                 print(printable(f"    {name:<{width}}{_shortened(value)}"))
     return 1 if failures else 0
 
 
-def _follow(found: Any) -> int:
+def _follow(data: Any) -> int:
     """Print the step and the mean observables of each frame that another process records."""
     seen = 0
     while True:
         try:
-            shared = (name for name in found.observables if found.clock(name)[0] is found.steps)
-            numbers = {name: values for name in shared if (values := found.observables[name]).ndim == 2}
+            shared = (name for name in data.observables if data.clock(name)[0] is data.steps)
+            numbers = {name: values for name in shared if (values := data.observables[name]).ndim == 2}
         except FileNotFoundError:  # since the last look, the run was completed and its file renamed
-            found.refresh()
+            data.refresh()
             continue
-        for frame in range(seen, found.frames):
+        for frame in range(seen, data.frames):
             means = (f"{name} {np.mean(values[:, frame]):.6g}" for name, values in numbers.items())
-            print(printable("  ".join([f"step {found.steps[frame]}", *means])), flush=True)
-        seen = found.frames
-        if found.complete:
-            print(printable(f"{found.path}: complete, {found.frames} frames"))
+            print(printable("  ".join([f"step {data.steps[frame]}", *means])), flush=True)
+        seen = data.frames
+        if data.complete:
+            print(printable(f"{data.path}: complete, {data.frames} frames"))
             return 0
-        while not found.refresh() and not found.complete:
+        while not data.refresh() and not data.complete:
             time.sleep(FOLLOW_SECONDS)
 
 
