@@ -307,9 +307,10 @@ class Recorder:
         measured = {observable_name(name): self._values(name, value) for name, value in observables.items()}
         self._shapes = {name: values.shape for name, values in measured.items()}
         types = {name: ("<f8", shape[1:]) for name, shape in self._shapes.items()}
+        runs, tokens, dim = self._start.shape
         frames = FileRecorder(
             self._path,
-            Layout(*self._start.shape, str(self._start.dtype), 0, types),
+            Layout(runs, tokens, dim, str(self._start.dtype), 0, types),
             self._parameters,
             packages=("nets",),
             overwrite=self._overwrite,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, check_version, observable_type
+from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, check_version, checked_clock, observable_type
 
 CHUNK_BYTES = 2**19
 """Size of a chunk in bytes that `chunk_shape` aims at."""
@@ -388,16 +388,9 @@ def clock_of(file: h5py.File, group: str, length: int) -> tuple[NDArray[Any], ND
     """Return the steps and times of the `length` frames of a group."""
     step, time = dataset(file, f"{group}/step"), dataset(file, f"{group}/time")
     if not step.shape == time.shape == (length,) or step.dtype.kind not in "iu" or time.dtype.kind != "f":
-        raise ValueError(
-            f"{group} has steps {step.dtype} {step.shape} and times {time.dtype} {time.shape} for {length} "
-            "frames"
-        )
-    steps, times = step[:].astype(np.int64), time[:].astype(np.float64)
-    if np.any(steps[1:] <= steps[:-1]):
-        raise ValueError(f"steps in {group} do not increase")
-    if not np.isfinite(times).all():
-        raise ValueError(f"times in {group} are not all finite")
-    return steps, times
+        kinds = f"steps {step.dtype} {step.shape} and times {time.dtype} {time.shape}"
+        raise ValueError(f"{group} has {kinds} for {length} frames")
+    return checked_clock(f"steps in {group}", step[:], time[:])
 
 
 def runs_of(file: h5py.File, points: int) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The header of a trajectory: sizes and types of its frames, its parameters, and its provenance."""
 
+import dataclasses
 import json
 import os
 import re
@@ -121,19 +122,7 @@ class Header:
 
     def to_json(self) -> dict[str, Any]:
         """Return the header as a dict of values that JSON can hold, from which `from_json` makes it again."""
-        layout = self.layout
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "layout": [layout.runs, layout.tokens, layout.dim, layout.dtype, layout.frames],
-            "observables": {
-                name: [dtype, list(shape)] for name, (dtype, shape) in layout.observables.items()
-            },
-            "parameters": dict(self.parameters),
-            "made_with": dict(self.made_with),
-            "start": {name: [dtype, list(shape)] for name, (dtype, shape) in self.start.items()},
-            "identity": self.identity,
-        }
+        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, path: FilePath, values: Any) -> "Header":
@@ -143,19 +132,31 @@ class Header:
         form is a `KeyError`, a `TypeError` or a `ValueError`.
         """
         check_version(path, values["schema"], values["schema_version"])
-        observables, start = (
-            {
-                observable_name(name): (observable_type(name, np.dtype(dtype)).str, tuple(map(_size, shape)))
-                for name, (dtype, shape) in values[kind].items()
-            }
-            for kind in ("observables", "start")
+        layout = dict(values["layout"])
+        for name in ("runs", "tokens", "dim", "frames"):
+            if not isinstance(layout[name], int) or layout[name] < (name != "frames"):
+                raise ValueError(f"its number of {name} is {layout[name]!r}")
+        if layout["dtype"] not in ("float32", "float64"):
+            raise ValueError(f"its positions are {layout['dtype']!r}")
+        layout["observables"] = _types(layout["observables"])
+        parameters = check_parameters(values["parameters"], layout["runs"])
+        return cls(
+            Layout(**layout),
+            parameters,
+            dict(values["made_with"]),
+            _types(values["start"]),
+            str(values["identity"]),
         )
-        runs, tokens, dim, dtype, frames = values["layout"]
-        if dtype not in ("float32", "float64") or min(runs, tokens, dim) < 1:
-            raise FileFormatError(f"{path} is damaged: its layout is {values['layout']!r}")
-        layout = Layout(_size(runs), _size(tokens), _size(dim), dtype, _size(frames), observables)
-        parameters = check_parameters(values["parameters"], layout.runs)
-        return cls(layout, parameters, dict(values["made_with"]), start, str(values["identity"]))
+
+
+def _types(values: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return types and shapes by name, of which a file cannot be trusted to hold sound ones."""
+    types = {
+        observable_name(n): (observable_type(n, np.dtype(d)).str, tuple(s)) for n, (d, s) in values.items()
+    }
+    if not all(isinstance(n, int) and n >= 0 for _, shape in types.values() for n in shape):
+        raise ValueError("a size is not a whole number")
+    return types
 
 
 def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, NDArray[Any]]:
@@ -392,9 +393,3 @@ def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") 
             f"got {dtype}"
         )
     return dtype
-
-
-def _size(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"a size must be a whole number of at least 0, got {value!r}")
-    return value

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import file_path, flag
-from physics.errors import InputError, OutputError
+from physics.errors import FileFormatError, InputError, OutputError
 from physics.memory import require_memory
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import LockedFile
@@ -41,8 +41,7 @@ class MemoryRecorder:
             layout.frames * math.prod(layout.columns[2][2]) * np.dtype(layout.dtype).itemsize,
             "record less often, or give out, so that they are streamed to a file",
         )
-        self.frames = 0
-        self.complete = False
+        self.frames, self.last_step, self.complete = 0, -1, False
         self._columns = [
             np.empty((*shape[:1], layout.frames, *shape[1:]), dtype) for _, dtype, shape in layout.columns
         ]
@@ -60,16 +59,11 @@ class MemoryRecorder:
         self._columns[0][self.frames], self._columns[1][self.frames] = step, time
         for column, value in zip(self._columns[2:], values, strict=True):
             column[:, self.frames] = value
-        self.frames += 1
+        self.frames, self.last_step = self.frames + 1, step
 
     def frame(self, index: int) -> NDArray[Any]:
         """Return a copy of the positions (runs, tokens, dim) of the frame `index`; -1 is the last one."""
         return self._columns[2][:, : self.frames][:, index].copy()
-
-    @property
-    def last_step(self) -> int:
-        """Step of the last frame that is kept."""
-        return int(self._columns[0][self.frames - 1])
 
     def result(self) -> Trajectory:
         """Return the trajectory recorded so far, complete or not; it shares memory with the recorder."""
@@ -234,11 +228,14 @@ class FileRecorder:
         header.check()
         self.complete = False
         """Whether there is nothing left to record."""
-        self.frames, self._last_step = 0, -1
+        self.frames, self.last_step = 0, -1
+        self.identity = header.identity
+        """Identifier that distinguishes this run from all others, even of the same configuration."""
         self._resumed: Trajectory | None = None
         self._failure = ""
         self._can_resume = resume is not None
         self._target = _Target(path, overwrite=overwrite, resume=resume)
+        self.path = self._target.path
         self.where = f" in {self._target.partial}"
         try:
             if resume and not overwrite and self._target.path.exists():
@@ -255,14 +252,11 @@ class FileRecorder:
         require_same(target.path, finished.parameters, header.made_with, header)
         if not finished.complete:
             raise OutputError(f"{target.path} was stored unfinished and cannot be resumed")
-        if (
-            target.log.size
-            and is_log(target.partial)
-            and Log(target.partial).header.identity == finished.identity
-        ):
-            target.log.truncate(0)  # a killed process has left the log
+        with contextlib.suppress(FileFormatError):
+            if is_log(target.partial) and Log(target.partial).header.identity == finished.identity:
+                target.log.truncate(0)  # a killed process has left the log
         self._layout, self._resumed, self.complete = header.layout, finished, True
-        self.frames, self._last_step = finished.frames, int(finished.steps[-1]) if finished.frames else -1
+        self.frames, self.last_step = finished.frames, int(finished.steps[-1]) if finished.frames else -1
         target.close(keep=bool(target.log.size))
 
     def _begin(
@@ -271,7 +265,9 @@ class FileRecorder:
         """Continue the log of an unfinished run, or begin a new log."""
         target, head = self._target, head_of(header, start)
         if resume and target.log.size:
-            if MAGIC.startswith(target.partial.read_bytes()[:8]) and target.log.size < len(head):
+            with target.partial.open("rb") as file:
+                begins = MAGIC.startswith(file.read(len(MAGIC)))
+            if begins and target.log.size < len(head):
                 warnings.warn(
                     f"{target.partial} was killed before it began; the run starts again",
                     RuntimeWarning,
@@ -288,11 +284,10 @@ class FileRecorder:
                 if until is not None:
                     log.forget(int(np.searchsorted(log.steps, until, side="right")))
                 header, self.complete, self._end = log.header, log.complete, log.end
-                self.frames = len(log.steps)
-                self._last_step = int(log.steps[-1]) if self.frames else -1
+                self.frames, self.last_step = len(log.steps), int(log.steps[-1]) if len(log.steps) else -1
                 target.log.truncate(self._end)
                 self._resumed = load(target.partial)
-        self._layout, self._header = header.layout, header
+        self._layout, self.identity = header.layout, header.identity
         if self._resumed is None:
             with target.sentences():
                 target.log.truncate(0)
@@ -336,7 +331,7 @@ class FileRecorder:
             with contextlib.suppress(OSError):
                 self._target.log.truncate(self._end)
             raise
-        self._end, self._last_step = end, step
+        self._end, self.last_step = end, step
         self.frames += 1
 
     def flush(self) -> None:
@@ -348,21 +343,6 @@ class FileRecorder:
         """Return a copy of the positions (runs, tokens, dim) of frame `index` of a run that is resumed."""
         assert self._resumed is not None
         return self._resumed.frame(index)
-
-    @property
-    def last_step(self) -> int:
-        """Step of the last frame that is kept, or -1 if there is none."""
-        return self._last_step
-
-    @property
-    def path(self) -> Any:
-        """Absolute name of the finished file."""
-        return self._target.path
-
-    @property
-    def identity(self) -> str:
-        """Identifier that distinguishes this run from all others, even of the same configuration."""
-        return self._header.identity
 
     def result(self) -> Trajectory:
         """Open the finished file, and return its trajectory."""

@@ -32,7 +32,7 @@ def put(path, place, values):
         file[place] = values
 
 
-WRONG = {"step": "steps in {} do not increase", "time": "times in {} are not all finite"}
+WRONG = {"step": "steps in {} must increase", "time": "times of steps in {} must be finite"}
 
 
 @pytest.mark.parametrize("change", [-1, 1])
