@@ -83,7 +83,7 @@ class Pack:
 
 def program(kind: str) -> str:
     """Return a fingerprint of the code and the libraries that compute and measure the runs of a kind."""
-    return code_digest("physics", "analysis", *(["nets"] if kind == "train" else []))
+    return code_digest("physics", *(["nets"] if kind == "train" else []))
 
 
 def packs(sweep: Declaration) -> list[Pack]:

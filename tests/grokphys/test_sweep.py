@@ -532,7 +532,7 @@ def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
 
 
 def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
-    monkeypatch.setattr("grokphys.sweeps.pack.fingerprint", lambda *modules: "another program")
+    monkeypatch.setattr("grokphys.sweeps.pack.code_digest", lambda *packages: "another program")
     old = sorted(path.name for path in copy.glob("simulate-*.h5"))
     report, told = run(SIMULATE, copy)
     assert report.counts == {"computed": 4}
@@ -653,28 +653,6 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path, monkeypa
 # -- several processes --------------------------------------------------------------------------------------
 
 
-def test_a_claim_ends_with_its_holder(tmp_path, python):
-    path = tmp_path / "t.h5"
-    code = "import sys\nfrom pathlib import Path\nfrom physics.trajectory.locks import claim\n"
-    code += "with claim(Path(sys.argv[1])) as ours:\n    print(ours, flush=True)\n    sys.stdin.read()\n"
-    command = [sys.executable, "-c", code, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout.readline() == "True\n"
-        with claim(path) as ours:
-            assert not ours
-        holder.kill()
-    with claim(path) as ours:
-        assert ours
-        assert python(code, path, input="").stdout == "False\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_claim_where_nothing_can_be_written(tmp_path):
-    with pytest.raises(OutputError, match="cannot write .*missing.*lock: No such file or directory"):
-        with claim(tmp_path / "missing" / "t.h5"):
-            pass
-
-
 def sweep_process(config, out, *options, **more):
     command = [
         sys.executable,
@@ -761,7 +739,7 @@ def test_two_drivers_share_a_directory(long, config, tmp_path):
 def test_a_file_that_another_process_writes_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep_run, "LOOK_AGAIN", 0.05)
     name = packs(declaration(SIMULATE))[0].name
-    held = claim(tmp_path / name)
+    held = claim(tmp_path / f"{name}.pack")
     assert held.__enter__()
     told = []
 
