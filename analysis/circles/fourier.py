@@ -124,7 +124,7 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     for run, frames in enumerate(block):
         for first in range(0, len(frames), 32):  # few enough frames to stay in the cache
             part = slice(first, first + 32)
-            points, exponent = scaled(frames[part].astype(np.float64), (-2, -1))
+            points, exponent = scaled(np.asarray(frames[part], np.float64), (-2, -1))
             waves = basis @ points
             squares = np.einsum("fkd,fkd->fk", waves, waves)
             norms = np.sqrt(squares[:, :count] + squares[:, count:])

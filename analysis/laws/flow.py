@@ -243,9 +243,9 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     """
     A, b = _affine(A, b)
     # In units in which all rows and columns are of one size, rounding cannot make A look singular.
-    rows = np.ldexp(1.0, -scaled(A, 1)[1][:, 0])
-    columns = np.ldexp(1.0, -scaled(A * rows[:, None], 0)[1][0])
-    matrix, (target, exponent) = A * rows[:, None] * columns, scaled(-b * rows)
+    rows = np.ldexp(1.0, -scaled(A, 1, always=True)[1][:, 0])
+    columns = np.ldexp(1.0, -scaled(A * rows[:, None], 0, always=True)[1][0])
+    matrix, (target, exponent) = A * rows[:, None] * columns, scaled(-b * rows, always=True)
     directions = null_space(matrix)
     if not directions.size:
         point = np.ldexp(np.linalg.solve(matrix, target), exponent) * columns
@@ -253,7 +253,7 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     point = np.linalg.lstsq(matrix, target, rcond=None)[0]
     size = np.abs(matrix).sum(axis=1).max() * np.abs(point).max() + np.abs(target).max()
     exists = np.abs(matrix @ point - target).max() <= 1e-9 * size
-    directions = orth(directions * scaled(columns)[0][:, None])
+    directions = orth(directions * scaled(columns, always=True)[0][:, None])
     point = np.ldexp(point, exponent) * columns
     return FixedPoints(point - directions @ (directions.T @ point) if exists else None, directions)
 
@@ -384,7 +384,7 @@ def balanced(matrix: Array) -> tuple[Array, Array]:
     A, b = matrix[:-1, :-1], matrix[:-1, -1]
     A, _, _, unit, _ = dgebal(A, scale=1, permute=0)
     b = b / unit
-    exponent = int(scaled(b)[1][0]) if b.any() else 0
+    exponent = int(scaled(b, always=True)[1][0]) if b.any() else 0
     return augmented(A, np.ldexp(b, -exponent)), np.append(unit, np.ldexp(1.0, -exponent))
 
 

@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
 """Times (n,) and states (n, K) of each trajectory."""
 
+SMALL = 2**26
+"""Size in bytes below which no memory needs to be asked for."""
 KINDS = ("increment", "generator")
 LARGEST = 1e150
 """Largest size of a signal, and smallest inverse of it, so that sums of squares are finite and not 0."""
@@ -147,8 +149,9 @@ def whole_steps(clock: Array, components: int = 1) -> NDArray[np.int64]:
 
 def require_states(steps: int, components: int) -> None:
     """Refuse steps if the states after all of them would not fit into memory."""
-    what = f"the states after each of {steps} steps"
-    require_memory(what, 8.0 * (steps + 1) * components, "take fewer steps")
+    size = 8.0 * (steps + 1) * components
+    if size > SMALL:
+        require_memory(f"the states after each of {steps} steps", size, "take fewer steps")
 
 
 def r_squared(truth: Array, predicted: Array) -> float:
@@ -157,8 +160,6 @@ def r_squared(truth: Array, predicted: Array) -> float:
     A component without variance counts as 1 if its prediction is exact, and otherwise as 0, as in
     scikit-learn. The result is NaN for fewer than two rows, and -inf if a prediction overflows.
     """
-    from sklearn.metrics import r2_score
-
     if len(truth) < 2:
         return float("nan")
     truth, exponent = scaled(truth, 0)
@@ -166,7 +167,10 @@ def r_squared(truth: Array, predicted: Array) -> float:
         predicted = np.ldexp(predicted, -exponent)
         if not np.isfinite(predicted).all() or not np.isfinite(predicted**2).all():
             return float("-inf")
-    return float(r2_score(truth, predicted))
+    missed = ((truth - predicted) ** 2).sum(axis=0)
+    spread = ((truth - truth.mean(axis=0)) ** 2).sum(axis=0)
+    explained = 1 - missed / np.where(spread > 0, spread, 1.0)
+    return float(np.where(spread > 0, explained, missed == 0).mean())
 
 
 BLOW_UP = 1e3

@@ -281,16 +281,18 @@ def _fit(
     misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
     allowed = float(stats.chi2.ppf(CONFIDENCE, 1)) / 2 * (misfit if misfit > 1 else 1.0)
 
-    def side(direction: float) -> float:
-        def excess(distance: float) -> float:
+    def side(direction: float, thorough: bool = False) -> float:
+        def excess(distance: float, thorough: bool = thorough) -> float:
             def there(x: Array) -> tuple[float, Array]:
                 value, slopes = of(np.array([best.x[0] + direction * distance, *x]))
                 return value, slopes[1:]
 
             if not distance:
                 return -allowed
-            guesses = best.x[1:], min((start[1:] for start in starts), key=lambda x: there(x)[0])
-            rest = min(float(_minimise(there, guess, SPACE[1:]).fun) for guess in guesses)
+            rest = float(_minimise(there, best.x[1:], SPACE[1:]).fun)
+            if thorough:
+                guess = min((start[1:] for start in starts), key=lambda x: there(x)[0])
+                rest = min(rest, float(_minimise(there, guess, SPACE[1:]).fun))
             return rest - float(best.fun) - allowed
 
         reach = 0.02
@@ -298,7 +300,10 @@ def _fit(
             if scale * reach >= 100:
                 return direction * math.inf
             reach *= 2
-        return direction * float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
+        end = float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
+        # Another start of the search may fit better there, so that this is no end.
+        far = thorough or excess(end, True) > -1e-3 * allowed
+        return direction * end if far else side(direction, True)
 
     at, log_width, bend = (float(x) for x in best.x)
     critical = Interval(value_at(at), value_at(at + side(-1.0)), value_at(at + side(1.0)), count)
