@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
-from nets.neurons import adds, all_logits, has_neurons, neuron_weights
+from nets.networks import adds, all_logits, has_neurons, neuron_weights
 from nets.settings import LOSSES
 from physics.checks import mapping, names_in, number, regular_array
 from physics.errors import InputError

@@ -81,9 +81,9 @@ class TrainingSettings:
             self, **{name: value for name, value in missing.items() if getattr(self, name) is None}
         )
 
-    def values(self) -> dict[str, Any]:
-        """Return all settings by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def values(self, kind: type["TrainingSettings"] | None = None) -> dict[str, Any]:
+        """Return the settings by name: all, or those of a class from which that of these settings derives."""
+        return {field.name: getattr(self, field.name) for field in fields(kind or self)}
 
     def __str__(self) -> str:
         """Return the settings that are not the default ones, as arguments of a call."""

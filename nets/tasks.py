@@ -80,7 +80,7 @@ class Task(Value):
     def __len__(self) -> int:
         return len(self.labels)
 
-    def training_size(self, fraction: float) -> int:
+    def training_size(self, fraction: float | None) -> int:
         """Return the number of training examples for a given fraction.
 
         Parameters
@@ -117,7 +117,7 @@ class Task(Value):
             )
         return size
 
-    def split(self, fraction: float, generator: np.random.Generator) -> Split:
+    def split(self, fraction: float | None, generator: np.random.Generator) -> Split:
         """Draw a training set at random, and return it with its validation set.
 
         The validation set is the examples that are held out. If none are, it is all examples that are not

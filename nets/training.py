@@ -97,31 +97,20 @@ class Training:
     @_shows(TrainingSettings)
     def __init__(self, model: Model | None = None, **settings: Any) -> None:
         model = require_model(ConstantAttention() if model is None else model)
-        self._begin(model, TrainingSettings(**settings).of(model))
-
-    @classmethod
-    def _of(cls, model: Model, settings: TrainingSettings) -> "Training":
-        """Return the training of a model with settings that hold those of its paper already."""
-        training = cls.__new__(cls)
-        training._begin(model, settings)
-        return training
-
-    def _begin(self, model: Model, settings: TrainingSettings) -> None:
-        self.settings = settings
-        names = inspect.signature(draw).parameters
-        self.ensemble = draw(model, **{n: v for n, v in settings.values().items() if n in names})
-        frozen = dict.fromkeys(RATES[2:], 0.0) if settings.freeze_embedding else {}
-        self._rates = {name: getattr(settings, name) for name in RATES} | frozen
+        self.settings = chosen = TrainingSettings(**settings).of(model)
+        self.ensemble = draw(model, **chosen.values())
+        frozen = dict.fromkeys(RATES[2:], 0.0) if chosen.freeze_embedding else {}
+        self._rates = {name: getattr(chosen, name) for name in RATES} | frozen
         runs = self.ensemble.runs
-        self.batch_size = batch_size_of(settings.batch_size, self.ensemble.train.shape[1])
+        self.batch_size = batch_size_of(chosen.batch_size, self.ensemble.train.shape[1])
         self.machine = choose_engine(
-            settings.engine,
+            chosen.engine,
             self.ensemble,
             self._optimizer(self._rates),
-            settings.dtype,
-            settings.device,
-            settings.chunk,
-            stable_gradient=settings.stable_gradient,
+            chosen.dtype,
+            chosen.device,
+            chosen.chunk,
+            stable_gradient=chosen.stable_gradient,
         )
         self._pace, self.step = 1, 0
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
@@ -473,7 +462,7 @@ def train(
     check_hooks(callback, progress)
     if out is not None:
         out = file_path("out", out).absolute()  # a callback may change the directory
-    training = Training._of(model, chosen)
+    training = Training(model, **chosen.values(TrainingSettings))
     ensemble, machine = training.ensemble, training.machine
     names = checked_names(chosen.observables, ensemble)
     observer = Observer(ensemble, names, checked_thresholds(thresholds, ensemble), delta)

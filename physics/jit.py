@@ -104,9 +104,6 @@ def kernel(
     return cast("Callable[[Function], Function]", decorate)
 
 
-inner_kernel = kernel
-
-
 def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
     compiler: Any = numba.njit
     fastmath = {"contract", "reassoc", "nsz"} if reorder else False

@@ -134,7 +134,7 @@ def neuron_ablation(
     Parameters
     ----------
     activations : array_like, shape (..., examples, hidden)
-        Activations of the last hidden layer, as `nets.Networks.activations` returns them.
+        Activations of the last hidden layer, as `nets.networks.Networks.activations` returns them.
     W_out : array_like, shape (..., hidden, classes)
         Output weights of the neurons.
     labels : array_like of int, shape (examples,)

@@ -1,9 +1,6 @@
-"""The interface of the engines, and the choice of an engine and of its optimizer."""
+"""The choice of an engine and of its optimizer."""
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nets.engines.ensemble import Ensemble, Optimizer, per_member
 from nets.engines.fused import FusedEngine
@@ -13,61 +10,11 @@ from physics.checks import choice, flag, number, real_array, whole_number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
-    import torch
+    from nets.engines.torch import BatchedEngine
 
 
-class Engine(Protocol):
-    """Trains an ensemble: with PyTorch on any device, or with fused kernels on a CPU."""
-
-    name: str
-
-    @property
-    def device(self) -> "torch.device | str":
-        """Device on which the engine computes."""
-
-    @property
-    def chunk(self) -> int | None:
-        """Number of members whose activations are in memory at the same time; None if each thread has one."""
-
-    def advance(self, step: int, count: int, batches: NDArray[np.int32] | None) -> None:
-        """Take optimizer steps with every member that still trains.
-
-        Parameters
-        ----------
-        step : int
-            Number of steps that were taken before.
-        count : int
-            Number of steps to take.
-        batches : ndarray of int32, shape (runs, count, size), or None
-            Places of the examples in the training set for each step; None for all of them.
-        """
-
-    def set_rates(self, optimizer: Optimizer) -> None:
-        """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
-
-    def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
-
-    def gradient(self, name: str) -> NDArray[Any]:
-        """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
-
-    def is_finite(self) -> NDArray[np.bool_]:
-        """Return whether all parameters of each member are finite, bool (runs,)."""
-
-    def point_sets(self) -> NDArray[Any]:
-        """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
-
-    def parameters(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
-
-    def stop(self, members: NDArray[np.bool_]) -> None:
-        """End the training of the members for which `members`, bool (runs,), is true."""
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Return copies of parameters and moments by name, which a resumed run needs."""
-
-    def restore(self, state: dict[str, NDArray[Any]]) -> None:
-        """Restore the parameters and moments that `state` has returned."""
+Engine: TypeAlias = "FusedEngine | BatchedEngine"
+"""What trains an ensemble: fused kernels on a CPU, or PyTorch on any device. Both have the same methods."""
 
 
 def optimizer_of(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.models import Model
 from nets.models.sound import require_sound
-from nets.settings import OTHERWISE
+from nets.settings import TrainingSettings
 from physics.checks import (
     choice,
     finite_array,
@@ -22,7 +22,7 @@ from physics.checks import (
     whole_number,
 )
 from physics.errors import InputError
-from physics.seeds import Seed, children, numbers_of_runs, parent_seed
+from physics.seeds import children, numbers_of_runs, parent_seed
 from physics.values import Value
 
 PARAMETER = "parameter."
@@ -125,33 +125,21 @@ class Ensemble:
         return start if self.targets is None else start | {"targets": self.targets}
 
 
-def draw(
-    model: Model,
-    *,
-    runs: int,
-    seed: Seed,
-    first_run: int = 0,
-    run_numbers: Sequence[int] | None = None,
-    train_fraction: float | None = None,
-    train_examples: Any = None,
-    validation_examples: Any = None,
-    shared: Sequence[str] = (),
-    initial: Mapping[str, Any] | None = None,
-    layer_scale: Any = 1.0,
-    embedding_scale: Any = 1.0,
-) -> Ensemble:
-    """Draw the members of an ensemble from separate random streams; the arguments are those of `nets.train`.
+def draw(model: Model, **settings: Any) -> Ensemble:
+    """Draw the members of an ensemble from separate random streams, by the settings of `nets.Training`.
 
     Raises
     ------
     InputError
         If an argument is invalid, or the ensemble does not fit into memory.
     """
-    runs = whole_number("runs", runs, 1)
+    chosen = TrainingSettings(**settings).of(model)
+    seed, train_examples, fraction = chosen.seed, chosen.train_examples, chosen.train_fraction
+    runs = whole_number("runs", chosen.runs, 1)
     parent_seed(seed)
-    shared = _shared(shared)
+    shared = _shared(chosen.shared)
     require_sound(model, runs)
-    numbers = numbers_of_runs(runs, first_run, run_numbers)
+    numbers = numbers_of_runs(runs, chosen.first_run, chosen.run_numbers)
     spawned = [child.spawn(len(STREAMS)) for child in children(seed, numbers)]
     common = children(seed, [0])[0].spawn(len(STREAMS))
     streams = [
@@ -160,26 +148,26 @@ def draw(
     ]
     generators = [{name: np.random.default_rng(stream[name]) for name in STREAMS} for stream in streams]
     members = [model.initial(own["embedding"], own["layers"]) for own in generators]
-    parameters = {name: np.stack([member[name] for member in members]) for name in members[0]}
-    factors = {True: per_member("embedding_scale", embedding_scale, runs, above=0.0)}
-    factors[False] = per_member("layer_scale", layer_scale, runs, above=0.0)
+    parameters = {
+        name: np.stack([np.array(member[name], float) for member in members]) for name in members[0]
+    }
+    factors = {True: per_member("embedding_scale", chosen.embedding_scale, runs, above=0.0)}
+    factors[False] = per_member("layer_scale", chosen.layer_scale, runs, above=0.0)
     if EMBEDDING not in parameters and (factors[True] != 1).any():
         raise InputError(
             f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding, got "
-            f"{short_text(embedding_scale)}; layer_scale scales its layers"
+            f"{short_text(chosen.embedding_scale)}; layer_scale scales its layers"
         )
     for name, values in parameters.items():
         values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
-    for name, value in mapping("initial", initial).items():
+    for name, value in mapping("initial", chosen.initial).items():
         parameters[name] = _given(name, value, parameters)
-    if train_fraction is None:
-        train_fraction = model.settings.get("train_fraction", OTHERWISE["train_fraction"])
     if train_examples is None:
-        if validation_examples is not None:
+        if chosen.validation_examples is not None:
             raise InputError("train_examples must be given if validation_examples are, got none")
-        splits = [model.task.split(train_fraction, own["split"]) for own in generators]
+        splits = [model.task.split(fraction, own["split"]) for own in generators]
     else:
-        splits = [model.task.given_split(train_examples, validation_examples)] * runs
+        splits = [model.task.given_split(train_examples, chosen.validation_examples)] * runs
     return Ensemble(
         model,
         parameters,

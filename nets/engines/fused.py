@@ -8,79 +8,16 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
-from nets.engines import first_layer, neurons
-from nets.engines import step as dense
+from nets.engines import kernels
 from nets.engines.ensemble import Ensemble, Optimizer
-from physics.jit import kernel, primitive
+from nets.engines.functions import ACTIVATIONS
+from nets.engines.kernels import COMBINE, Examples, Job, Work
 
-COMBINE = {
-    "sum": first_layer.SUM,
-    "concatenate": first_layer.CONCATENATE,
-    "product": first_layer.PRODUCT,
-    "data": first_layer.DATA,
-}
 TASKS_A_THREAD = 4
 """Number of tasks per thread, so that a thread takes fewer of them if other programs use its core."""
-FLUSH = 0x8040
-"""Two bits of the control register of x86 processors: to write subnormal numbers as 0 and to read them so."""
-
-
-@primitive
-def _exchanged(typing_context: Any, bits: Any) -> Any:
-    """Set the bits `FLUSH` of this thread's control register to those of `bits`, and return the former ones.
-
-    On processors other than x86, nothing is set.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (chosen,) = arguments
-        if not builder.module.triple.startswith(("x86", "i386", "i686")):
-            return chosen
-        word = ir.IntType(32)
-        place = cgutils.alloca_once(builder, word)
-        pointer = builder.bitcast(place, ir.IntType(8).as_pointer())
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type])
-        store, load = (
-            cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
-            for name in ("stmxcsr", "ldmxcsr")
-        )
-        builder.call(store, [pointer])
-        before = builder.load(place)
-        kept = builder.and_(before, ir.Constant(word, ~FLUSH))
-        builder.store(builder.or_(kept, builder.trunc(chosen, word)), place)
-        builder.call(load, [pointer])
-        return builder.zext(builder.and_(before, ir.Constant(word, FLUSH)), chosen.type)
-
-    return types.int64(types.int64), generate
-
-
-@kernel()
-def flush(bits: int) -> int:
-    """Let this thread's arithmetic take subnormal numbers for 0 or not, and return what it did before.
-
-    Parameters
-    ----------
-    bits : int
-        `FLUSH`, or what an earlier call has returned.
-
-    Returns
-    -------
-    int
-        The bits before the call.
-
-    Notes
-    -----
-    Weight decay multiplies the weights of units that have died by the same factor in each step, until they
-    are subnormal: below 1e-38 in float32, which takes 17 000 steps at the rates of Ding et al. Arithmetic
-    with such numbers takes up to twenty times as long.
-    """
-    return _exchanged(bits)
 
 
 class FusedEngine:
@@ -108,7 +45,6 @@ class FusedEngine:
         self._ensemble = ensemble
         model, architecture = ensemble.model, ensemble.model.architecture
         assert architecture is not None
-        data = architecture.combine == "data"
         self._places, size = {}, 0
         for name, value in ensemble.parameters.items():
             self._places[name] = slice(size, size + value[0].size)
@@ -117,45 +53,28 @@ class FusedEngine:
         self._parameters = np.concatenate(stacked, axis=1).astype(dtype)
         self._first = np.zeros_like(self._parameters)
         self._second = np.zeros_like(self._parameters)
-        encoded = [self._places[name].stop for name in model.encoder]
         self._sizes = np.array(architecture.sizes)
-        entropy = first_layer.STABLE_CROSS_ENTROPY if stable_gradient else first_layer.CROSS_ENTROPY
-        self._shape = first_layer.Shape(
-            COMBINE.get(architecture.combine, first_layer.DATA),
-            entropy if architecture.loss == "cross_entropy" else first_layer.SQUARED_ERROR,
+        data = architecture.combine == "data"
+        entropy = kernels.STABLE_CROSS_ENTROPY if stable_gradient else kernels.CROSS_ENTROPY
+        self._net = kernels.Net(
+            COMBINE[architecture.combine],
+            ACTIVATIONS[architecture.activation],
+            entropy if architecture.loss == "cross_entropy" else kernels.SQUARED_ERROR,
             0 if data else model.tokens,
             0 if data else model.dim,
-            max(encoded),
+            max(self._places[name].stop for name in model.encoder),
             float(architecture.embedding_penalty),
             float(architecture.even),
         )
-        task = model.task
-        targets = np.empty((ensemble.runs, 0, 0)) if ensemble.targets is None else ensemble.targets
-        self._kernels: Any = neurons if architecture.combine == "neurons" else dense
-        self._sets: dict[str, Any] = {
-            part: first_layer.Examples(
-                (index[..., None] if data else task.inputs[index]).astype(np.int32),
-                task.labels[index].astype(np.int32),
-                task.inputs.astype(dtype) if data else np.empty((0, 0), dtype),
-                targets.astype(dtype),
-            )
+        self._each = examples_of(ensemble, ensemble.train, dtype)  # for batches, which name their examples
+        together = architecture.combine in ("sum", "neurons")
+        self._sets = {
+            part: examples_of(ensemble, index, dtype, together=together)
             for part, index in (("train", ensemble.train), ("validation", ensemble.validation))
         }
-        if self._kernels is neurons:
-            self._sets = {
-                part: neurons.taken_together(examples.inputs, examples.labels, dtype)
-                for part, examples in self._sets.items()
-            }
         self.set_rates(optimizer)
         self._rooms = [self._new_room()]
-        self._calls = self._kernels.calls_for(
-            self._shape,
-            architecture.activation,
-            self._sizes,
-            self._sets["train"],
-            self._rooms[0],
-            self._betas,
-        )
+        self._net = kernels.compiled(Job(self._net, self._sizes, self._each, self._rooms[0]))
         self._training = np.arange(ensemble.runs)
 
     # -- the interface of an engine ------------------------------------------------------------------------
@@ -165,25 +84,14 @@ class FusedEngine:
 
         `batches` (runs, count, size) holds places in the training set; None stands for all examples.
         """
-        if batches is None:
-            batches = np.empty((1, 1, 0), np.int32)
+        examples = self._sets["train"] if batches is None else self._each
+        batches = np.empty((1, 1, 0), np.int32) if batches is None else batches
+        rates, betas = self._rates, self._betas
         self._spread(
             self._training,
-            lambda members, room: dense.train_members(
-                members,
-                self._parameters,
-                self._first,
-                self._second,
-                self._shape,
-                self._sizes,
-                self._sets["train"],
-                batches,
-                step,
-                count,
-                self._rates,
-                self._betas,
-                room,
-                self._calls,
+            examples,
+            lambda members, job: kernels.train_members(
+                members, self._parameters, self._first, self._second, job, batches, step, count, rates, betas
             ),
         )
 
@@ -198,38 +106,22 @@ class FusedEngine:
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
         self._spread(
             np.arange(self._ensemble.runs),
-            lambda members, room: self._kernels.evaluate(
-                members,
-                self._parameters,
-                self._shape,
-                self._sizes,
-                self._sets[part],
-                loss,
-                accuracy,
-                np.empty(2),
-                room,
-                self._calls,
+            self._sets[part],
+            lambda members, job: kernels.evaluate(
+                members, self._parameters, job, loss, accuracy, np.empty(2)
             ),
         )
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
-        gradients = np.empty_like(self._parameters)
+        out = np.empty_like(self._parameters)
         self._spread(
             np.arange(self._ensemble.runs),
-            lambda members, room: dense.gradients(
-                members,
-                self._parameters,
-                gradients,
-                self._shape,
-                self._sizes,
-                self._sets["train"],
-                room,
-                self._calls,
-            ),
+            self._sets["train"],
+            lambda members, job: kernels.gradients(members, self._parameters, out, job),
         )
-        return gradients[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
+        return out[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
 
     def is_finite(self) -> NDArray[np.bool_]:
         """Return whether all parameters of each member are finite, bool (runs,)."""
@@ -280,12 +172,13 @@ class FusedEngine:
 
     # -- implementation ------------------------------------------------------------------------------------
 
-    def _new_room(self) -> Any:
+    def _new_room(self) -> Work:
         """Return new working memory, which one task at a time computes in."""
-        numbers, dtype = self._parameters.shape[1], self._parameters.dtype
-        return self._kernels.room_for(self._shape, self._sizes, numbers, dtype)
+        return kernels.work_for(self._net, self._sizes, self._parameters.shape[1], self._parameters.dtype)
 
-    def _spread(self, members: NDArray[np.int64], task: Callable[[NDArray[np.int64], Any], None]) -> None:
+    def _spread(
+        self, members: NDArray[np.int64], examples: Examples, task: Callable[[NDArray[np.int64], Job], None]
+    ) -> None:
         """Run a task for all members, in pieces that free threads take, each with its own working memory."""
 
         def work(piece: NDArray[np.int64]) -> None:
@@ -293,11 +186,7 @@ class FusedEngine:
                 room = self._rooms.pop()
             except IndexError:
                 room = self._new_room()
-            before = flush(FLUSH)
-            try:
-                task(piece, room)
-            finally:
-                flush(before)
+            task(piece, Job(self._net, self._sizes, examples, room))
             self._rooms.append(room)  # new memory for each task would cost more than a small one
 
         threads = numba.get_num_threads()
@@ -317,3 +206,27 @@ class FusedEngine:
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     """Return the threads of a process; one that has been forked needs a pool of its own."""
     return ThreadPoolExecutor(threads, "train")
+
+
+def examples_of(
+    ensemble: Ensemble, index: NDArray[np.int64], dtype: str, *, together: bool = False
+) -> Examples:
+    """Return the examples `index` (runs, n) of an ensemble in a form that kernels can read.
+
+    If `together`, examples that differ only in the order of their tokens become one with a weight: a full
+    batch of all p² pairs of p tokens has p (p + 1) / 2 of them.
+    """
+    task, data = ensemble.model.task, ensemble.model.architecture.combine == "data"  # type: ignore[union-attr]
+    inputs = (index[..., None] if data else task.inputs[index]).astype(np.int32)
+    labels = task.labels[index].astype(np.int32)
+    counts = np.full(len(index), index.shape[1])
+    weights = np.ones(index.shape, dtype)
+    for run, (pairs, classes) in enumerate(zip(inputs, labels, strict=True) if together else ()):
+        rows = np.column_stack([np.sort(pairs, axis=1), classes])
+        distinct, occurs = np.unique(rows, axis=0, return_counts=True)
+        counts[run] = size = len(distinct)
+        inputs[run, :size], labels[run, :size] = distinct[:, :2], distinct[:, 2]
+        weights[run, :size] = occurs
+    targets = np.empty((ensemble.runs, 0, 0)) if ensemble.targets is None else ensemble.targets
+    images = task.inputs.astype(dtype) if data else np.empty((0, 0), dtype)
+    return Examples(inputs, labels, weights, counts, index.shape[1], images, targets.astype(dtype))

@@ -41,19 +41,11 @@ def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def tile(
-    vectors: int,
-    rows: int = TILE_ROWS,
-    *,
-    turned: bool = False,
-    masked: bool = True,
-    scaled: bool = False,
-) -> Any:
+def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
     """Generate code that adds A @ B to a tile of `out`: some rows, and `vectors` vectors of columns.
 
-    With `turned`, the product is Aᵀ @ B. With `scaled`, a further matrix follows `out`, and the product times
-    this matrix, element by element, replaces the values in `out`. All arrays have contiguous rows. Kernels
-    call the result with A, B, `out`, and the first row and column of the tile, which has `rows` rows.
+    With `turned`, the product is Aᵀ @ B. All arrays have contiguous rows. Kernels call the result with A, B,
+    `out`, and the first row and column of the tile.
 
     With two vectors and six rows, twelve vectors of sums stay in registers while the loop runs over the inner
     dimension. Each turn loads two vectors of B and six numbers of A for twelve fused products, so that
@@ -61,9 +53,9 @@ def tile(
     last one are masked. If there are no such columns, `masked` may be false; masked stores are slow if few
     products precede them. The order of the sum does not depend on the size of the vectors.
 
-    Measured against `np.dot` within Numba (OpenBLAS, one thread by threadpoolctl; AMD EPYC with AVX2, busy),
-    on the products of the networks here, such as (59, 128) by (128, 100) and (128, 32) by (32, 17): OpenBLAS
-    takes 0.92 to 1.45 times as long, in float32 and in float64.
+    `np.dot` within Numba would do, but not as fast on every processor. Measured on one thread, on products of
+    the networks here, OpenBLAS takes 0.6 to 1.5 times as long with AVX2, and twice as long (1.6 to 2.5) with
+    AVX-512 on an AMD EPYC 9005, where it uses the kernels for AVX2.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -122,20 +114,16 @@ def tile(
         ]
         last = builder.sub(height, word(1))
         row_numbers = []
-        for q in range(rows):
+        for q in range(TILE_ROWS):
             row = builder.add(first_row, word(q))
             row_numbers.append(builder.select(builder.icmp_signed("<", row, last), row, last))
         left_rows = [builder.gep(bytes_[0], [builder.mul(r, across)]) for r in row_numbers]
         targets = [
-            [builder.gep(start, [builder.add(builder.mul(r, stride[0]), offset)]) for r in row_numbers]
-            for start, stride in zip(bytes_[2:], strides[2:], strict=True)
+            builder.gep(bytes_[2], [builder.add(builder.mul(r, strides[2][0]), offset)]) for r in row_numbers
         ]
-        places = [(q, v) for q in range(rows) for v in range(vectors)]
+        places = [(q, v) for q in range(TILE_ROWS) for v in range(vectors)]
 
-        def numbers_of(which: int) -> list[Any]:
-            return [load(move(targets[which][q], word(v * VECTOR_BYTES), vector), v) for q, v in places]
-
-        starts = [zero] * len(places) if scaled else numbers_of(0)
+        starts = [load(move(targets[q], word(v * VECTOR_BYTES), vector), v) for q, v in places]
         before = builder.block
         loop, end = builder.append_basic_block("inner"), builder.append_basic_block("end")
         builder.cbranch(builder.icmp_signed(">", inner, word(0)), loop, end)
@@ -167,70 +155,44 @@ def tile(
             result.add_incoming(start, before)
             result.add_incoming(value, loop)
             starts[q * vectors + v] = result
-        if scaled:
-            starts = [builder.fmul(*both) for both in zip(starts, numbers_of(1), strict=True)]
         for (q, v), result in zip(places, starts, strict=True):
-            store(result, move(targets[0][q], word(v * VECTOR_BYTES), vector), v)
+            store(result, move(targets[q], word(v * VECTOR_BYTES), vector), v)
         return context.get_dummy_value()
 
     @primitive
     def add_tile(typing_context: Any, A: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
         return types.void(A, B, out, types.intp, types.intp), generate
 
-    @primitive
-    def scale_tile(typing_context: Any, A: Any, B: Any, out: Any, factors: Any, i: Any, j: Any) -> Any:
-        return types.void(A, B, out, factors, types.intp, types.intp), generate
-
-    return scale_tile if scaled else add_tile
+    return add_tile
 
 
-_add_narrow_tile, _add_wide_tile = tile(1), tile(2)
-_add_narrow_turned, _add_wide_turned = tile(1, turned=True), tile(2, turned=True)
+_wide, _wide_turned = tile(2, masked=False), tile(2, masked=False, turned=True)
+_rest, _rest_turned = tile(2), tile(2, turned=True)
+_last, _last_turned = tile(1), tile(1, turned=True)
 
 
 @kernel()
-def add_product(A: Array, turned: bool, B: Array, out: Array, column: int) -> None:
-    """Add A @ B, or Aᵀ @ B if `turned`, to the columns of `out` (rows, columns) from `column` on.
+def add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
+    """Add A @ B, or Aᵀ @ B if `turned`, to `out` (rows, columns).
 
     `A` is (rows, inner), or (inner, rows) if `turned`, and `B` is (inner, columns). All arrays have the same
     number type and contiguous rows.
     """
     rows, columns = out.shape
     lanes = VECTOR_BYTES // out.itemsize
-    while column < columns:
-        wide = columns - column > lanes
+    for column in range(0, columns, 2 * lanes):
+        left = columns - column
         for row in range(0, rows, TILE_ROWS):
-            if wide and turned:
-                _add_wide_turned(A, B, out, row, column)
-            elif wide:
-                _add_wide_tile(A, B, out, row, column)
-            elif turned:
-                _add_narrow_turned(A, B, out, row, column)
+            if turned:
+                if left >= 2 * lanes:
+                    _wide_turned(A, B, out, row, column)
+                elif left > lanes:
+                    _rest_turned(A, B, out, row, column)
+                else:
+                    _last_turned(A, B, out, row, column)
+            elif left >= 2 * lanes:
+                _wide(A, B, out, row, column)
+            elif left > lanes:
+                _rest(A, B, out, row, column)
             else:
-                _add_narrow_tile(A, B, out, row, column)
-        column += 2 * lanes if wide else lanes
-
-
-@kernel()
-def fill_rows(row: Array, out: Array) -> None:
-    """Write `row` (columns,) to every row of `out` (rows, columns)."""
-    for n in range(len(out)):
-        target = out[n]  # a vector loop needs a row of its own: `out[n, j]` takes twice as long
-        for j in range(len(row)):
-            target[j] = row[j]
-
-
-@kernel()
-def add_rows(rows: Array, out: Array) -> None:
-    """Add the sum of `rows` (rows, columns) to `out` (columns,)."""
-    for n in range(len(rows)):
-        row = rows[n]
-        for j in range(len(out)):
-            out[j] += row[j]
-
-
-@kernel()
-def multiply(numbers: Array, factors: Array) -> None:
-    """Multiply the first n entries of the array `numbers` by `factors` (n,), in place."""
-    for i in range(len(factors)):
-        numbers[i] *= factors[i]
+                _last(A, B, out, row, column)

@@ -2,20 +2,17 @@
 
 import gzip
 import hashlib
-import io
-import math
 import os
-import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from nets.architecture import Architecture, Initialisation
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 DIGITS = "digits"
-UNSIGNED_BYTE = 8
-ARCHIVE_NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,15 +216,16 @@ class ImageMLP(DenseModel):
 
 
 def load_images(data: str, classes: int) -> Images:
-    """Read labeled images from a file, a directory, or scikit-learn. Each file may be compressed by gzip.
+    """Read labeled images from a file, a directory, or scikit-learn.
 
     Parameters
     ----------
     data : str
         "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
-        archive, or of a directory of MNIST's files. An archive holds ``x_train`` and ``y_train``, and a
-        directory ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte``. If there is a test set, it is
-        called ``x_test`` and ``y_test``, or ``t10k-…`` in a directory.
+        archive, or of a directory of MNIST's files, which may be compressed by gzip. An archive holds
+        ``x_train`` and ``y_train``, and a directory ``train-images-idx3-ubyte`` and
+        ``train-labels-idx1-ubyte``. If there is a test set, it is called ``x_test`` and ``y_test``, or
+        ``t10k-…`` in a directory.
     classes : int
         Number of classes; labels must be from 0 to classes - 1.
 
@@ -242,166 +238,96 @@ def load_images(data: str, classes: int) -> Images:
     Raises
     ------
     FileFormatError
-        If a file, or scikit-learn for the digits, is missing, or if a file is damaged, in another format, of
-        a size that does not match the others, or has labels out of range.
+        If a file is missing or damaged, in another format, of a size that does not match the others, or has
+        labels out of range.
     """
-    if data == DIGITS:
-        return _digits(classes)
     path = Path(data)
-    if not path.exists():
+    if data == DIGITS:
+        from sklearn.datasets import load_digits
+
+        digits = load_digits()
+        parts = [(digits.data.astype(np.float32) / np.float32(16), digits.target)]
+    elif not (path.is_dir() or path.is_file()):  # reading a pipe or a device might never end
         raise FileFormatError(
-            f"data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
-            f"no {path}"
+            "data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
+            f"none at {path}"
         )
-    if not (path.is_dir() or path.is_file()):  # reading a pipe or a device might never end
-        raise FileFormatError(f"{path} is neither a file nor a directory, so it holds no images")
-    parts = _idx_files(path) if path.is_dir() else _archive(path)
-    for where, pixels, labels in parts:
-        if len(pixels) != len(labels) or not len(labels):
-            found = f"{len(pixels)} images and {len(labels)} labels"
-            raise FileFormatError(f"{where} must hold images and one label for each, got {found}")
-        _check_labels(where, labels, classes)
-    sizes = {pixels.shape[1:] for _, pixels, _ in parts}
-    if len(sizes) > 1:
-        found = " and ".join(" × ".join(map(str, size)) for size in sorted(sizes))
-        raise FileFormatError(f"{path} holds images of {found} pixels; all must be of one size")
+    else:
+        try:
+            parts = _directory(path) if path.is_dir() else _archive(path)
+        except FileFormatError:
+            raise
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise FileFormatError(f"the images in {path} cannot be read ({error})") from None
+    for pixels, labels in parts:
+        shapes = f"pixels {pixels.dtype} of shape {pixels.shape} and labels of shape {labels.shape}"
+        if pixels.ndim < 2 or labels.shape != pixels.shape[:1] or not len(labels):
+            raise FileFormatError(f"{data} must hold images (n, ...) and one label for each, got {shapes}")
+        known = pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())
+        if not known or labels.dtype.kind not in "iu":
+            raise FileFormatError(
+                f"{data} must hold pixels that are bytes or finite, and whole labels, got {shapes}"
+            )
+        if not 0 <= labels.min() <= labels.max() < classes:
+            raise FileFormatError(
+                f"labels must be whole numbers from 0 to classes - 1 = {classes - 1}, got {labels.min()} to "
+                f"{labels.max()} in {data}"
+            )
+        if pixels.shape[1:] != parts[0][0].shape[1:]:
+            raise FileFormatError(f"images of {data} must be of one size, got {pixels.shape[1:]} too")
     return Images(
-        np.concatenate([_flat(pixels) for _, pixels, _ in parts]),
-        np.concatenate([labels.astype(np.int64) for _, _, labels in parts]),
-        len(parts[0][2]),
+        np.concatenate([_flat(pixels) for pixels, _ in parts]),
+        np.concatenate([labels.astype(np.int64) for _, labels in parts]),
+        len(parts[0][1]),
     )
 
 
-def _check_labels(where: str, labels: NDArray[np.generic], classes: int) -> None:
-    low, high = labels.min(), labels.max()
-    if low < 0 or high >= classes:
-        wanted = f"whole numbers from 0 to classes - 1 = {classes - 1}"
-        raise FileFormatError(f"labels must be {wanted}, got {low} to {high} in {where}")
-
-
-Part = tuple[str, NDArray[np.generic], NDArray[np.generic]]
-"""Origin, pixels (images, ...), and labels (images,) of one set of images."""
-
-
-def _flat(pixels: NDArray[np.generic]) -> NDArray[np.float32]:
+def _flat(pixels: NDArray[Any]) -> NDArray[np.float32]:
     """Return pixels (images, pixels) as float32, with bytes scaled to [0, 1]."""
     flat = pixels.reshape(len(pixels), -1).astype(np.float32)
     return flat / np.float32(255) if pixels.dtype == np.uint8 else flat
 
 
-def _digits(classes: int) -> Images:
-    """Read the digits from the data file of scikit-learn, without the second that importing it takes."""
-    folder = getattr(find_spec("sklearn"), "submodule_search_locations", None)
-    path = Path(folder[0]) / "datasets/data/digits.csv.gz" if folder else None
-    if path is None or not path.is_file():
-        raise FileFormatError(
-            "data 'digits' needs the file digits.csv.gz of scikit-learn, which is not installed"
-        )
-    table = np.loadtxt(io.BytesIO(_content(path)), delimiter=",", dtype=np.float32)
-    labels = table[:, -1].astype(np.int64)
-    _check_labels(DIGITS, labels, classes)
-    return Images(table[:, :-1] / np.float32(16), labels, len(table))
+def _archive(path: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the training set of an npz archive, and its test set if there is one."""
+    with np.load(path, allow_pickle=False) as archive:
+        if not isinstance(archive, NpzFile):
+            raise FileFormatError(f"{path} must be an npz archive, got an npy file")
+        names = set(archive.files)
+        ends = ["train", "test"] if names & {"x_test", "y_test"} else ["train"]
+        missing = {f"{kind}_{end}" for kind in "xy" for end in ends} - names
+        if missing:
+            raise FileFormatError(
+                f"{path} must hold {' and '.join(sorted(missing))}, got {', '.join(names) or 'nothing'}"
+            )
+        return [(archive[f"x_{end}"], archive[f"y_{end}"]) for end in ends]
 
 
-def _content(path: Path) -> bytes:
-    """Return the bytes of a file, after decompressing them if they are in gzip format."""
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise FileFormatError(f"{path} is damaged ({error})") from None
-    except OSError as error:
-        raise FileFormatError(f"{path} cannot be read ({error.strerror})") from None
-
-
-# -- IDX ---------------------------------------------------------------------------------------------------
-
-
-def _idx_files(folder: Path) -> list[Part]:
-    """Read the training set of a directory, and its test set if there is one."""
-    found = {
-        (part, kind): _found(folder, f"{part}-{kind}", axes)
+def _directory(folder: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the training set of a directory of IDX files, and its test set if there is one."""
+    files = {
+        (part, kind): next(iter(sorted(folder.glob(f"{part}-{kind}?idx{axes}-ubyte*"))), None)
         for part in ("train", "t10k")
         for kind, axes in (("images", 3), ("labels", 1))
     }
-    parts = []
-    for part in ("train", "t10k"):
-        images, labels = found[part, "images"], found[part, "labels"]
-        if images is None and labels is None and part == "t10k":
-            continue
-        if images is None or labels is None:
-            name = f"{part}-images-idx3-ubyte" if images is None else f"{part}-labels-idx1-ubyte"
-            raise FileFormatError(f"{folder} must hold {name} or {name}.gz, but does not")
-        parts.append((f"{images} with {labels.name}", _idx(images, 3), _idx(labels, 1)))
-    return parts
+    if not (files["t10k", "images"] or files["t10k", "labels"]):
+        del files["t10k", "images"], files["t10k", "labels"]
+    read = {}
+    for (part, kind), path in files.items():
+        if path is None:
+            axes = 3 if kind == "images" else 1
+            raise FileFormatError(f"{folder} must hold {part}-{kind}-idx{axes}-ubyte, got none")
+        read[part, kind] = _idx(path)
+    return [(read[part, "images"], read[part, "labels"]) for part, kind in read if kind == "images"]
 
 
-def _found(folder: Path, name: str, axes: int) -> Path | None:
-    """Return the path of an IDX file, or None; "-" or "." may precede "idx", and ".gz" may follow."""
-    names = [f"{name}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
-    return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def _idx(path: Path, axes: int) -> NDArray[np.generic]:
+def _idx(path: Path) -> NDArray[np.uint8]:
     """Read unsigned bytes from an IDX file: two zero bytes, type, number of axes, sizes, values."""
-    content = _content(path)
-    magic = bytes([0, 0, UNSIGNED_BYTE, axes])
-    if content[:4] != magic:
-        raise FileFormatError(
-            f"{path} must begin with the bytes {magic.hex(' ')} of an IDX file (unsigned bytes, number of "
-            f"axes {axes}), found {content[:4].hex(' ') or 'nothing'}"
-        )
-    start = 4 + 4 * axes
-    if len(content) < start:
-        raise FileFormatError(f"{path} is truncated: it ends within its header")
-    sizes = struct.unpack(f">{axes}I", content[4:start])
-    if len(content) - start != math.prod(sizes):
-        state = "is truncated" if len(content) - start < math.prod(sizes) else "is too long"
-        raise FileFormatError(
-            f"{path} {state}: its header says {' × '.join(map(str, sizes))} bytes, and "
-            f"{len(content) - start} follow"
-        )
-    return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
-
-
-# -- npz ---------------------------------------------------------------------------------------------------
-
-
-def _archive(path: Path) -> list[Part]:
-    """Read the training set of an npz archive, and its test set if there is one."""
-    content = _content(path)
-    if content[:4] == bytes([0, 0, UNSIGNED_BYTE, 1]) or content[:4] == bytes([0, 0, UNSIGNED_BYTE, 3]):
-        raise FileFormatError(f"{path} is one IDX file; give the directory that holds images and labels")
-    if content[:2] != b"PK":
-        raise FileFormatError(f"{path} is not an npz archive")
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ARCHIVE_NAMES if name in archive.files}
-            names = archive.files
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise FileFormatError(f"{path} is damaged, or not an archive of plain arrays ({error})") from None
-    test = [name for name in ARCHIVE_NAMES[2:] if name in arrays]
-    if not {"x_train", "y_train"} <= arrays.keys() or len(test) == 1:
-        raise FileFormatError(
-            f"{path} must hold x_train and y_train, and x_test and y_test together or not at all; it holds "
-            f"{', '.join(names) or 'nothing'}"
-        )
-    return [_part(path, arrays, end) for end in ("train", "test") if f"x_{end}" in arrays]
-
-
-def _part(path: Path, arrays: Mapping[str, NDArray[np.generic]], end: str) -> Part:
-    """Return one set of images of an archive, "train" or "test", after checking types and shapes."""
-    pixels, labels = arrays[f"x_{end}"], arrays[f"y_{end}"]
-    if pixels.ndim < 2 or not (
-        pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())
-    ):
-        raise FileFormatError(
-            f"x_{end} of {path} must be images (images, ...) of unsigned bytes or finite "
-            f"floating-point numbers; found {pixels.dtype} of shape {pixels.shape}"
-        )
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise FileFormatError(
-            f"y_{end} of {path} must be whole numbers (images,), found {labels.dtype} of the shape "
-            f"{labels.shape}"
-        )
-    return f"{path}: {end}", pixels, labels
+    content = path.read_bytes()
+    if content[:2] == b"\x1f\x8b":
+        content = gzip.decompress(content)
+    if content[:3] != b"\0\0\x08":
+        raise FileFormatError(f"{path} must be an IDX file of unsigned bytes, got the bytes {content[:4]!r}")
+    axes = content[3]
+    sizes = np.frombuffer(content, ">u4", axes, 4).astype(int)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(sizes)

@@ -239,7 +239,7 @@ def neuron_spectrum(
     ----------
     W_in : array_like, shape (..., tokens, hidden)
         What each neuron receives from each token, for p ≥ 3 tokens. In a network with an embedding E, these
-        are the effective weights E @ W of the first layer, as `nets.Networks.neuron_weights` returns them.
+        are the effective weights E @ W of the first layer, as `Networks.neuron_weights` returns them.
     W_out : array_like, shape (..., hidden, tokens), optional
         What each neuron adds to the logit of each class.
     second : array_like, shape of `W_in`, optional

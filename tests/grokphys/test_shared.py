@@ -121,7 +121,7 @@ def test_a_file_whose_parameters_are_odd_does_not_stop_the_others(tmp_path, caps
     )
     assert comparing._names([found, found]) == ("A", "B")
     with pytest.raises(FileFormatError, match="must describe a training"):
-        nets.training_sets(physics.load(tmp_path / "bad.h5"))
+        nets.provenance.training_sets(physics.load(tmp_path / "bad.h5"))
 
 
 def test_a_bad_file_is_named_once(tmp_path, capsys):

@@ -1,5 +1,4 @@
 import gzip
-import json
 import struct
 from itertools import pairwise
 
@@ -58,25 +57,21 @@ def test_the_digits_have_ten_classes():
         load_images("digits", 5)
 
 
-def test_the_digits_are_those_of_scikit_learn(python):
+def test_the_digits_are_those_of_scikit_learn():
     images = load_images("digits", 10)
     theirs = load_digits()
     np.testing.assert_array_equal(images.pixels * 16, theirs.data)
     np.testing.assert_array_equal(images.labels, theirs.target)
     assert images.pixels.max() == 1
     assert images.trainable == 1797
-    code = "import sys, nets; nets.ImageMLP(); assert 'sklearn' not in sys.modules"
-    assert python(code).returncode == 0
 
 
-@pytest.mark.parametrize("form", ["idx", "idx.gz", "npz", "npz.gz"])
+@pytest.mark.parametrize("form", ["idx", "idx.gz", "npz"])
 def test_mnist_from_every_form_is_the_same(form, tmp_path):
     if form.startswith("idx"):
         path = write_idx(tmp_path, compressed=form.endswith("gz"))
     else:
         path = write_archive(tmp_path / "mnist.npz")
-        if form.endswith("gz"):
-            path.write_bytes(gzip.compress(path.read_bytes()))
     images = load_images(str(path), 5)
     np.testing.assert_array_equal(images.pixels, IMAGES.reshape(40, 12).astype(np.float32) / 255)
     np.testing.assert_array_equal(images.labels, LABELS)
@@ -97,109 +92,55 @@ def test_a_test_set_may_be_missing_and_floating_pixels_stay(tmp_path):
     np.testing.assert_array_equal(images.pixels, pixels.reshape(30, 12).astype(np.float32))
 
 
-WRONG_TYPE = idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))
-
-
 @pytest.mark.parametrize(
     ("replaced", "sentence"),
     [
-        (
-            {"train_images_idx3": None},
-            "must hold train-images-idx3-ubyte or train-images-idx3-ubyte.gz, but does not",
-        ),
-        (
-            {"train_labels_idx1": None},
-            "must hold train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz, but does not",
-        ),
-        ({"t10k_labels_idx1": None}, "must hold t10k-labels-idx1-ubyte or t10k-labels-idx1-ubyte.gz, but"),
-        (
-            {"train_images_idx3": idx(IMAGES[:30])[:-5]},
-            "is truncated: its header says 30 × 4 × 3 bytes, and 355",
-        ),
-        ({"train_images_idx3": idx(IMAGES[:30])[:9]}, "is truncated: it ends within its header"),
-        (
-            {"train_labels_idx1": idx(LABELS[:30]) + b"??"},
-            "is too long: its header says 30 bytes, and 32 follow",
-        ),
-        ({"train_images_idx3": b""}, "must begin with the bytes 00 00 08 03 of an IDX file"),
-        ({"train_images_idx3": idx(LABELS[:30])}, "found 00 00 08 01"),
-        ({"train_labels_idx1": WRONG_TYPE}, "found 00 00 0d 01"),
-        ({"train_images_idx3": b"\x1f\x8b\x08damaged"}, "is damaged ("),
-        ({"train_images_idx3": gzip.compress(idx(IMAGES[:30]))[:-20]}, "is damaged ("),
-        (
-            {"train_labels_idx1": idx(LABELS[:29])},
-            "must hold images and one label for each, got 30 images and 29 labels",
-        ),
-        (
-            {"train_images_idx3": idx(IMAGES[:0]), "train_labels_idx1": idx(LABELS[:0])},
-            "got 0 images and 0",
-        ),
-        (
-            {"t10k_images_idx3": idx(IMAGES[30:, :3])},
-            "holds images of 3 × 3 and 4 × 3 pixels; all must be of one",
-        ),
-        (
-            {"train_labels_idx1": idx(LABELS[:30] + 1)},
-            "labels must be whole numbers from 0 to classes - 1 = 4",
-        ),
+        ({"train_images_idx3": None}, "must hold train-images-idx3-ubyte"),
+        ({"t10k_labels_idx1": None}, "must hold t10k-labels-idx1-ubyte"),
+        ({"train_images_idx3": idx(IMAGES[:30])[:-5]}, "cannot be read"),
+        ({"train_images_idx3": idx(IMAGES[:30])[:9]}, "cannot be read"),
+        ({"train_labels_idx1": idx(LABELS[:30]) + b"??"}, "cannot be read"),
+        ({"train_images_idx3": b""}, "IDX file"),
+        ({"train_labels_idx1": idx(LABELS[:30], magic=bytes([0, 0, 13, 1]))}, "IDX file"),
+        ({"train_images_idx3": gzip.compress(idx(IMAGES[:30]))[:-20]}, "cannot be read"),
+        ({"train_images_idx3": idx(LABELS[:30])}, "one label for each"),
+        ({"train_labels_idx1": idx(LABELS[:29])}, "one label for each"),
+        ({"t10k_images_idx3": idx(IMAGES[30:, :3])}, "of one size"),
+        ({"t10k_labels_idx1": idx(LABELS[30:] + 1)}, "from 0 to classes - 1 = 4"),
     ],
 )
 def test_bad_idx_files_end_in_a_sentence(replaced, sentence, tmp_path):
-    write_idx(tmp_path, **replaced)
-    with pytest.raises(FileFormatError) as error:
-        ImageMLP(str(tmp_path), classes=5)
-    assert sentence in str(error.value)
-    assert str(tmp_path) in str(error.value)
+    with pytest.raises(FileFormatError, match=sentence):
+        ImageMLP(str(write_idx(tmp_path, **replaced)), classes=5)
 
 
 @pytest.mark.parametrize(
     ("replaced", "sentence"),
     [
-        (
-            {"x_train": None},
-            "must hold x_train and y_train, and x_test and y_test together or not at all; it holds",
-        ),
-        ({"y_test": None}, "must hold x_train and y_train"),
-        ({"x_train": IMAGES[:30].astype(object)}, "is damaged, or not an archive of plain arrays ("),
-        ({"x_train": IMAGES[:30].astype(np.int32)}, "x_train of"),
-        ({"x_train": np.full((30, 4, 3), np.nan)}, "finite floating-point numbers; found float64"),
-        ({"x_train": IMAGES[:30, 0, 0]}, "found uint8 of shape (30,)"),
-        ({"y_train": LABELS[:30] + 0.5}, "y_train of"),
-        ({"y_train": np.eye(5, dtype=int)[LABELS[:30]]}, "found int64 of the shape (30, 5)"),
-        (
-            {"y_train": LABELS[:30].astype(int) - 1},
-            "labels must be whole numbers from 0 to classes - 1 = 4",
-        ),
-        ({"y_train": LABELS[:20]}, "got 30 images and 20 labels"),
-        ({"x_test": IMAGES[30:, :, :2]}, "holds images of 4 × 2 and 4 × 3 pixels"),
+        ({"x_train": None}, "must hold x_train"),
+        ({"y_test": None}, "must hold y_test"),
+        ({"x_train": np.array([None] * 30)}, "cannot be read"),
+        ({"x_train": IMAGES[:30].astype(np.int32)}, "pixels that are bytes or finite"),
+        ({"x_train": np.full((30, 4, 3), np.nan)}, "pixels that are bytes or finite"),
+        ({"y_train": LABELS[:30] / 2}, "whole labels"),
+        ({"y_train": LABELS[:20]}, "one label for each"),
+        ({"y_train": LABELS[:30].astype(int) - 1}, "from 0 to classes - 1 = 4"),
     ],
 )
 def test_bad_archives_end_in_a_sentence(replaced, sentence, tmp_path):
-    path = write_archive(tmp_path / "m.npz", **replaced)
-    with pytest.raises(FileFormatError) as error:
-        ImageMLP(str(path), classes=5)
-    assert sentence in str(error.value)
-    assert str(path) in str(error.value)
+    with pytest.raises(FileFormatError, match=sentence):
+        ImageMLP(str(write_archive(tmp_path / "m.npz", **replaced)), classes=5)
 
 
-def test_other_files_end_in_a_sentence(tmp_path):
-    with pytest.raises(
-        FileFormatError, match="data must be 'digits', or the path of a directory of IDX files"
-    ):
-        ImageMLP(str(tmp_path / "nowhere"))
-    text = tmp_path / "text.npz"
-    text.write_text("not an archive")
-    with pytest.raises(FileFormatError, match="is not an npz archive"):
-        ImageMLP(str(text))
-    whole = write_archive(tmp_path / "m.npz").read_bytes()
-    text.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(FileFormatError, match="is damaged, or not an archive of plain arrays"):
-        ImageMLP(str(text))
-    write_idx(tmp_path)
-    with pytest.raises(
-        FileFormatError, match="is one IDX file; give the directory that holds images and labels"
-    ):
-        ImageMLP(str(tmp_path / "train-images-idx3-ubyte"))
+def test_other_files_and_other_images_end_in_a_sentence(tmp_path):
+    (tmp_path / "text.npz").write_text("not an archive")
+    for path in (tmp_path / "text.npz", tmp_path / "nowhere"):
+        with pytest.raises(FileFormatError, match="text.npz|none at"):
+            ImageMLP(str(path))
+    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), classes=5)
+    write_archive(tmp_path / "m.npz", y_train=LABELS[1:31])
+    with pytest.raises(FileFormatError, match="digest"):
+        ImageMLP(model.data, classes=5, digest=model.digest)
 
 
 # -- the model ---------------------------------------------------------------------------------------------
@@ -279,46 +220,6 @@ def test_the_test_set_validates_alone(tmp_path):
     assert len(task.split(1.0, np.random.default_rng(1))[0]) == 30
 
 
-def test_the_papers_network_and_training_set():
-    model = ImageMLP()
-    assert model.architecture.sizes == (64, 200, 200, 10)
-    assert (model.tokens, model.dim) == (10, 200)
-    assert model.encoder == ("hidden1.weight", "hidden1.bias", "hidden2.weight", "hidden2.bias")
-    assert model.task.training_size(1000 / 1797) == 1000
-    drawn = model.initial(None, np.random.default_rng(0))
-    for name, inputs in (("hidden1", 64), ("hidden2", 200), ("output", 200)):
-        for part in ("weight", "bias"):
-            assert 0.7 * inputs**-0.5 < np.abs(drawn[f"{name}.{part}"]).max() <= inputs**-0.5
-
-
-def test_provenance_is_small_and_names_the_images(tmp_path):
-    path = write_archive(tmp_path / "m.npz")
-    model = ImageMLP(path, hidden=(6,), classes=5)
-    trajectory = nets.train(model, steps=2, record=2, train_fraction=0.5)
-    described = json.loads(json.dumps(trajectory.parameters))["model"]
-    assert described.pop("type") == "ImageMLP"
-    assert len(json.dumps(described)) < 300
-    assert described["data"] == str(path)
-    assert ImageMLP(**described) == model
-    for other in (
-        {"x_train": IMAGES[:30] // 2},
-        {"y_train": (LABELS[:30] + 1) % 5},
-        {"x_train": IMAGES, "y_train": LABELS, "x_test": None, "y_test": None},  # no test set
-    ):
-        write_archive(path, **other)
-        with pytest.raises(FileFormatError, match="the run used other files"):
-            ImageMLP(**described)
-
-
-def test_a_class_without_a_training_image_is_recorded_as_zero(tmp_path):
-    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), hidden=(6,), classes=7)
-    trajectory = nets.train(model, steps=2, record=1, train_examples=[0, 1, 2, 5, 6])
-    points = trajectory.positions[0]
-    assert not points[:, 3:].any()
-    assert points[:, :3].any(axis=(0, 2)).all()
-    assert trajectory.observables["status"][0, -1] == 0
-
-
 def test_class_means_are_those_of_the_definition(tmp_path):
     model = ImageMLP(str(write_archive(tmp_path / "m.npz")), hidden=(6,), classes=5)
     parameters = {name: torch.tensor(value) for name, value in draw(model, runs=1, seed=0).parameters.items()}
@@ -331,41 +232,3 @@ def test_class_means_are_those_of_the_definition(tmp_path):
     for c in range(5):
         expected = states[labels == c].mean(axis=0) if (labels == c).any() else np.zeros(6)
         np.testing.assert_allclose(found[c], expected, atol=1e-12)
-
-
-def test_digits_are_learned():
-    trajectory = nets.train(
-        ImageMLP(hidden=(32,)),
-        steps=100,
-        record=100,
-        train_fraction=0.3,
-        weight_decay=0.01,
-        learning_rate=3e-3,
-    )
-    assert trajectory.observables["validation_accuracy"][0, -1] > 0.8
-
-
-def test_observables_without_an_embedding_are_refused():
-    for name in ("quality", "gradient"):
-        with pytest.raises(
-            InputError, match=f"observables must not name '{name}', which ImageMLP does not have"
-        ):
-            nets.train(ImageMLP(), observables=(name,))
-    with pytest.raises(InputError, match="embedding_scale must be 1 for ImageMLP, which has no embedding"):
-        nets.train(ImageMLP(), embedding_scale=2.0)
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"data": 3}, "data must be 'digits' or a path, got int"),
-        ({"hidden": ()}, "hidden must be a non-empty sequence of widths, got ()"),
-        ({"hidden": (4, 0)}, "hidden must be at least 1, got 0"),
-        ({"classes": 2}, "classes must be at least 3, got 2"),
-        ({"initialisation": "zero"}, "initialisation must be one of 'pytorch'"),
-    ],
-)
-def test_bad_fields_end_in_a_sentence(fields, sentence):
-    with pytest.raises(InputError) as error:
-        ImageMLP(**fields)
-    assert str(error.value).startswith(sentence)

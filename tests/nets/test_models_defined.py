@@ -1,14 +1,11 @@
 """The models by their formulas in NumPy: what they draw, in which order, and what they answer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 
 import nets
 import physics
-from nets.models.dense import checked_widths
 from physics import InputError
 
 
@@ -138,42 +135,3 @@ def test_neurons_may_start_with_one_frequency_each():
         with pytest.raises(InputError, match="tokens must be odd and at least 5"):
             nets.TwoLayer(tokens, start="single_frequency")
     assert nets.TwoLayer(5, start="single_frequency").tokens == 5
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (lambda: nets.ConstantAttention(2), "tokens must be at least 3"),
-        (lambda: nets.ConstantAttention(dim=0), "dim must be at least 1"),
-        (lambda: nets.ConstantAttention(hidden=0), "hidden must be at least 1"),
-        (lambda: nets.ConstantAttention(initialisation="x"), "initialisation must be one of"),
-        (lambda: nets.EmbeddingMLP(hidden=()), "hidden must be a non-empty sequence"),
-        (lambda: nets.EmbeddingMLP(hidden=(4, 0)), "hidden must be at least 1"),
-        (lambda: nets.EmbeddingMLP(activation="abs"), "activation must be one of"),
-        (lambda: nets.EmbeddingMLP(even=0.5), "even must be 0 for the activation 'silu'"),
-        (
-            lambda: nets.EmbeddingMLP(activation="tanh", even=-0.5),
-            "even must be a finite number of at least 0",
-        ),
-        (lambda: nets.ToyAddition(scale=0.0), "scale must be a finite number greater than 0"),
-        (lambda: nets.ToyAddition(outputs_dim=0), "outputs_dim must be at least 1"),
-        (lambda: nets.ToyAddition(kind="x"), "kind must be one of"),
-        (lambda: nets.GroupDecoder(side=0), "side must be at least 1"),
-        (lambda: nets.GroupDecoder(embedding_penalty=-1.0), "embedding_penalty must be a finite number of"),
-        (lambda: nets.TwoLayer(2), "tokens must be at least 3"),
-        (lambda: nets.TwoLayer(scale=0.0), "scale must be a finite number greater than 0"),
-        (lambda: checked_widths(4), "hidden must be a non-empty sequence of widths, got 4"),
-    ],
-)
-def test_a_model_that_is_none_is_refused(made, said):
-    with pytest.raises(InputError, match=said):
-        made()
-
-
-def test_a_network_whose_loss_is_infinite_has_no_accuracy():
-    network = nets.networks(nets.train(nets.ConstantAttention(7), steps=1, observables=("layers",)))
-    never = np.where(np.arange(7) == 0, -np.inf, 0.0).reshape(1, 1, 7)
-    parameters = network.ensemble.parameters | {"output.bias": never}
-    lost = replace(network, ensemble=replace(network.ensemble, parameters=parameters))
-    assert np.isinf(lost.loss("train")).all()
-    assert np.isnan(lost.accuracy("train")).all()

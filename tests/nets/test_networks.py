@@ -9,6 +9,7 @@ import analysis
 import nets
 import physics
 from nets import ConstantAttention, EmbeddingMLP, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition
+from nets.provenance import training_sets
 from physics import InputError
 
 ALL = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "layers")
@@ -56,15 +57,6 @@ def test_networks_are_revived_from_what_they_began_with_and_not_drawn_anew(tmp_p
     shared = trained(MODELS["regression"], shared=("split",), keep_start=False)
     recorded = shared.observables["train_loss"][:, -1]  # added in another order
     np.testing.assert_allclose(nets.networks(shared).loss("train"), recorded, rtol=1e-6)
-
-
-def test_the_pool_of_a_seed_is_kept():
-    seed = np.random.SeedSequence(5, pool_size=8)
-    made = nets.train(MODELS["sum"], runs=2, steps=1, observables=ALL, seed=seed, keep_start=False)
-    for part in ("train", "validation"):
-        np.testing.assert_allclose(
-            nets.networks(made).loss(part), made.observables[f"{part}_loss"][:, -1], rtol=1e-5
-        )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -182,84 +174,6 @@ def test_another_embedding_for_the_same_layers():
     np.testing.assert_array_equal(revived.parameters["embedding"], E)
 
 
-def test_diverged_networks_have_no_accuracy():
-    with pytest.warns(RuntimeWarning, match="1 of 2 runs diverged"):
-        trajectory = trained(MODELS["sum"], runs=2, learning_rate=[0.01, 1e30], weight_decay=0.0)
-    accuracy = nets.networks(trajectory).accuracy("validation")
-    np.testing.assert_array_equal(accuracy, trajectory.observables["validation_accuracy"][:, -1])
-    assert np.isfinite(accuracy).tolist() == [True, False]
-
-
-def test_what_cannot_be_revived_is_said():
-    for trajectory, sentence in (
-        (trained(MODELS["sum"], observables=("train_loss",)), "trajectory must hold the layers"),
-        (physics.simulate(steps=2), "trajectory must be made by nets.train to restore its networks, got"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            nets.networks(trajectory)
-    whole = trained(MODELS["sum"])
-    with pytest.raises(InputError, match="frame must be below 3, got 3"):
-        nets.networks(whole, 3)
-    part = {name: whole.observables[name] for name in whole.observables if name != "layers.output.bias"}
-    changed = [
-        (part, whole.parameters, r"must hold 'output.bias' of shape \(3, 1, 7\), got none"),
-        (
-            whole.observables,
-            whole.parameters | {"model": {"type": "Perceptron"}},
-            "model of the trajectory must be one of Constant.*, or be imported first, got Perceptron",
-        ),
-    ]
-    for observables, parameters, sentence in changed:
-        with pytest.raises(InputError, match=sentence):
-            nets.networks(
-                physics.Trajectory(
-                    whole.positions, whole.steps, observables=observables, parameters=parameters
-                )
-            )
-
-
-@pytest.mark.parametrize(
-    ("ask", "sentence"),
-    [
-        (lambda n: n.loss("test"), "part must be one of 'train', 'validation', got 'test'"),
-        (lambda n: n.member(99), "run must be at most 2, got 99"),
-        (lambda n: n.member(3), "run must be at most 2, got 3"),
-        (lambda n: n.member(-1), "run must be at least 0, got -1"),
-        (lambda n: n.outputs([[0, 5]]), "inputs must be tokens from 0 to 4, got 0 to 5"),
-        (lambda n: n.outputs([[0.0, 1.0]]), "inputs must be whole numbers of shape (examples, 2), or"),
-        (lambda n: n.outputs([0, 1]), "inputs must be whole numbers of shape (examples, 2), or"),
-        (lambda n: n.outputs(np.zeros((2, 4, 2), int)), "inputs must be given once, or for each of 3 runs"),
-        (lambda n: n.with_embedding(np.zeros((5, 3))), "E must have the shape (5, 4), or (3, 5, 4) for all"),
-        (lambda n: n.with_embedding(np.full((5, 4), np.nan)), "E must be finite"),
-        (
-            lambda n: n.classify(np.zeros((2, 4))),
-            "classify needs a model that adds two embeddings; Embedding",
-        ),
-    ],
-)
-def test_bad_questions_are_answered_in_a_sentence(ask, sentence):
-    revived = nets.networks(trained(MODELS["concatenation"], steps=1))
-    with pytest.raises(InputError) as error:
-        ask(revived)
-    assert str(error.value).startswith(sentence)
-
-
-def test_a_model_without_embedding_has_none_to_change():
-    revived = nets.networks(trained(MODELS["images"], steps=1))
-    assert "embedding" not in revived.parameters
-    with pytest.raises(InputError, match="with_embedding needs a model with an embedding; ImageMLP has none"):
-        revived.with_embedding(np.zeros((10, 6)))
-    with pytest.raises(InputError, match=r"inputs must be numbers of shape \(examples, 64\), or \(runs, ex"):
-        revived.outputs(np.zeros((2, 63)))
-    assert revived.outputs(np.zeros((2, 64), int)).shape == (3, 2, 10)
-
-
-def test_points_of_another_space_are_refused():
-    revived = nets.networks(trained(MODELS["sum"], steps=1))
-    with pytest.raises(InputError, match=r"points must have the shape \(points, 3\), or"):
-        revived.classify(np.zeros((5, 2)))
-
-
 # -- Interventions on an embedding --------------------------------------------------------------------------
 
 
@@ -332,69 +246,13 @@ def test_relabelling_by_a_unit_permutes_the_frequencies(drawn, data):
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda E: nets.scale_frequency(E, 0, 1.0), "frequency must be at least 1, got 0"),
-        (lambda E: nets.scale_frequency(E, 4, 1.0), "frequency must be at most 3 for 6 tokens, got 4"),
-        (lambda E: nets.scale_frequency(E, 1.5, 1.0), "frequency must be a whole number of at least 1"),
-        (
-            lambda E: nets.scale_frequency(E, 1, -0.1),
-            "factor must be a finite number of at least 0, got -",
-        ),
-        (lambda E: nets.keep_frequencies(E, [1, 7]), "frequencies must be at most 3 for 6 tokens, got 7"),
-        (lambda E: nets.keep_frequencies(E, 2), "frequencies must be a sequence of whole numbers, got 2"),
-        (lambda E: nets.with_signals(E, [1.0]), "signals must hold one norm for each of the 3 frequencies"),
-        (lambda E: nets.with_signals(E, [1.0, -1.0, 0]), "signals must be at least 0, got -1"),
-        (lambda E: nets.with_signals([E, E], np.ones((3, 3))), "signals must have a shape that broadcasts"),
-        (
-            lambda E: nets.with_signals(0 * E, [0, 1, 0]),
-            "E must have a signal at frequency 2 that can be scaled, got 0",
-        ),
-        (lambda E: nets.scale_frequency(E[:2], 1, 1.0), "E must hold at least 3 tokens, got 2"),
-    ],
-)
-def test_interventions_refuse_in_a_sentence(call, sentence):
-    with pytest.raises(InputError) as error:
-        call(np.random.default_rng(1).standard_normal((6, 2)))
-    assert str(error.value).startswith(sentence)
-
-
-def test_one_embedding_meets_fresh_layers_and_splits():
-    """Ding §3.2.1: survival rates fix the embedding and draw everything else anew."""
-    model = EmbeddingMLP(7, 4, (6,))
-    E = nets.scale_frequency(np.random.default_rng(3).standard_normal((7, 4)), 2, 1.15)
-    trajectory = trained(model, initial={"embedding": E}, steps=1)
-    first, *others = nets.networks(trajectory, 0).parameters["embedding"]
-    np.testing.assert_array_equal(first, E.astype(np.float32))
-    assert all(np.array_equal(other, first) for other in others)
-    start = nets.networks(trajectory, 0)
-    assert distinct(start.parameters["hidden1.weight"]) == distinct(start.examples("train")) == 3
-    plain = nets.networks(trained(model, steps=1), 0)
-    for name in ("hidden1.weight", "output.bias"):
-        np.testing.assert_array_equal(start.parameters[name], plain.parameters[name])
-    np.testing.assert_array_equal(start.examples("train"), plain.examples("train"))
-
-
-def test_the_same_layers_and_split_meet_fresh_embeddings():
-    start = nets.networks(trained(EmbeddingMLP(7, 4, (6,)), shared=("layers", "split"), steps=1), 0)
-    for name in ("hidden1.weight", "hidden1.bias", "output.weight", "output.bias"):
-        assert distinct(start.parameters[name]) == 1
-    assert distinct(start.examples("train")) == 1
-    assert distinct(start.parameters["embedding"]) == 3
-
-
-def distinct(members):
-    return len({member.tobytes() for member in np.ascontiguousarray(members)})
-
-
 def test_training_sets_need_no_layers():
     options = {"runs": 2, "steps": 1, "seed": 4, "train_fraction": 0.5}
     model = nets.ToyAddition(5)
     kept = nets.train(model, observables=("layers",), **options)
     bare = nets.train(model, **options)
-    found, examples = nets.training_sets(bare)
+    found, examples = training_sets(bare)
     assert found == model
     np.testing.assert_array_equal(examples, nets.networks(kept).examples("train"))
     with pytest.raises(InputError, match=r"trajectory must be made by nets.train"):
-        nets.training_sets(physics.Trajectory(np.zeros((1, 1, 3, 2)), [0]))
+        training_sets(physics.Trajectory(np.zeros((1, 1, 3, 2)), [0]))

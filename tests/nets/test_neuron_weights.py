@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -12,8 +10,6 @@ from analysis import (
     neuron_spectrum,
     restricted_loss,
 )
-from nets import neurons
-from physics import InputError, load
 
 NAMES = ("neuron_frequency", "neuron_purity", "restricted_loss", "excluded_loss")
 
@@ -89,91 +85,3 @@ def test_observables_are_what_analysis_says(trained):
         }
         for name, value in wanted.items():
             np.testing.assert_allclose(trained.observables[name][:, frame], value, rtol=1e-9)
-
-
-def test_a_diverged_member_has_no_neurons():
-    with pytest.warns(RuntimeWarning, match="diverged"):
-        trained = nets.train(
-            nets.ConstantAttention(5, hidden=4),
-            runs=2,
-            steps=40,
-            record=40,
-            learning_rate=[0.01, 1e38],
-            observables=("train_loss", *NAMES),
-        )
-    for name in NAMES:
-        last = trained.observables[name][:, -1]
-        assert np.isfinite(last[0]).all()
-        assert np.isnan(last[1]).all()
-
-
-def test_a_recorder_takes_them_from_analysis(tmp_path):
-    E = torch.nn.Embedding(5, 4)
-    with nets.Recorder(E.weight, tmp_path / "mine.h5") as recorder:
-        for _ in range(3):
-            with torch.no_grad():
-                E.weight += 0.1
-            spectrum = neuron_spectrum(E.weight.detach().numpy())
-            recorder.step(neuron_frequency=spectrum.frequency, neuron_purity=spectrum.purity)
-    stored = load(tmp_path / "mine.h5").observables
-    assert stored["neuron_purity"].shape == (1, 4, 4)
-    np.testing.assert_array_equal(stored["neuron_frequency"][0, -1], spectrum.frequency)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_models_that_do_not_add_have_none(name):
-    with pytest.raises(
-        InputError, match=f"observables must not name '{name}', which ToyAddition does not have"
-    ):
-        nets.train(nets.ToyAddition(), steps=1, observables=(name,))
-
-
-def test_bad_input():
-    toy = nets.networks(nets.train(nets.ToyAddition(), steps=1, observables=("layers",)))
-    with pytest.raises(InputError, match="model must add two embeddings, or concatenate them"):
-        toy.neuron_weights()
-    with pytest.raises(InputError, match="model must learn addition modulo its tokens"):
-        toy.logits()
-    with pytest.raises(InputError, match="inputs must be tokens from 0 to 9"):
-        toy.activations([[0, 10]])
-    transformer = nets.TokenTransformer(5, 4, depth=1, width=4)
-    with pytest.raises(
-        InputError, match="must not name 'neuron_purity', which TokenTransformer does not have"
-    ):
-        nets.train(transformer, steps=1, observables=("neuron_purity",))
-    heard = nets.train(transformer, steps=1, observables=("restricted_loss", "layers"))
-    assert np.isfinite(heard.observables["restricted_loss"]).all()
-    with pytest.raises(InputError, match="activations needs a model of dense layers"):
-        nets.networks(heard).activations()
-
-
-@pytest.mark.parametrize("rates", [[1e3, 1e3], [1e3, 1e-2]])
-def test_neurons_of_a_network_that_diverges_are_nan_and_others_stay(rates):
-    """At every step, also where weights are numbers still and logits none."""
-    options = {"steps": 8, "record": 1, "optimizer": "sgd", "weight_decay": 0.0, "observables": NAMES}
-    model = nets.TwoLayer(5, 6, "quadratic")
-    with pytest.warns(RuntimeWarning, match="diverged"):
-        found = nets.train(model, runs=2, learning_rate=rates, **options)
-    for name in NAMES:
-        gone = np.isnan(found.observables[name][0]).reshape(9, -1).all(axis=1)
-        assert not gone[0]
-        assert gone[-1]
-        assert (np.diff(gone.astype(int)) >= 0).all()
-    if rates[1] < 1:
-        alone = nets.train(model, run_numbers=[1], learning_rate=rates[1], **options)
-        for name in NAMES:
-            np.testing.assert_allclose(found.observables[name][1], alone.observables[name][0], rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("loss", "modulus", "classes", "adds"),
-    [
-        ("cross_entropy", 7, 7, True),
-        ("mse", 7, 7, False),
-        ("cross_entropy", 6, 7, False),
-        ("cross_entropy", 7, 8, False),
-    ],
-)
-def test_a_network_adds_if_it_has_a_logit_for_each_sum(loss, modulus, classes, adds):
-    theory, task = SimpleNamespace(modulus=modulus), SimpleNamespace(classes=classes)
-    assert neurons.adds(SimpleNamespace(loss=loss, tokens=7, theory=theory, task=task)) is adds

@@ -1,6 +1,5 @@
 """Models that are not ours: what `train` makes of them, and what it refuses."""
 
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -201,185 +200,55 @@ def test_models_that_the_refusals_below_are_made_of_can_be_trained(model):
     assert np.abs(trained.final - trained.initial).max() > 0.01
 
 
-@pytest.mark.parametrize(
-    ("model", "sentence"),
-    [
-        (Product, "model must be a model such as ConstantAttention(), got the class Product"),
-        (3, "model must be a model such as ConstantAttention(), got int"),
-        (Product(tokens=0), "tokens of Product must be at least 1, got 0"),
-        (changed(Product, loss="hinge"), "loss of Mine must be one of 'cross_entropy', 'mean_squared_error'"),
-        (changed(Product, initial=lambda *_: None), "initial of Mine must return a dict of arrays"),
-        (
-            changed(Product, initial=lambda *_: {"embedding": np.full((7, 4), np.nan)}),
-            "initial['embedding'] of Mine must be finite, got 28 NaN",
-        ),
-        (
-            changed(Product, initial=lambda *_: {"embedding": np.zeros((4, 7))}),
-            "the embedding of Mine must have the shape (7, 4), got (4, 7)",
-        ),
-        (
-            changed(Product, initial=lambda *_: {"readout": np.zeros((4, 7))}),
-            "encoder of Mine must name the first of its parameters, readout, got embedding",
-        ),
-        (changed(Product, task=([0], [1])), "task of Mine must be a nets.Task, got tuple"),
-        (
-            changed(Product, outputs=lambda self, parameters, inputs, dropout=None: inputs),
-            "outputs of Mine must return a tensor of shape (2, 3, 7) here, got (2, 3, 2)",
-        ),
-        (
-            changed(Product, point_sets=lambda self, parameters, train: 3),
-            "point_sets of Mine must return a tensor of shape (2, 7, 4) here, got int",
-        ),
-        (
-            changed(Product, loss="mean_squared_error", targets=lambda self, generator: np.ones((3, 7))),
-            "targets of Mine must have the shape (7, outputs), got (3, 7)",
-        ),
-        (
-            with_architecture(activation="gelu"),
-            "architecture.activation of Mine must be one of 'silu', 'relu',",
-        ),
-        (
-            with_architecture(sizes=(5, 9, 7)),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden "
-            "width and the loss 'cross_entropy', got (5, 9, 7)",
-        ),
-        (
-            with_architecture(sizes=(4, 7)),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden",
-        ),
-        (
-            with_architecture(combine="neurons", activation="relu"),
-            "architecture of Mine must have the sizes (4, outputs) and the loss 'cross_entropy', got (4, 9",
-        ),
-        (
-            changed(Layers, loss="mean_squared_error"),
-            "architecture of Mine must have the sizes (4, hidden widths, outputs) with at least one hidden "
-            "width and the loss 'mean_squared_error', got (4, 9, 7) and 'cross_entropy'",
-        ),
-        (
-            changed(Layers, initial=Product.initial),
-            "initial of Mine must return, for its architecture, {'embedding': (7, 4),",
-        ),
-        (
-            changed(Layers, outputs=lambda self, *given: 2 * self.architecture.outputs(*given[:2])),
-            "outputs of Mine must agree with its architecture, which both engines compute",
-        ),
-        (
-            with_architecture(embedding_penalty=0.5),
-            "embedding_penalty of Mine must agree with its architecture",
-        ),
-        (
-            changed(Product, outputs=divided_by_the_norm_of_all),
-            "outputs of Mine must be for each member what they are for it alone, got others for two members",
-        ),
-        (
-            changed(Product, outputs=with_a_mean_readout, initial=identity),
-            "outputs of Mine must be for each member what they are for it alone, got others for two members",
-        ),
-        (
-            changed(Product, outputs=with_a_bias_without_an_axis),
-            "outputs of Mine must compute two members on three examples, got RuntimeError: The size of",
-        ),
-        (
-            changed(Product, point_sets=centred_over_all),
-            "point_sets of Mine must be for each member what they are for it alone, got others for two",
-        ),
-        *(
-            (
-                starting_with(scale=value),
-                "initial['scale'] of Mine must be an array of floating-point numbers with at least one axis, "
-                f"got {got}",
-            )
-            for value, got in (
-                (np.ones(3, int), "int64 of the shape (3,)"),
-                (np.array(1.0), "float64 of the shape ()"),
-                (1.0, "1.0"),
-                ([0.0, 0.5], "[0.0, 0.5]"),
-            )
-        ),
-        (
-            changed(Product, initial=lambda *_: {}["scale"]),
-            "initial of Mine must return a dict of arrays that is not empty, got KeyError: 'scale'",
-        ),
-        (
-            one_after_the_last(),
-            "outputs of Mine must compute two members on three examples, got IndexError: index out of range",
-        ),
-        (
-            starting_with(scale=np.ones(3), shift=np.zeros(2)),
-            "outputs of Mine must use each of its parameters, got outputs without scale, shift",
-        ),
-        (
-            changed(Product, outputs=with_whole_numbers),
-            "outputs of Mine must have gradients with respect to its parameters, got torch.int64 without any",
-        ),
-        (
-            changed(Product, outputs=with_none_of_the_gradient),
-            "outputs of Mine must have gradients with respect to its parameters, got torch.float64",
-        ),
-        (dense(), "architecture of Mine must be a nets.Architecture, got NoneType"),
-        (dense(architecture=("sum", (4, 9))), "architecture of Mine must be a nets.Architecture, got tuple"),
-        (
-            dense(architecture=Layers().architecture),
-            "initial of Mine must return a dict of arrays that is not empty, got AttributeError: 'Mine' "
-            "object has no attribute 'initialisation'",
-        ),
-        (
-            changed(Layers, __post_init__=lambda self: self._set(initialisation="x")),
-            "initialisation must be one of 'pytorch', 'kaiming_uniform', 'kaiming_normal', 'xavier_uniform',",
-        ),
-        (with_architecture(sizes=(4, 0, 7)), "architecture.sizes of Mine must be at least 1, got 0"),
-        (with_architecture(sizes=(4, 8.5, 7)), "architecture.sizes of Mine must be a whole number of at"),
-        (with_architecture(sizes=4), "architecture.sizes of Mine must be a sequence, got 4"),
-        (with_architecture(sizes=()), "architecture of Mine must have the sizes (4, hidden widths, outputs)"),
-        *(
-            (
-                changed(Product, outputs=with_dropout, dropout=rate),
-                f"dropout of Mine must be a finite number of at least 0 and less than 1, got {rate:g}",
-            )
-            for rate in (-1.0, 1.0, 1.5)
-        ),
-        (
-            changed(Layers, dropout=0.5),
-            "dropout of Mine must be 0 for a model with an architecture, which has none, got 0.5",
-        ),
-        (
-            changed(Product, dropout=0.5),
-            "dropout of Mine must be 0 for a model whose outputs drop nothing, got 0.5",
-        ),
-        (
-            changed(Product, outputs=with_dropout),
-            "dropout of Mine must be greater than 0 for a model whose outputs drop states, got 0",
-        ),
-        *(
-            (model, f"{name} of Mine must be a finite number of at least 0, got {value}")
-            for model, name, value in (
-                (with_architecture(even=-2.0), "architecture.even", "-2"),
-                (with_architecture(even=np.nan), "architecture.even", "nan"),
-                (with_architecture(embedding_penalty=-0.1), "architecture.embedding_penalty", "-0.1"),
-                (changed(Product, embedding_penalty=np.inf), "embedding_penalty", "inf"),
-            )
-        ),
-        *(
-            (
-                changed(Neurons, architecture=replace(Neurons().architecture, **{name: value}), **fields),
-                f"architecture.{name} of Mine must be {allowed} where combine is 'neurons', got {value!r}",
-            )
-            for name, value, allowed, fields in (
-                ("even", 0.5, "0", {}),
-                ("embedding_penalty", 0.5, "0", {}),
-                ("loss", "mean_squared_error", "'cross_entropy'", {"loss": "mean_squared_error"}),
-            )
-        ),
-        (
-            changed(Table, embedding_penalty=0.5),
-            "embedding_penalty of Mine must be 0 without a parameter named 'embedding', got 0.5",
-        ),
-    ],
-    ids=lambda value: value[:60] if isinstance(value, str) else "",
-)
+REFUSED = [
+    (Product, "model must be .* got the class Product"),
+    (3, "model must be"),
+    (Product(tokens=0), "tokens of Product"),
+    (changed(Product, loss="hinge"), "loss of Mine"),
+    (changed(Product, initial=lambda *_: None), "initial of Mine"),
+    (changed(Product, initial=lambda *_: {}["scale"]), "initial of Mine .* KeyError"),
+    (changed(Product, initial=lambda *_: {"embedding": np.full((7, 4), np.nan)}), "initial.*embedding"),
+    (changed(Product, initial=lambda *_: {"embedding": np.zeros((4, 7))}), "embedding of Mine"),
+    (changed(Product, initial=lambda *_: {"readout": np.zeros((4, 7))}), "encoder of Mine"),
+    (starting_with(scale=1.0), "initial of Mine"),
+    (starting_with(scale=np.ones(3), shift=np.zeros(2)), "outputs of Mine .* scale, shift"),
+    (changed(Product, task=([0], [1])), "task of Mine must be a nets.Task"),
+    (one_after_the_last(), "outputs of Mine .* IndexError"),
+    (changed(Product, outputs=lambda self, parameters, inputs, dropout=None: inputs), "outputs of Mine"),
+    (changed(Product, outputs=with_a_bias_without_an_axis), "outputs of Mine .* RuntimeError"),
+    (changed(Product, outputs=with_whole_numbers), "outputs of Mine"),
+    (changed(Product, outputs=with_none_of_the_gradient), "outputs of Mine"),
+    (changed(Product, outputs=divided_by_the_norm_of_all), "outputs of Mine .* for it alone"),
+    (changed(Product, outputs=with_a_mean_readout, initial=identity), "outputs of Mine .* for it alone"),
+    (changed(Product, point_sets=centred_over_all), "point_sets of Mine .* for it alone"),
+    (changed(Product, point_sets=lambda self, parameters, train: 3), "point_sets of Mine"),
+    (changed(Product, loss="mean_squared_error", targets=lambda *_: np.ones((3, 7))), "targets of Mine"),
+    (changed(Product, outputs=with_dropout), "dropout of Mine"),
+    (changed(Product, dropout=0.5), "dropout of Mine"),
+    (changed(Product, outputs=with_dropout, dropout=1.0), "dropout of Mine"),
+    (changed(Layers, dropout=0.5), "dropout of Mine"),
+    (changed(Product, embedding_penalty=np.inf), "embedding_penalty of Mine"),
+    (changed(Table, embedding_penalty=0.5), "embedding_penalty of Mine"),
+    (dense(), "architecture of Mine must be a nets.Architecture"),
+    (dense(architecture=Layers().architecture), "initial of Mine"),
+    (with_architecture(activation="gelu"), "architecture.activation of Mine"),
+    (with_architecture(sizes=(5, 9, 7)), r"architecture of Mine .* sizes \(4"),
+    (with_architecture(sizes=(4, 7)), "architecture of Mine"),
+    (with_architecture(sizes=(4, 0, 7)), "architecture.sizes of Mine"),
+    (with_architecture(sizes=4), "architecture.sizes of Mine"),
+    (with_architecture(combine="neurons", activation="relu"), "architecture of Mine"),
+    (with_architecture(even=-2.0), "architecture.even of Mine"),
+    (with_architecture(embedding_penalty=0.5), "embedding_penalty of Mine"),
+    (changed(Layers, loss="mean_squared_error"), "architecture of Mine"),
+    (changed(Layers, initial=Product.initial), "initial of Mine"),
+    (changed(Layers, outputs=lambda self, *given: 2 * self.architecture.outputs(*given[:2])), "outputs of M"),
+    (changed(Neurons, architecture=replace(Neurons().architecture, even=0.5)), "architecture.even of Mine"),
+]
+
+
+@pytest.mark.parametrize(("model", "sentence"), REFUSED, ids=[words for _, words in REFUSED])
 def test_what_cannot_be_trained_is_refused_in_a_sentence(model, sentence, tmp_path):
-    with pytest.raises(InputError, match=re.escape(sentence)):
+    with pytest.raises(InputError, match=sentence):
         nets.train(model, steps=1, out=tmp_path / "t.h5")
     assert not list(tmp_path.iterdir())
 

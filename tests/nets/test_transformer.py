@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -7,7 +5,6 @@ import torch
 import nets
 from nets import TokenTransformer
 from nets.engines.torch import Dropout
-from physics import EffectiveTheory, InputError, representation_quality
 
 
 def streams(seed, run):
@@ -139,14 +136,6 @@ def test_dropout_acts_while_training_and_not_at_evaluation():
     assert np.abs(dropped.final - without.final).max() > 1e-4
 
 
-def test_the_recorded_gradient_is_without_dropout():
-    options = {"runs": 2, "steps": 1, "record": [0], "observables": ("gradient",)}
-    with_, without = (
-        nets.train(TokenTransformer(5, 8, depth=1, width=8, dropout=rate), **options) for rate in (0.5, 0.0)
-    )
-    np.testing.assert_array_equal(with_.observables["gradient"], without.observables["gradient"])
-
-
 def test_dropout_zeroes_its_part_and_scales_the_rest():
     ones = torch.ones(2, 100, 200, dtype=torch.float64)
     dropped, alike, other = (
@@ -156,30 +145,6 @@ def test_dropout_zeroes_its_part_and_scales_the_rest():
     assert ((dropped == 0).double().mean((1, 2)) - 0.3).abs().max() < 0.02  # six standard deviations
     assert torch.equal(dropped, alike)
     assert torch.equal(dropped.flip(0), other)
-
-
-def test_dropout_is_drawn_on_the_device_of_the_states(monkeypatch):
-    """As on a machine with two GPUs, whose draws a CPU makes here."""
-    place, seen, on_cpu, rand = torch.device("cuda:1"), [], torch.Generator, torch.rand
-
-    class Elsewhere:
-        def __init__(self, device="cpu"):
-            self.device, self.own = torch.device(device), on_cpu()
-
-        def manual_seed(self, seed):
-            self.own.manual_seed(seed)
-            return self
-
-    def drawn(shape, *, generator, device="cpu"):
-        seen.append((generator.device, torch.device(device)))
-        return rand(shape, generator=generator.own)
-
-    ones = torch.ones(2, 3, 4)
-    expected = Dropout([1, 2], torch.device("cpu"))(ones, 0.3)
-    monkeypatch.setattr(torch, "Generator", Elsewhere)
-    monkeypatch.setattr(torch, "rand", drawn)
-    assert torch.equal(Dropout([1, 2], place)(ones, 0.3), expected)
-    assert seen == [(place, place)] * 2
 
 
 def test_dropout_stands_where_pytorchs_encoder_layer_has_it():
@@ -241,53 +206,3 @@ def test_the_initialisation_is_that_of_pytorchs_modules():
     named = TokenTransformer(53, 64, initialisation="kaiming_normal").initial(*streams(0, 0)[:2])
     assert named["block1.attention.in.weight"].std() == pytest.approx((2 / 64) ** 0.5, rel=0.05)
     assert not named["output.bias"].any()
-
-
-def test_what_is_recorded(tmp_path):
-    model = TokenTransformer(5, 8, depth=1, width=8, dropout=0.1)
-    assert len(model.task) == 25
-    trajectory = nets.train(
-        model, runs=2, steps=4, record=2, observables=("quality", "layers"), out=tmp_path / "t.h5"
-    )
-    assert trajectory.positions.shape == (2, 3, 5, 8)
-    assert trajectory.observables["layers.block1.attention.in.weight"].shape == (2, 3, 8, 24)
-    expected = representation_quality(trajectory.positions, EffectiveTheory(5, modulus=5))
-    np.testing.assert_array_equal(trajectory.observables["quality"], expected)
-    described = json.loads(json.dumps(trajectory.parameters))["model"]
-    assert described.pop("type") == "TokenTransformer"
-    assert TokenTransformer(**described) == model
-
-
-def test_it_learns():
-    trajectory = nets.train(
-        TokenTransformer(7, 32, depth=1, width=32), runs=2, steps=150, record=150, learning_rate=3e-3
-    )
-    assert (trajectory.observables["train_accuracy"][:, -1] > 0.95).all()
-
-
-def test_it_refuses_observables_that_it_does_not_have():
-    with pytest.raises(
-        InputError, match="observables must not name 'weight_norm', which TokenTransformer does not have"
-    ):
-        nets.train(TokenTransformer(5, 8), observables=("weight_norm",))
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"tokens": 2}, "tokens must be at least 3, got 2"),
-        ({"dim": 0}, "dim must be at least 1, got 0"),
-        ({"depth": 0}, "depth must be at least 1, got 0"),
-        ({"width": 1.5}, "width must be a whole number of at least 1, got 1.5"),
-        ({"heads": 0}, "heads must be at least 1, got 0"),
-        ({"heads": 3}, "heads must divide dim = 256, got 3"),
-        ({"dropout": -0.1}, "dropout must be a finite number of at least 0 and less than 1, got -0.1"),
-        ({"dropout": 1.0}, "dropout must be a finite number of at least 0 and less than 1, got 1"),
-        ({"causal": "no"}, "causal must be True or False, got 'no'"),
-        ({"initialisation": "zero"}, "initialisation must be one of 'pytorch'"),
-    ],
-)
-def test_bad_fields_end_in_a_sentence(fields, sentence):
-    with pytest.raises(InputError) as error:
-        TokenTransformer(**fields)
-    assert str(error.value).startswith(sentence)

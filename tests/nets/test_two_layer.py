@@ -7,9 +7,7 @@ import pytest
 import torch
 
 import nets
-from nets.engines import neurons
 from nets.engines.ensemble import batches, draw
-from physics.errors import InputError
 
 ACTIVATIONS = {
     "relu": torch.relu,
@@ -117,29 +115,6 @@ def test_any_number_of_neurons_and_tokens(hidden, tokens):
         np.testing.assert_allclose(values, engines[1].observables[name], rtol=0, atol=1e-12)
 
 
-def test_float32_follows_float64_as_far_as_it_can():
-    trained = {
-        (engine, dtype): nets.train(
-            nets.TwoLayer(11, 40, scale=1.0), steps=20, record=20, engine=engine, dtype=dtype, seed=3
-        ).final
-        for engine in ("fused", "torch")
-        for dtype in ("float32", "float64")
-    }
-    exact = trained["fused", "float64"]
-    drift = {engine: np.abs(trained[engine, "float32"] - exact).max() for engine in ("fused", "torch")}
-    assert drift["fused"] <= max(1e-5, 4 * drift["torch"])
-
-
-def test_pairs_that_are_the_same_to_the_network_are_taken_together():
-    inputs = np.array([[[0, 1], [1, 0], [2, 2], [1, 2]], [[2, 1], [1, 2], [2, 1], [1, 2]]])
-    pairs = neurons.taken_together(inputs, inputs.sum(axis=2) % 3, "float64")
-    assert pairs.counts.tolist() == [3, 1]
-    assert pairs.distinct[0].tolist() == [[0, 1, 1], [1, 2, 0], [2, 2, 1]]
-    assert pairs.distinct[1, 0].tolist() == [1, 2, 0]
-    assert pairs.occurs[0].tolist() == [2, 1, 1]
-    assert pairs.occurs[1, 0] == 4
-
-
 def test_random_starts_are_normal_of_the_scale():
     model = nets.TwoLayer(23, 512, scale=0.3)
     start = model.initial(np.random.default_rng(0), np.random.default_rng(1))
@@ -186,99 +161,3 @@ def test_the_quadratic_flow_keeps_a_single_frequency_at_small_weights():
     assert np.abs(trained.final - trained.initial).max() > 0.002
     held = after[before.argmax(axis=0), np.arange(30)] ** 2 / (after**2).sum(axis=0)
     assert held.min() > 0.99
-
-
-def test_a_member_does_not_depend_on_what_stands_beside_it():
-    options = {"steps": 12, "record": 12, "seed": 5, "weight_decay": 0.2, "observables": ("layers",)}
-    model = nets.TwoLayer(9, 30)
-    together = nets.train(model, runs=5, **options)
-    alone = nets.train(model, runs=1, first_run=3, **options)
-    np.testing.assert_array_equal(together.positions[3], alone.positions[0])
-    name = "layers.output.weight"
-    np.testing.assert_array_equal(together.observables[name][3], alone.observables[name][0])
-
-
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-@pytest.mark.parametrize("engine", ["fused", "torch"])
-def test_a_resumed_run_has_the_same_bits(tmp_path, engine, optimizer):
-    options = {
-        "steps": 30,
-        "record": 5,
-        "runs": 2,
-        "engine": engine,
-        "optimizer": optimizer,
-        "train_fraction": 1.0,
-        "observables": ("train_loss", "layers"),
-    }
-    model, out = nets.TwoLayer(9, 20, "abs"), tmp_path / "run.h5"
-    whole = nets.train(model, **options)
-
-    def interrupt(step, *_):
-        if step == 15:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        nets.train(model, out=out, callback=interrupt, **options)
-    resumed = nets.train(model, out=out, resume=True, **options)
-    np.testing.assert_array_equal(resumed.positions[:], whole.positions)
-    for name, values in whole.observables.items():
-        np.testing.assert_array_equal(resumed.observables[name][:], values)
-    assert resumed.parameters["optimizer"] == optimizer
-
-
-def test_networks_come_back_with_both_layers(tmp_path):
-    made = nets.train(
-        nets.TwoLayer(7, 12, "silu"),
-        runs=2,
-        steps=5,
-        record=5,
-        train_fraction=1.0,
-        observables=("train_loss", "train_accuracy", "layers"),
-        out=tmp_path / "two.h5",
-    )
-    alive = nets.networks(made)
-    assert alive.model == nets.TwoLayer(7, 12, "silu")
-    assert {name: value.shape for name, value in alive.parameters.items()} == {
-        "embedding": (2, 7, 12),
-        "output.weight": (2, 12, 7),
-    }
-    assert alive.examples("validation").shape == (2, 0)
-    np.testing.assert_allclose(alive.loss("train"), made.observables["train_loss"][:, -1], rtol=1e-6)
-    into, out = (np.asarray(alive.parameters[name], float) for name in ("embedding", "output.weight"))
-    summed = into[:, alive.model.task.inputs].sum(axis=2)
-    np.testing.assert_allclose(alive.outputs(), summed / (1 + np.exp(-summed)) @ out, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"tokens": 2}, "tokens must be at least 3, got 2"),
-        ({"hidden": 0}, "hidden must be at least 1, got 0"),
-        ({"activation": "gelu"}, "activation must be one of 'relu', 'quadratic', 'silu', 'tanh', 'abs', got"),
-        ({"start": "zero"}, "start must be one of 'random', 'single_frequency', got 'zero'"),
-        ({"scale": 0.0}, "scale must be a finite number greater than 0"),
-        (
-            {"tokens": 10, "start": "single_frequency"},
-            "tokens must be odd and at least 5 if start is 'single_frequency', got 10",
-        ),
-        ({"tokens": 3, "start": "single_frequency"}, "tokens must be odd and at least 5"),
-    ],
-)
-def test_bad_values_are_refused(options, sentence):
-    with pytest.raises(InputError, match=sentence):
-        nets.TwoLayer(**options)
-
-
-def test_bad_training_is_refused():
-    with pytest.raises(InputError, match="optimizer must be one of 'adamw', 'sgd', got 'adam'"):
-        nets.train(nets.TwoLayer(7, 4), steps=1, optimizer="adam")
-    with pytest.raises(InputError, match=r"train_fraction must be .* at most 1, got 1.01"):
-        nets.train(nets.TwoLayer(7, 4), steps=1, train_fraction=1.01)
-    with pytest.raises(InputError, match="train_fraction must leave at least one"):
-        nets.train(nets.EmbeddingMLP(7, 4, (5,)), steps=1, train_fraction=1.0)
-
-
-def test_all_pairs_may_be_named():
-    one = nets.TwoLayer(7, 4)
-    named = nets.train(one, steps=3, record=3, train_examples=range(49))
-    np.testing.assert_array_equal(named.final, nets.train(one, steps=3, record=3, train_fraction=1.0).final)

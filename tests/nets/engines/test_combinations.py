@@ -1,20 +1,15 @@
 """Both engines where options meet: ways to combine, activations, losses, rates, batches, ended members."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import nets
-from nets.engines import choice
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
-from nets.engines.fused import FusedEngine
-from nets.engines.torch import BatchedEngine
-from physics import InputError, symmetric
 
 TOKENS, DIM, WIDTH = 5, 4, 7
 FIRST = {"sum": DIM, "concatenate": 2 * DIM, "product": DIM, "data": 3}
@@ -161,24 +156,6 @@ def test_members_that_end_leave_the_others_their_own_rates_batches_and_moments(k
             agree(found, single.parameters(), rtol=0, atol=1e-13)
 
 
-WIDE = {
-    "product": nets.GroupDecoder(symmetric(3), side=5, hidden=(3,), outputs_dim=2),
-    "sum": nets.ToyAddition(5, 40, (3,), 2),
-    "concatenation": nets.EmbeddingMLP(5, 30, (3, 2)),
-    "classes": nets.ConstantAttention(31, 1, 2),
-    "data": nets.ImageMLP(hidden=(3, 2)),
-}
-
-
-@pytest.mark.parametrize("name", WIDE)
-def test_a_first_layer_may_be_wider_than_all_others(name):
-    ensemble = draw(WIDE[name], runs=2, seed=1, train_fraction=0.15)
-    fused, torched = engines(ensemble)
-    for parameter in ensemble.parameters:
-        found, expected = fused.gradient(parameter), torched.gradient(parameter)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
-
-
 BLOCKS = {
     "sums": nets.ConstantAttention(19, 3, 8),
     "concatenations": nets.EmbeddingMLP(14, 3, (8,)),
@@ -202,182 +179,3 @@ def test_blocks_of_float32_sum_to_the_gradient_and_the_loss_of_float64(name):
         found, expected = single.gradient(parameter), double.gradient(parameter)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
-
-
-def test_where_everybody_has_ended_nothing_moves_until_somebody_trains_again():
-    ensemble = draw(Mine("sum"), runs=2, seed=3)
-    for machine in engines(ensemble):
-        machine.stop(np.array([True, True]))
-        machine.advance(0, 3, None)
-        machine.advance(3, 1, batches(ensemble, 5, 3, 1))
-        agree(machine.parameters(), ensemble.parameters, rtol=0, atol=0)
-        assert not any(value.any() for name, value in machine.state().items() if "parameters" not in name)
-        machine.stop(np.array([True, False]))
-        machine.advance(0, 1, None)
-        moved = [(machine.parameters()[name] != value).any() for name, value in ensemble.parameters.items()]
-        assert all(moved)
-        assert (machine.parameters()["embedding"][0] == ensemble.parameters["embedding"][0]).all()
-
-
-@pytest.mark.parametrize("runs", [1, 2])
-def test_what_an_engine_gives_is_a_copy_and_so_is_what_it_takes(runs):
-    ensemble = draw(Mine("sum"), runs=runs, seed=3)
-    drawn = {name: value.copy() for name, value in ensemble.parameters.items()}
-    for machine in engines(ensemble):
-        for given in (machine.parameters(), machine.state(), {"points": machine.point_sets()}):
-            for value in given.values():
-                value[:] = 7.0
-        machine.gradient("embedding")[:] = 7.0
-        agree(machine.parameters(), drawn, rtol=0, atol=0)
-        np.testing.assert_array_equal(machine.point_sets(), drawn["embedding"])
-        kept = machine.parameters() | {"points": machine.point_sets()}
-        before = {name: value.copy() for name, value in kept.items()}
-        ended = np.ones(runs, bool)
-        for who in (True, False):  # its caller fills the same array again
-            ended[:] = who
-            machine.stop(ended)
-        ended[:] = True
-        machine.advance(0, 1, None)
-        agree(kept, before, rtol=0, atol=0)
-        moved = machine.parameters()
-        assert (moved["embedding"] != drawn["embedding"]).all(axis=(1, 2)).all()
-        machine.stop(ended)
-        machine.advance(1, 1, None)
-        agree(machine.parameters(), moved, rtol=0, atol=0)
-    agree(ensemble.parameters, drawn, rtol=0, atol=0)
-
-
-def test_auto_is_fused_on_a_cpu_for_layers_and_pytorch_for_all_else(monkeypatch):
-    ensemble = draw(Mine("sum"), runs=1, seed=3)
-    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
-
-    def chosen(one, name="auto", device="cpu"):
-        found = choose_engine(name, one, settings, "float32", device, 1)
-        return found.name, str(found.device), found.chunk
-
-    assert chosen(ensemble) == ("fused", "cpu", None)
-    assert chosen(ensemble, "torch") == ("torch", "cpu", 1)
-    other = draw(nets.TokenTransformer(5, 4, depth=1, width=3), runs=1, seed=3)
-    assert chosen(other) == ("torch", "cpu", 1)
-    for available, place in ((True, "cuda"), (False, "cpu")):
-        monkeypatch.setattr(choice, "cuda_is_available", lambda available=available: available)
-        assert choice._device("auto") == place
-    monkeypatch.setattr(choice, "_device", lambda device: "meta")
-    assert chosen(ensemble, device="auto") == ("torch", "meta", 1)
-    with pytest.raises(InputError, match="engine must be 'auto' or 'torch' for Mine on meta, got 'fused'"):
-        chosen(ensemble, "fused")
-
-
-def test_steps_of_dense_layers_are_captured_on_cuda_and_no_others(monkeypatch):
-    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
-    monkeypatch.setattr("nets.engines.torch.BatchedEngine", lambda *_, graphs, **__: graphs)
-    for model, captured in ((Mine("sum"), True), (nets.TokenTransformer(5, 4, depth=1, width=3), False)):
-        ensemble = draw(model, runs=1, seed=3)
-        for place in ("cuda", "cuda:1", "cpu"):
-            monkeypatch.setattr(choice, "_device", lambda device, place=place: place)
-            graphs = choose_engine("torch", ensemble, settings, "float32", "auto", None)
-            assert graphs is (captured and place != "cpu")
-
-
-def test_on_a_cpu_activations_take_a_gibibyte():
-    machine = SimpleNamespace(
-        device=torch.device("cpu"),
-        _ensemble=SimpleNamespace(runs=1000, model=SimpleNamespace(activation_numbers=2**10)),
-        _sets={"train": np.zeros((5, 3)), "validation": np.zeros((5, 2**10))},
-        _dtype=torch.float32,
-    )
-    assert BatchedEngine._affordable(machine) == 2**30 // (4 * 2**20)
-
-
-@dataclass(frozen=True)
-class Reading(nets.Model):
-    """A model that reads data and has no architecture, so that only PyTorch computes it."""
-
-    tokens: int = 3
-    dim: int = 2
-    dropout: float = 0.0
-    loss = "mean_squared_error"
-    encoder = ("into",)
-
-    @cached_property
-    def task(self):
-        return nets.Task(DATA, np.arange(25) % 3, 3)
-
-    def initial(self, embedding, layers):
-        return {"into": embedding.normal(size=(3, 2)), "out": layers.normal(size=(2, 3))}
-
-    def outputs(self, parameters, inputs, dropout=None):
-        states = (inputs @ parameters["into"]).tanh()
-        return (dropout(states, self.dropout) if dropout else states) @ parameters["out"]
-
-    def point_sets(self, parameters, train):
-        return parameters["into"]
-
-
-def test_a_model_that_reads_data_without_an_architecture_is_trained_as_a_plain_loop_would():
-    model = Reading()
-    assert model.activation_numbers == 3 * (2 + 3)
-    options = {"weight_decay": 0.3, "embedding_weight_decay": 0.0, "embedding_learning_rate": 0.02}
-    found = nets.train(model, runs=2, steps=8, record=8, dtype="float64", observables="layers", **options)
-    ensemble = draw(model, runs=2, seed=0)
-    for run in range(2):
-        drawn = {name: torch.tensor(value[run]) for name, value in ensemble.parameters.items()}
-        into, out = (drawn[name].requires_grad_() for name in ("into", "out"))
-        groups = [
-            {"params": [into], "lr": 0.02, "weight_decay": 0.0},
-            {"params": [out], "lr": 0.01, "weight_decay": 0.3},
-        ]
-        adamw, index = torch.optim.AdamW(groups), ensemble.train[run]
-        for _ in range(8):
-            adamw.zero_grad()
-            answers = (torch.tensor(DATA[index]) @ into).tanh() @ out
-            ((answers - torch.eye(3)[model.task.labels[index]]) ** 2).mean().backward()
-            adamw.step()
-        np.testing.assert_allclose(found.final[run], into.detach(), rtol=0, atol=1e-13)
-        layers = found.observables["layers.out"][run, -1], found.observables["layers.into"][run, -1]
-        for layer, value in zip(layers, (out, into), strict=True):
-            np.testing.assert_allclose(layer, value.detach(), rtol=0, atol=1e-13)
-
-
-def test_data_are_read_in_the_number_type_of_the_training():
-    single, double = (nets.train(Reading(), steps=3, record=3, dtype=one) for one in ("float32", "float64"))
-    assert (single.final.dtype, double.final.dtype) == (np.float32, np.float64)
-    np.testing.assert_allclose(single.final, double.final, rtol=1e-4)
-
-
-def test_dropout_in_a_model_of_ones_own_is_drawn_for_each_member():
-    options = {"runs": 3, "steps": 2, "record": 1, "dtype": "float64"}
-    options |= {"shared": ("embedding", "layers", "split")}
-    dropped = nets.train(replace(Reading(), dropout=0.5), **options)
-    plain = nets.train(Reading(), **options)
-    assert (plain.positions[0] == plain.positions[1]).all()
-    assert len({dropped.positions[run, 1].tobytes() for run in range(3)}) > 1
-    alone = nets.train(replace(Reading(), dropout=0.5), **(options | {"runs": 1, "first_run": 2}))
-    np.testing.assert_allclose(alone.positions[0], dropped.positions[2], rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize("engine", [BatchedEngine, FusedEngine])
-def test_a_loss_near_the_rounding_of_float32_is_not_rounded(engine):
-    ensemble = draw(nets.ConstantAttention(7), runs=1, seed=3)
-    zero = {name: np.zeros_like(value) for name, value in ensemble.parameters.items()}
-    zero["output.bias"][..., 0] = 16.0
-    right = np.flatnonzero(ensemble.model.task.labels == 0)[None]
-    settings = optimizer_of(1, 0.01, 0.1, None, None, (0.9, 0.999), 1e-8)
-    place = (torch.device("cpu"), 1) if engine is BatchedEngine else ()
-    machine = engine(replace(ensemble, parameters=zero, train=right), settings, "float32", *place)
-    loss, accuracy = machine.losses("train")
-    assert loss == pytest.approx(np.log1p(6 * np.exp(-16.0)), rel=1e-6)
-    assert accuracy == 1
-
-
-@pytest.mark.parametrize("combine", ["sum", "concatenate", "product"])
-def test_a_few_examples_have_the_outputs_that_they_have_among_many(combine):
-    """With fewer examples than tokens, the first layer is computed for each example, not for each token."""
-    model = Mine(combine)
-    ensemble = draw(model, runs=2, seed=3)
-    parameters = {name: torch.as_tensor(value) for name, value in ensemble.parameters.items()}
-    inputs = torch.as_tensor(model.task.inputs)[ensemble.train]
-    assert inputs.shape[1] > TOKENS
-    outputs = model.outputs(parameters, inputs)
-    for few in (1, TOKENS - 1, TOKENS):
-        torch.testing.assert_close(model.outputs(parameters, inputs[:, :few]), outputs[:, :few])

@@ -78,23 +78,3 @@ def test_whole_numbers_of_a_task_become_indices(kind):
         assert array.dtype == np.int64
         assert array.tolist() == wanted
     assert Task(np.zeros((2, 3), np.float32), labels, 2).inputs.dtype == np.float32
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ({"labels": [0.0, 1.0]}, "labels must be whole numbers with one axis, got"),
-        ({"labels": [[0], [1]]}, "labels must be whole numbers with one axis, got"),
-        ({"labels": [0, 1, 1]}, r"inputs must have the shape .* with the 3 examples .*, got \(2, 2\)"),
-        ({"inputs": [0, 1]}, r"inputs must have the shape .* with the 2 examples .*, got \(2,\)"),
-        ({"inputs": [[0.0, np.nan], [1, 0]]}, "inputs must be whole numbers or finite data, got"),
-        ({"inputs": [["a", "b"], ["c", "d"]]}, "inputs must be whole numbers or finite data, got"),
-        ({"inputs": [[0, 1], [1]]}, "inputs must have rows of equal lengths, got"),
-        ({"classes": 0}, "classes must be at least 1, got 0"),
-        ({"held_out": [2]}, "held_out must be whole numbers from 0 to 1, got 2 to 2"),
-        ({"held_out": [1, 1]}, "held_out must name each example once, got"),
-    ],
-)
-def test_a_task_that_engines_could_not_read_is_refused(given, sentence):
-    with pytest.raises(InputError, match=f"^{sentence}"):
-        Task(**{"inputs": [[0, 1], [1, 1]], "labels": [1, 0], "classes": 2} | given)

@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from physics.jit import call, kernel, primitive
+from physics.jit import kernel, primitive
 
 Array = NDArray[Any]
 
@@ -50,124 +50,8 @@ def _same_bits(kind: Any) -> Any:
     return lambda context, builder, signature, arguments: builder.bitcast(arguments[0], kind)
 
 
-# -- activations: in place, with the derivative into `slopes`; `exp` is the address of `exponential` ---------
-
-
-@kernel()
-def relu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply max(x, 0) to `states` (n,) in place, and write its derivative, 0 at 0, to `slopes` (n,).
-
-    `exp` is not used. NaN stays NaN.
-    """
-    one, zero = states.dtype.type(1), states.dtype.type(0)
-    for i in range(len(states)):
-        x = states[i]
-        slopes[i] = one if x > zero else zero
-        states[i] = zero if zero > x else x  # NaN stays
-
-
-@kernel()
-def silu(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x / (1 + exp(-x)) to `states` (n,) in place, and write its derivative to `slopes` (n,).
-
-    `exp` is the address of the kernel `exponential`.
-    """
-    one = states.dtype.type(1)
-    for i in range(len(states)):
-        slopes[i] = -states[i]
-    call(exp, (slopes,))
-    for i in range(len(states)):
-        gate = one / (one + slopes[i])
-        states[i] *= gate
-        slopes[i] = gate + states[i] * (one - gate)
-
-
-@kernel()
-def tanh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the hyperbolic tangent to `states` (n,) in place, and write its derivative to `slopes` (n,).
-
-    `exp` is the address of the kernel `exponential`.
-    """
-    one = states.dtype.type(1)
-    hyperbolic_tangent(states, slopes, exp)
-    for i in range(len(states)):
-        slopes[i] = one - states[i] * states[i]
-
-
-@kernel()
-def asinh(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the inverse hyperbolic sine to `states` (n,) in place, and write its derivative to `slopes` (n,).
-
-    `exp` is not used.
-    """
-    one = states.dtype.type(1)
-    for i in range(len(states)):
-        slopes[i] = one / np.sqrt(states[i] * states[i] + one)
-    inverse_hyperbolic_sine(states)
-
-
-@kernel()
-def quadratic(states: Array, slopes: Array, exp: int) -> None:
-    """Apply x² to `states` (n,) in place, and write its derivative to `slopes` (n,); `exp` is not used."""
-    for i in range(len(states)):
-        slopes[i] = states[i] + states[i]
-        states[i] *= states[i]
-
-
-@kernel()
-def absolute(states: Array, slopes: Array, exp: int) -> None:
-    """Apply the absolute value to `states` (n,) in place, and write its derivative, 0 at 0, to `slopes` (n,).
-
-    `exp` is not used.
-    """
-    for i in range(len(states)):
-        slopes[i] = np.sign(states[i])
-        states[i] = abs(states[i])
-
-
-ACTIVATION = {
-    "relu": relu,
-    "silu": silu,
-    "tanh": tanh,
-    "asinh": asinh,
-    "quadratic": quadratic,
-    "abs": absolute,
-}
-
-
-@kernel()
-def with_even_part(
-    activate: int, states: Array, slopes: Array, even: float, halves: Array, tangents: Array, exp: int
-) -> None:
-    """Apply an activation to `states` in place, add a multiple of the even part of SiLU, and write slopes.
-
-    With h = x/2 and t = tanh h, the even part is h t, and its derivative is (t + h (1 - t²)) / 2.
-
-    Parameters
-    ----------
-    activate : int
-        Address of the kernel of the activation.
-    states : ndarray, shape (n,)
-        Values x, which are replaced by the results.
-    slopes : ndarray, shape (n,)
-        Array that receives the derivatives.
-    even : float
-        Weight of the even part.
-    halves, tangents : ndarray, shape (n,)
-        Working memory.
-    exp : int
-        Address of the kernel `exponential`.
-    """
-    one, half = states.dtype.type(1), states.dtype.type(0.5)
-    for i in range(len(states)):
-        halves[i] = half * states[i]
-        tangents[i] = halves[i]
-    hyperbolic_tangent(tangents, slopes, exp)
-    call(activate, (states, slopes, exp))
-    weight = states.dtype.type(even)
-    for i in range(len(states)):
-        states[i] += weight * (halves[i] * tangents[i])
-        slopes[i] += weight * half * (tangents[i] + halves[i] * (one - tangents[i] * tangents[i]))
+ACTIVATIONS = {"relu": 0, "silu": 1, "tanh": 2, "asinh": 3, "quadratic": 4, "abs": 5}
+"""Numbers by which `activate` calls the activations."""
 
 
 @kernel()
@@ -193,11 +77,10 @@ def exponential(x: Array) -> None:
 
 
 @kernel()
-def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
+def hyperbolic_tangent(x: Array, room: Array) -> None:
     """Apply the hyperbolic tangent to `x` (n,) in place, with a relative error below 3e-7 in float32.
 
-    This holds for small arguments too. `room` is working memory of the same length, and `exp` the address of
-    the kernel `exponential`.
+    This holds for small arguments too. `room` is working memory of the same length.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
@@ -206,7 +89,7 @@ def hyperbolic_tangent(x: Array, room: Array, exp: int) -> None:
     c0, c1, c2, c3 = TANGENT
     for i in range(len(x)):
         room[i] = TWO * abs(x[i])
-    call(exp, (room,))
+    exponential(room)
     for i in range(len(x)):
         square = x[i] * x[i]
         series = (((LAST_TANGENT * square + c3) * square + c2) * square + c1) * square + c0
@@ -244,3 +127,53 @@ def inverse_hyperbolic_sine(x: Array) -> None:
         square = x[i] * x[i]
         near = (((LAST_SINE * square + s2) * square + s1) * square + s0) * square * x[i] + x[i]
         x[i] = near if abs(x[i]) < HALF else far * (x[i] / abs(x[i]))  # NaN and infinity become NaN
+
+
+@kernel()
+def activate(kind: int, even: float, states: Array, slopes: Array, halves: Array, tangents: Array) -> None:
+    """Apply an activation to `states` (n,) in place, and write its derivative to `slopes` (n,).
+
+    Derivatives at a kink are 0, and NaN stays NaN. The even part of SiLU, h tanh h with h = x/2, times `even`
+    is added to the activation. `halves` and `tangents` (n,) are working memory for it.
+    """
+    one, zero, half = states.dtype.type(1), states.dtype.type(0), states.dtype.type(0.5)
+    size = len(states)
+    if even > 0:
+        for i in range(size):
+            halves[i] = half * states[i]
+            tangents[i] = halves[i]
+        hyperbolic_tangent(tangents, slopes)
+    if kind == 0:
+        for i in range(size):
+            x = states[i]
+            slopes[i] = one if x > zero else zero
+            states[i] = zero if zero > x else x
+    elif kind == 1:
+        for i in range(size):
+            slopes[i] = -states[i]
+        exponential(slopes)
+        for i in range(size):
+            gate = one / (one + slopes[i])
+            states[i] *= gate
+            slopes[i] = gate + states[i] * (one - gate)
+    elif kind == 2:
+        hyperbolic_tangent(states, slopes)
+        for i in range(size):
+            slopes[i] = one - states[i] * states[i]
+    elif kind == 3:
+        for i in range(size):
+            slopes[i] = one / np.sqrt(states[i] * states[i] + one)
+        inverse_hyperbolic_sine(states)
+    elif kind == 4:
+        for i in range(size):
+            slopes[i] = states[i] + states[i]
+            states[i] *= states[i]
+    else:
+        for i in range(size):
+            slopes[i] = np.sign(states[i])
+            states[i] = abs(states[i])
+    if even > 0:
+        weight = states.dtype.type(even)
+        for i in range(size):
+            states[i] += weight * (halves[i] * tangents[i])
+            slopes[i] += weight * half * (tangents[i] + halves[i] * (one - tangents[i] * tangents[i]))
