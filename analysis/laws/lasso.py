@@ -51,7 +51,12 @@ class Moments:
         for X, Y in problems:
             x, y = X.mean(axis=0), Y.mean(axis=0)
             X0, Y0 = X - x, Y - y
-            parts.append((X0.T @ X0 / len(X), Y0.T @ X0 / len(X), (Y0**2).mean(axis=0), x, y))
+            with np.errstate(over="ignore", invalid="ignore"):
+                gram, power = X0.T @ X0 / len(X), (Y0**2).mean(axis=0)
+            for name, values, squares in (("X", X0, gram), ("y", Y0, power)):
+                if not np.isfinite(squares).all() or (np.ptp(values, axis=0).any() and not squares.any()):
+                    raise InputError(f"{name} must be in a unit in which its squares are finite and not 0")
+            parts.append((gram, Y0.T @ X0 / len(X), power, x, y))
         return cls(*(np.stack(part) for part in zip(*parts, strict=True)))
 
     def pooled(self, weights: Array) -> "Moments":

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from analysis.laws.regressors import LinearODERegressor
+from analysis.laws.regressors import LinearODERegressor, checked_data
 from analysis.scaling import scaled
 from physics.checks import whole_number
 from physics.errors import InputError
@@ -95,7 +95,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If shapes do not agree or a value is not finite; this is scikit-learn's own check.
         """
         self.terms_ = mean_field_terms(self.terms)
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        X, y = checked_data(self, X, y)
         Y = y[:, None] if y.ndim == 1 else y
         if Y.shape[1] > X.shape[1]:
             raise InputError(f"y must have at most {X.shape[1]} columns, as X, got {Y.shape[1]}")
@@ -131,7 +131,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If `X` has another number of components, or a value is not finite.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_data(self, X)
         found = self._features(X) @ self._scaled
         return found[:, 0] if self.vector_ else found
 

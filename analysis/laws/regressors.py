@@ -12,7 +12,8 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from analysis.laws.lasso import LassoSolution, Moments, path, ratio, solve
-from physics.checks import number, whole_number
+from analysis.scaling import scaled
+from physics.checks import number, regular_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -33,6 +34,16 @@ class FitWarning(UserWarning):
     >>> found[0].category.__name__
     'FitWarning'
     """
+
+
+def checked_data(estimator: Any, *data: Any) -> Any:
+    """Return states, or states and their changes, as scikit-learn checks them; refuse masked entries."""
+    for name, value in zip(("X", "y"), data, strict=False):
+        if isinstance(value, np.ma.MaskedArray):
+            regular_array(name, value)
+    if len(data) == 1:
+        return validate_data(estimator, *data, reset=False, dtype=np.float64)
+    return validate_data(estimator, *data, multi_output=True, y_numeric=True, dtype=np.float64)
 
 
 class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -137,7 +148,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         array([-0.5])
         """
         alpha = self.check()
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        X, y = checked_data(self, X, y)
         Y = y[:, None] if y.ndim == 1 else y
         targets = Y.shape[1]
         if self.penalty is None or alpha == 0:
@@ -179,7 +190,7 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If `X` has another number of features, or a value is not finite.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_data(self, X)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def check(self) -> float | str:
@@ -293,8 +304,9 @@ def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
     if half.max() > SIMILAR * half.min(where=high > low, initial=np.inf):
         scale = np.ldexp(scale, np.frexp(half)[1])
     scale[high == low] = np.inf
-    features = X / scale
+    features, (Y, exponent) = X / scale, scaled(Y, 0)
     x, y = features.mean(axis=0), Y.mean(axis=0)
     # scikit-learn would leave out what is below a millionth of the largest
     found = lstsq(features - x, Y - y, cond=np.finfo(float).eps * max(X.shape))[0]
-    return found.T / scale, y - x @ found
+    coef, intercept = np.ldexp(found.T / scale, exponent.T), np.ldexp(y - x @ found, exponent[0])
+    return coef, intercept

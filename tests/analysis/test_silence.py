@@ -316,3 +316,28 @@ def test_the_step_size_of_the_advice_does():
 
     step = float(smaller_step(unstable).split()[-1])
     assert np.abs(1 - 30 * step) < 1
+
+
+@pytest.mark.parametrize("unit", [1e-170, 1e160])
+def test_regressions_in_extreme_units_are_right_or_refused(unit):
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(30, 3)), rng.normal(size=(30, 2))
+    plain = analysis.LinearODERegressor(None).fit(X, Y)
+    for inner, outer in ((unit, unit), (1.0, unit), (unit, 1.0)):
+        found = analysis.LinearODERegressor(None).fit(X * inner, Y * outer)
+        np.testing.assert_allclose(found.coef_ * (inner / outer), plain.coef_, rtol=1e-9)
+        np.testing.assert_allclose(found.intercept_ / outer, plain.intercept_, rtol=1e-9)
+    for data in ((X * unit, Y), (X, Y * unit)):
+        with pytest.raises(InputError, match="unit in which its squares are finite and not 0"):
+            analysis.laws.batch_lasso([data])
+
+
+@pytest.mark.parametrize("estimator", [analysis.LinearODERegressor(), analysis.MeanFieldRegressor()])
+def test_estimators_refuse_masked_entries(estimator):
+    X = np.random.default_rng(6).normal(size=(20, 2))
+    masked = np.ma.masked_array(X, mask=X > 1)
+    for call in (lambda: estimator.fit(masked, X), lambda: estimator.fit(X, masked)):
+        with pytest.raises(InputError, match="must hold no masked entries"):
+            call()
+    with pytest.raises(InputError, match="X must hold no masked entries"):
+        estimator.fit(X, X).predict(masked)
