@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,6 +64,9 @@ def test_a_full_disk_is_one_error(tmp_path, words):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
+    (tmp_path / "warm").mkdir()
+    assert run(tmp_path / "warm", *words).returncode == 0, "kernels are compiled and cached"
+    shutil.rmtree(tmp_path / "warm")
     done = run(tmp_path, *words, preexec_fn=limit)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
