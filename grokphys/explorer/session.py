@@ -27,7 +27,7 @@ from bokeh.models import CustomJS
 from tornado.ioloop import IOLoop
 
 from grokphys.explorer import films, theme
-from grokphys.explorer.theme import asset, sections
+from grokphys.explorer.runs.common import asset, sections
 from grokphys.explorer.view import PREPARED, Preset, View, prepared, replayed
 from grokphys.options import sentence
 from grokphys.output import printable

@@ -1,8 +1,6 @@
 """The common design of all views: colors, figures, controls, and their layout."""
 
-import re
 from collections.abc import Mapping, Sequence
-from importlib.resources import files as resources
 from math import ceil, floor, inf, log10
 from typing import Any
 
@@ -26,6 +24,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from grokphys.explorer.runs.common import sections
 from physics.errors import InputError
 
 SOFT, LINE, PAPER = "#5c6773", "#dcd7cc", "#fbfaf7"
@@ -41,17 +40,6 @@ if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
 }
 """
 """Script that keeps units equal on both axes for every size of the page."""
-
-
-def asset(name: str) -> str:
-    """Return the text of a file in `assets`."""
-    return resources("grokphys.explorer").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def sections(name: str, begin: str) -> dict[str, str]:
-    """Return the parts of a file in `assets` by their names, which lines like `begin` hold as a group."""
-    parts = re.split(rf"^{begin}\n", asset(name), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 CSS = sections("parts.css", r"/\* (\w+) \*/")

@@ -18,6 +18,7 @@ from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner, T
 
 from grokphys.explorer import theme
 from grokphys.explorer.films import Film
+from grokphys.explorer.runs.common import asset
 from physics.checks import whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory
@@ -31,7 +32,7 @@ LONGEST_REPLAY = 20_000
 """Largest number of steps that a link may request, which take some seconds."""
 MOST_CHANGES = 100
 """Largest number of changes of controls and of moves by hand during a run that a link holds."""
-PRESETS = tomllib.loads(theme.asset("presets.toml"))
+PRESETS = tomllib.loads(asset("presets.toml"))
 REPLAYED = 300
 """About the largest number of frames of a replay; each change of a control may add one."""
 ASIDE = ("time", "step", "moves", "before", "plane", "arrows", "rollout")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grokphys.explorer.curves import FAINT, INK, Curve, series
-from grokphys.explorer.runs.common import plane_axes, planes
+from grokphys.explorer.runs.common import arguments, plane_axes, planes, program
 from physics.checks import choice, point_sets, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory, load
@@ -356,55 +356,25 @@ class CircleRun:
         The source gives the same bits. It also prints which circles survive by a `rule` (arguments of
         `survivors`), and the rollout R² of the law `fitted`, if there is one.
         """
-        kind, numbers = plane.split(" ", 1)
-        thinned = f", every={self.every}" if self.every > 1 else ""
-        chosen = "[" + ", ".join(str(int(number) - 1) for number in numbers.split(", ")) + "]"
-        axes = {
-            "frequency": f"analysis.frequency_plane(positions[-1], {numbers}).axes",
-            "components": f"np.linalg.svd(positions[-1] - positions[-1].mean(axis=0))[2][{chosen}]",
-            "axes": f"np.eye({max(2, self.trajectory.dim)})[{chosen}, :{self.trajectory.dim}]",
-        }
-        lines = [
-            "import numpy as np",
-            "",
-            "import analysis",
-            "import physics",
-            "",
-            f"run = physics.load({self.name!r}).run({self.index}{thinned})",
-            "positions = run.positions[0].astype(np.float64)",
-            f"axes = {axes[kind]}",
-            f"E = positions[{frame}]  # step {self.steps[frame]}",
-            "points = (E - E.mean(axis=0)) @ axes.T",
-        ]
-        lines += self._python_of(fitted) if fitted else []
-        by = "".join(f", {name}={value!r}" for name, value in rule.items())
-        lines.append(f'print("survivors", analysis.surviving_frequencies(positions[-1]{by}))')
-        lines += ['print(f"rollout R² {law.score(signals, times).rollout:.4f}")'] if fitted else []
-        return "\n".join([*lines, ""])
-
-    def _python_of(self, fitted: Fitted) -> list[str]:
         from analysis.circles.signals import OBSERVABLE
 
-        signals, steps = "analysis.fourier_signals(positions)", "run.steps"
-        lines = [f"steps, signals = {steps}, {signals}"]
-        if OBSERVABLE in self.trajectory.observables:
-            lines = [
-                f'steps = run.clock("{OBSERVABLE}")[0]',
-                f'signals = run.observables["{OBSERVABLE}"][0].astype(np.float64)',
-                f"later = {steps} > steps[-1]",
-                f"signals = np.concatenate([signals, {signals}[later]])",
-                f"steps = np.append(steps, {steps}[later])",
-            ]
-        times = "np.arange(len(steps))" if fitted.kind == "increment" else "steps[inside] - steps[inside][0]"
-        recipe = "".join(f", {name}={value!r}" for name, value in RECIPES[fitted.recipe].items())
-        return [
-            *lines,
-            f"inside = (steps >= {fitted.steps[0]}) & (steps <= {fitted.steps[-1]})",
-            "steps, signals = steps[inside], signals[inside]",
-            f"law = analysis.fit_trajectories(signals, steps, kind={fitted.kind!r}{recipe})",
-            f"times = {times}",
-            "rollout = law.predict(signals[0], times)",
-        ]
+        kind, numbers = plane.split(" ", 1)
+        return program(
+            "circles",
+            name=repr(self.name),
+            index=self.index,
+            every=self.every,
+            dim=self.trajectory.dim,
+            kind=kind,
+            numbers=numbers,
+            chosen=[int(number) - 1 for number in numbers.split(", ")],
+            frame=frame,
+            step=self.steps[frame],
+            rule=arguments(**rule),
+            fitted=fitted,
+            recipe=arguments(**RECIPES[fitted.recipe]) if fitted else "",
+            recorded=OBSERVABLE in self.trajectory.observables,
+        )
 
 
 def octave(frequency: int, tokens: int) -> set[int]:

@@ -1,7 +1,9 @@
 """What the runs behind the views share: a history, starts, planes, Python source, and the shape of tokens."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from importlib.resources import files as resources
 from itertools import combinations
 from math import ceil
 from typing import Any
@@ -246,7 +248,26 @@ def shortened(vectors: Array, edge: float) -> Array:
     return vectors * min(1.0, edge / 3 / longest) if longest > 0 else vectors
 
 
-# -- Python source -----------------------------------------------------------------------------------------
+# -- texts and Python source ------------------------------------------------------------------------------
+
+
+def asset(name: str) -> str:
+    """Return the text of a file in `assets`."""
+    return resources("grokphys.explorer").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def sections(name: str, begin: str) -> dict[str, str]:
+    """Return the parts of a file in `assets` by their names, which lines like `begin` hold as a group."""
+    parts = re.split(rf"^{begin}\n", asset(name), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def program(view: str, /, **values: Any) -> str:
+    """Return the program of "Copy as Python" for a view, from its template in `assets`."""
+    from jinja2 import Environment
+
+    lines = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    return lines.from_string(sections("programs.txt", r"=== (\w+)")[view]).render(**values)
 
 
 def arguments(**options: Any) -> str:

@@ -15,6 +15,7 @@ from grokphys.explorer.runs.common import (
     constructed,
     given,
     plane_axes,
+    program,
     require_bounded,
     shape,
     smaller_rate,
@@ -235,20 +236,10 @@ class NetworkRun:
     def python(self) -> str:
         """Return a program that reproduces the run up to its last embedding `E` and last particles `P`."""
         begin, *moves = self.particles.calls()
-        first = self.stretches[0]
-        options = {**first.rates, **self._settings}
-        made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**options)}"
-        lines = ["import nets", "import physics", "", f"training = nets.Training({made})", begin]
-        for stretch in self.stretches:
-            if stretch is not first:
-                lines.append(f"training.set_rates({arguments(**stretch.rates)})")
-            if stretch.steps:
-                lines.append(f"training.advance({stretch.steps})")
-        said = [
-            "(train,), (held_out,) = training.losses('train')[1], training.losses('validation')[1]",
-            'print(f"train accuracy {train:.3f}, validation accuracy {held_out:.3f}")',
-        ]
-        return "\n".join([*lines, "E = training.embeddings[0]", *moves, *said]) + "\n"
+        options = arguments(**self.stretches[0].rates, **self._settings)
+        made = f"{constructed('nets', self.model)}, seed={self.seed}, {options}"
+        stretches = [(stretch, arguments(**stretch.rates)) for stretch in self.stretches]
+        return program("networks", made=made, begin=begin, stretches=stretches, moves=moves)
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames of the embedding, with losses, accuracies and all settings of the run."""

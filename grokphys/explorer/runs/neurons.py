@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from grokphys.explorer.runs.common import History, arguments, constructed, require_bounded, smaller_rate
+from grokphys.explorer.runs.common import (
+    History,
+    arguments,
+    constructed,
+    program,
+    require_bounded,
+    smaller_rate,
+)
 from nets.architecture import ACTIVATIONS
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
@@ -181,17 +188,7 @@ class NeuronRun:
         The program also prints loss, accuracy, and the frequency and the purity of a neuron.
         """
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.settings)}"
-        lines = ["import analysis", "import nets", "", f"training = nets.Training({made})"]
-        lines += [f"training.advance({self.step})"] if self.step else []
-        lines += ["weights = training.networks().neuron_weights()", "E = training.embeddings[0]"]
-        lines += [
-            "neurons = analysis.neuron_spectrum(**weights)",
-            "(loss,), (accuracy,) = training.losses('train')",
-            f"frequency, purity = neurons.frequency[0, {neuron}], neurons.purity[0, {neuron}]",
-            'print(f"train loss {loss:.4f}, accuracy {accuracy:.3f}; '
-            f'neuron {neuron}: frequency {{frequency}}, purity {{purity:.3f}}")',
-        ]
-        return "\n".join(lines) + "\n"
+        return program("neurons", made=made, step=self.step, neuron=neuron)
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames of the input weights, with loss, accuracy and all settings of the run."""

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.explorer.runs.common import program
 from physics.errors import InputError
 from physics.seeds import run_seeds
 from physics.simulate import simulate
@@ -287,27 +288,9 @@ class TrainingSet:
             If the training set is empty.
         """
         self._trained()
-        tokens, modulus = self.operation.tokens, self.operation.modulus
-        return "\n".join(
-            [
-                "import numpy as np",
-                "",
-                "import physics",
-                "",
-                f"pairs = {self.pairs}",
-                f"theory = physics.EffectiveTheory({tokens}, {self.dim}, pairs, modulus={modulus})",
-                "n_0, lambda_3 = theory.ground_state_dimension, theory.grokking_rate",
-                "accuracy = physics.ideal_accuracy(theory)",
-                f"child = np.random.SeedSequence({self.seed}).spawn(1)[0]",
-                "start = theory.start(np.random.default_rng(child))",
-                f"E = theory.solve(start, [{float(self.times[frame])!r}])[0]",
-                "quality = physics.representation_quality(E, theory)",
-                "reached = physics.predicted_accuracy(E, theory)",
-                'print(f"{n_0} ground states, grokking rate {lambda_3:.6g}, ideal accuracy {accuracy:.2%}")',
-                'print(f"RQI {quality:.4f}, accuracy {reached:.2%}")',
-                "",
-            ]
-        )
+        operation, time = self.operation, float(self.times[frame])
+        task = {"tokens": operation.tokens, "dim": self.dim, "modulus": operation.modulus}
+        return program("theory", pairs=self.pairs, seed=self.seed, time=time, **task)
 
     def _trained(self) -> EffectiveTheory:
         if self.theory is None:
