@@ -101,16 +101,16 @@ simulate --runs 5 --alignment 2 --out p.h5
 train --runs 5 --steps 50 --out n.h5
 info example:ding p.h5 n.h5
 analyze p.h5 n.h5 example:ding
-fit-ode example:ding --out fit
+fit-ode example:ding --directory fit
 survival example:ding
 compare p.h5 n.h5 --out compare.html
-phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 50 --out phases
+phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 50 --directory phases
 animate example:ding --frequency 7 --frames 2 --size 300 --out circle.gif
 import x.npy --out x.h5
-sweep sweep.toml --out sweep
-reproduce liu-9 ding-2 --budget quick --out figures
+sweep sweep.toml --directory sweep
+reproduce liu-9 ding-2 --budget quick --directory figures
 bench theory --budget quick --directory bench
-demo --runs 3 --epochs 10 --out demo
+demo --runs 3 --epochs 10 --directory demo
 """
 
 
