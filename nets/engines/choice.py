@@ -147,18 +147,13 @@ def _device(device: str) -> str:
 
     try:
         place = torch.device(device)
-    except (RuntimeError, TypeError):
-        place = None
-    if place is None or place.type != "cuda":
+        torch.empty(0, device=place)
+        missing = "" if place.type == "cuda" else "no CUDA device"
+    except (RuntimeError, TypeError, AssertionError) as error:  # PyTorch says what this machine lacks
+        missing = str(error).splitlines()[0]
+    if missing:
         raise InputError(
-            f"device must be 'auto', 'cpu' or a CUDA device such as 'cuda' or 'cuda:1', got {device!r}"
+            f"device must be 'auto', 'cpu' or a CUDA device of this machine, such as 'cuda' or 'cuda:1', got "
+            f"{device!r} ({missing})"
         )
-    if not torch.cuda.is_available():
-        raise InputError(
-            "device must be 'auto' or 'cpu', because this machine or this PyTorch has no CUDA, got "
-            f"{device!r}"
-        )
-    count = torch.cuda.device_count()
-    if place.index is not None and place.index >= count:
-        raise InputError(f"device must be at most 'cuda:{count - 1}' on this machine, got {device!r}")
     return str(place)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import ODD, Activation, Architecture, Initialisation
-from nets.models.model import DenseModel
+from nets.models.model import DenseModel, ModularAddition
 from nets.tasks import Task, addition, group_products, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
@@ -31,7 +31,7 @@ the number of steps.
 
 
 @dataclass(frozen=True)
-class ConstantAttention(DenseModel):
+class ConstantAttention(ModularAddition, DenseModel):
     """One hidden layer on the sum of two embeddings, for modular addition (Musat §3).
 
     A transformer whose attention does not depend on the tokens sees only the sum of two embeddings, which is
@@ -87,14 +87,9 @@ class ConstantAttention(DenseModel):
         """Layers of the model: the sum of two embeddings, one hidden layer, and the cross-entropy."""
         return Architecture("sum", (self.dim, self.hidden, self.tokens), "relu", "cross_entropy")
 
-    @cached_property
-    def theory(self) -> EffectiveTheory:
-        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
-        return EffectiveTheory(self.tokens, modulus=self.tokens)
-
 
 @dataclass(frozen=True)
-class EmbeddingMLP(DenseModel):
+class EmbeddingMLP(ModularAddition, DenseModel):
     """Dense layers on two concatenated embeddings, for modular addition (Ding et al. §2, Appendix E).
 
     Parameters
@@ -170,14 +165,34 @@ class EmbeddingMLP(DenseModel):
         sizes = (2 * self.dim, *self.hidden, self.tokens)
         return Architecture("concatenate", sizes, self.activation, "cross_entropy", even=self.even)
 
-    @cached_property
-    def theory(self) -> EffectiveTheory:
-        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
-        return EffectiveTheory(self.tokens, modulus=self.tokens)
+
+class _Decoder(DenseModel):
+    """What the decoders of Liu et al. share: random targets, and embeddings in an interval around 0."""
+
+    outputs_dim: int
+    scale: float
+
+    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        """Draw the target of each class from the standard normal distribution.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Random stream of the targets of one member.
+
+        Returns
+        -------
+        ndarray of float64, shape (classes, outputs_dim)
+            Target of each class: of each sum, or of each element of the group.
+        """
+        return generator.standard_normal((self.task.classes, self.outputs_dim))
+
+    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
+        return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
 
 
 @dataclass(frozen=True)
-class ToyAddition(DenseModel):
+class ToyAddition(_Decoder):
     """Decoder of the sum of two embeddings, for addition without a modulus (Liu et al. §2, Appendix G).
 
     Dense layers with tanh follow the sum of the embeddings. This is the model on which Liu et al. base their
@@ -251,27 +266,9 @@ class ToyAddition(DenseModel):
         """Effective theory of addition without a modulus, the operation that the model learns."""
         return EffectiveTheory(self.tokens)
 
-    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Draw the target of each sum from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Random stream of the targets of one member.
-
-        Returns
-        -------
-        ndarray of float64, shape (2 tokens - 1, outputs_dim)
-            Target of each sum.
-        """
-        return generator.standard_normal((self.task.classes, self.outputs_dim))
-
-    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
-
 
 @dataclass(frozen=True)
-class GroupDecoder(DenseModel):
+class GroupDecoder(_Decoder):
     """Decoder of the product of two matrix embeddings, for any finite group (Liu et al., Appendix H).
 
     Each group element has a square matrix as its embedding. Dense layers with tanh follow the matrix product
@@ -355,24 +352,6 @@ class GroupDecoder(DenseModel):
     def theory(self) -> EffectiveTheory:
         """Effective theory of the group, with parallelograms of matrices if the group does not commute."""
         return EffectiveTheory(group=self.group)
-
-    def targets(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        """Draw the target of each group element from the standard normal distribution.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Random stream of the targets of one member.
-
-        Returns
-        -------
-        ndarray of float64, shape (order of the group, outputs_dim)
-            Target of each element.
-        """
-        return generator.standard_normal((self.task.classes, self.outputs_dim))
-
-    def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
-        return generator.uniform(-self.scale / 2, self.scale / 2, (self.tokens, self.dim))
 
 
 def checked_widths(value: Sequence[int]) -> tuple[int, ...]:

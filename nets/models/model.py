@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
@@ -179,6 +180,15 @@ class Model(ABC):
             Points of each member.
         """
         return parameters[EMBEDDING]
+
+
+class ModularAddition(Model):
+    """Base class of models that learn addition modulo the number of their tokens."""
+
+    @cached_property
+    def theory(self) -> EffectiveTheory:
+        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
+        return EffectiveTheory(self.tokens, modulus=self.tokens)
 
 
 class DenseModel(Model):

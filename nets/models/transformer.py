@@ -9,18 +9,17 @@ import numpy as np
 
 from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embedded
 from nets.models.dense import LIU
-from nets.models.model import Model, Parameters
+from nets.models.model import ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, flag, number, whole_number
 from physics.errors import InputError
-from physics.theory.system import EffectiveTheory
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True)
-class TokenTransformer(Model):
+class TokenTransformer(ModularAddition):
     """A decoder-only transformer on the two tokens of modular addition (Liu et al. §4.2).
 
     Each token is embedded. Then follow blocks, each of which has two parts: attention and a feed-forward
@@ -107,11 +106,6 @@ class TokenTransformer(Model):
     def loss(self) -> str:
         """Training loss, which is "cross_entropy"."""
         return "cross_entropy"
-
-    @cached_property
-    def theory(self) -> EffectiveTheory:
-        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
-        return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     @property
     def activation_numbers(self) -> int:

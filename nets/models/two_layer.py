@@ -9,18 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING, Architecture, Neuron
-from nets.models.model import DenseModel, Parameters
+from nets.models.model import DenseModel, ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
 from physics.checks import choice, number, whole_number
 from physics.errors import InputError
-from physics.theory.system import EffectiveTheory
 
 Start = Literal["random", "single_frequency"]
 OUTPUT = "output.weight"
 
 
 @dataclass(frozen=True)
-class TwoLayer(DenseModel):
+class TwoLayer(ModularAddition, DenseModel):
     """A two-layer network without biases for modular addition, `σ(W_in[a] + W_in[b]) W_out` (He et al. 2026).
 
     In the paper, each neuron comes to respond to a single frequency during training. The embedding is `W_in`
@@ -117,11 +116,6 @@ class TwoLayer(DenseModel):
     def architecture(self) -> Architecture:  # type: ignore[override]
         """Layers of the model: neurons that add two rows of weights, and a layer without a bias."""
         return Architecture("neurons", (self.hidden, self.tokens), self.activation, "cross_entropy")
-
-    @cached_property
-    def theory(self) -> EffectiveTheory:
-        """Effective theory of addition modulo `tokens`, the operation that the model learns."""
-        return EffectiveTheory(self.tokens, modulus=self.tokens)
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
         """Draw the input and the output weights of one member.
