@@ -135,7 +135,7 @@ class Recorder:
         self._measured: dict[str, NDArray[Any]] = {}
         self._changed: set[str] = set()  # names of observables that have changed
         self._written = monotonic()
-        self._ended = False
+        self._ended, self._process = False, os.getpid()
         if self._resume:
             self._restore()
         atexit.register(self._at_exit)
@@ -248,7 +248,7 @@ class Recorder:
             self._end(None)
 
     def _at_exit(self) -> None:
-        if self.at:
+        if self.at and os.getpid() == self._process:  # a process that was forked has a copy of this
             self._end(getattr(sys, "last_value", None))
 
     def _end(self, error: BaseException | None) -> None:

@@ -92,38 +92,38 @@ def write_file(path: Path, trajectory: Any) -> None:
     cancelled: list[bool] = []
     outcome: list[BaseException | None] = []
 
-    def check() -> None:
-        if cancelled:
-            raise InterruptedError(errno.EINTR, "interrupted")
-        if disk.error is not None:
-            raise disk.error
-
     def write() -> None:
         try:
-            with h5py.File(disk, "w", libver=("v110", "v110")) as file:
-                _write(file, trajectory, check)
-            check()
-            os.fsync(disk.fileno())
+            with _Disk(path) as disk:
+
+                def check() -> None:
+                    if cancelled:
+                        raise InterruptedError(errno.EINTR, "interrupted")
+                    if disk.error is not None:
+                        raise disk.error
+
+                with h5py.File(disk, "w", libver=("v110", "v110")) as file:
+                    _write(file, trajectory, check)
+                check()
+                os.fsync(disk.fileno())
             outcome.append(None)
         except BaseException as error:  # raised below
             outcome.append(error)
 
-    with _Disk(path) as disk:
+    interruption = None
+    start_new_thread(write, ())
+    while not outcome:
         try:
-            start_new_thread(write, ())
-            while not outcome:
-                time.sleep(0.002)
-        except BaseException:
+            time.sleep(0.002)
+        except BaseException as error:  # of a signal handler
             cancelled.append(True)
-            while not outcome:
-                time.sleep(0.002)
-            raise
-    error = outcome.pop()
-    if error is not None:
+            interruption = error
+    failure = interruption or outcome.pop()
+    if failure is not None:
         try:
-            raise error
+            raise failure
         finally:
-            del error  # whose traceback refers to this frame
+            del failure, interruption  # whose tracebacks refer to this frame
 
 
 def _write(file: h5py.File, trajectory: Any, check: Callable[[], None]) -> None:

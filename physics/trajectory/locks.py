@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import io
 import os
 import signal
 import threading
@@ -26,60 +27,55 @@ class LockedFile:
     """
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:
-        self.path, self._descriptor = path, -1
-        while self._descriptor < 0:
-            self._descriptor = os.open(path, FLAGS, 0o666)
+        self.path, self._process = path, os.getpid()
+        while True:
+            # a signal interrupts neither the end of such an object nor its method `close`
+            self._file = io.FileIO(path, "r+", opener=lambda name, _: os.open(name, FLAGS, 0o666))
             for patience in (0.0, 0.01, 0.05):  # as `claimed` takes the lock for a moment
                 time.sleep(patience)
-                if _lock(self._descriptor, exclusive=True, wait=wait):
+                if _lock(self._file.fileno(), exclusive=True, wait=wait):
                     break
             else:
-                self.close()
+                self._file.close()
                 raise InUseError(f"{path} is being written by another process; wait for it or stop it")
-            if not self._is_there():  # it was removed or replaced by the process that held the lock
-                self.close()
-
-    def _is_there(self) -> bool:
-        try:
-            return os.path.samestat(os.fstat(self._descriptor), self.path.stat())
-        except FileNotFoundError:
-            return False
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._file.fileno()), path.stat()):
+                    return
+            self._file.close()  # it was removed or replaced by the process that held the lock
 
     @property
     def is_open(self) -> bool:
         """Whether the lock is held."""
-        return self._descriptor >= 0
+        return not self._file.closed
 
     @property
     def size(self) -> int:
         """Size of the file in bytes."""
-        return os.fstat(self._descriptor).st_size
+        return os.fstat(self._file.fileno()).st_size
 
     def write(self, at: int, data: Any) -> int:
         """Write bytes at a position, and return the position behind them."""
         view = memoryview(data)
-        os.lseek(self._descriptor, at, os.SEEK_SET)
+        self._file.seek(at)
         at += len(view)
         while len(view):
-            view = view[os.write(self._descriptor, view) :]
+            view = view[self._file.write(view) :]
         return at
 
     def truncate(self, size: int) -> None:
         """Cut the file at a size in bytes."""
-        os.ftruncate(self._descriptor, size)
+        self._file.truncate(size)
 
     def sync(self) -> None:
         """Return as soon as the operating system has the file on disk."""
-        os.fsync(self._descriptor)
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file and release the lock; the file itself stays."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __del__(self) -> None:
-        self.close()
+        if self.is_open and self._process == os.getpid():  # processes that were forked have the lock too
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
+        self._file.close()
 
 
 def _lock(descriptor: int, *, exclusive: bool, wait: bool = False) -> bool:

@@ -85,7 +85,7 @@ def test_a_signal_handler_that_raises_leaves_a_run_that_resumes_to_the_same_bits
     took = time.monotonic() - began
     rng = random.Random(number)
     count = 0
-    for k in range(12):
+    for k in range(8):
         path = tmp_path / f"{k}.h5"
         count += interrupted_after(
             number, rng.uniform(0.001, took), lambda path=path: physics.simulate(**SIMULATION, out=path)
@@ -120,7 +120,7 @@ import sys, physics, nets
 if sys.argv[2] == "train":
     nets.train(nets.ConstantAttention(7), runs=2, steps=2000, record=1, out=sys.argv[1])
 else:
-    physics.simulate(physics.ParticleSystem(9), steps=40000, runs=2, seed=1, out=sys.argv[1])
+    physics.simulate(physics.ParticleSystem(9), steps=20000, runs=2, seed=1, out=sys.argv[1])
 """
 
 
@@ -129,7 +129,7 @@ def test_a_killed_run_is_followed_and_resumes_to_the_same_bits(tmp_path, kind):
     if kind == "train":
         run, options = nets.train, {**TRAINING, "steps": 2000}
     else:
-        run, options = physics.simulate, {**SIMULATION, "steps": 40_000}
+        run, options = physics.simulate, {**SIMULATION, "steps": 20_000}
     whole, path = run(**options), tmp_path / "t.h5"
     partial = tmp_path / "t.h5.partial"
     with subprocess.Popen([sys.executable, "-c", KILLED, path, kind]) as process:
@@ -255,7 +255,7 @@ def attempt(limit, function):
     gc.collect()
 
 random.seed(int(sys.argv[2]))
-for _ in range(25):
+for _ in range(12):
     attempt(int(10 ** random.uniform(0, 6.9)), lambda: large.save(path))
     assert os.listdir(sys.argv[1]) in ([], ["t.h5"])
     large.save(path, overwrite=True)
@@ -271,7 +271,7 @@ print(refused)
 def test_a_disk_that_fills_at_any_write_ends_in_an_error_and_nothing_is_lost(tmp_path, python):
     done = python(FULL, tmp_path, 1, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) > 30
+    assert int(done.stdout) > 12
 
 
 def test_a_failed_write_is_told_again_at_the_next_frame_and_at_the_end(tmp_path, monkeypatch):
@@ -282,7 +282,7 @@ def test_a_failed_write_is_told_again_at_the_next_frame_and_at_the_end(tmp_path,
         with FileRecorder(tmp_path / "t.h5", LAYOUT, {}) as recorder:
             record(recorder, 2)
             with monkeypatch.context() as patch, pytest.raises(OutputError):
-                patch.setattr(os, "write", full)
+                patch.setattr(locks.LockedFile, "write", full)
                 record(recorder, 1, 2)
             record(recorder, 1, 2)
     assert physics.load(tmp_path / "t.h5.partial").steps.tolist() == [0, 1]
@@ -305,6 +305,24 @@ def test_two_writers(tmp_path, python):
         assert locks.claimed(tmp_path / "t.h5.partial")
     assert not locks.claimed(tmp_path / "t.h5.partial")
     assert physics.load(path).frames == 2
+
+
+def test_a_lock_ends_with_its_recorder_even_if_a_forked_process_lives_on(tmp_path, python):
+    code = """
+import os, signal, sys, numpy as np
+from physics.trajectory.header import Layout
+from physics.trajectory.recording import FileRecorder
+with FileRecorder(sys.argv[1], Layout(1, 3, 1, "float64"), {}) as recorder:
+    recorder.append(0, 0.0, np.zeros((1, 3, 1)))
+    child = os.fork()
+    if not child:
+        signal.pause()
+    recorder.append(1, 1.0, np.zeros((1, 3, 1)))
+FileRecorder(sys.argv[1], Layout(1, 3, 1, "float64"), {}, overwrite=True).close()
+os.kill(child, signal.SIGKILL)
+"""
+    python(code, tmp_path / "t.h5")
+    assert physics.load(tmp_path / "t.h5").frames == 2
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
