@@ -298,6 +298,10 @@ def opened(path: Path) -> Iterator[h5py.File]:
             yield file
 
 
+OF_DAMAGED_FILES = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+"""What h5py, NumPy and JSON raise on damaged files. Exceptions of signal handlers are mostly of other classes."""
+
+
 @contextlib.contextmanager
 def damage(path: Path) -> Iterator[None]:
     """Turn errors of reading, which have many types in h5py, into a `FileFormatError` that names `path`.
@@ -318,7 +322,9 @@ def damage(path: Path) -> Iterator[None]:
         raise FileFormatError(f"{path} cannot be read: no permission") from None
     except MemoryError:
         raise FileFormatError(f"{path} holds more than this machine's memory") from None
-    except Exception as error:
+    except TimeoutError:  # of a signal handler that ends the reading: nothing is said of the file
+        raise
+    except OF_DAMAGED_FILES as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         text = "its end is missing" if "truncated file" in text else text
         raise FileFormatError(f"{path} is damaged: {text[:200]}") from error

@@ -86,7 +86,7 @@ class Log:
                 self.header = Header.from_json(path, json.loads(text))
             except FileFormatError:
                 raise
-            except Exception as error:
+            except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
                 raise _damaged(path, f"its head cannot be read ({error})") from None
             arrays = sum(
                 np.dtype(kind).itemsize * math.prod(shape) for kind, shape in self.header.start.values()
