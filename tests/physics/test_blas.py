@@ -1,12 +1,6 @@
-"""The same bits for any number of threads of BLAS, and of none but ours while it computes."""
+"""The same bits for any number of threads of BLAS."""
 
 import os
-import threading
-
-import pytest
-from threadpoolctl import ThreadpoolController, threadpool_info
-
-from physics.blas import one_blas_thread
 
 BITS = """
 import hashlib
@@ -53,45 +47,3 @@ def test_bits_do_not_depend_on_the_threads_of_blas(python):
     )
     assert len(one) == 9
     assert one == two
-
-
-@pytest.fixture(autouse=True)
-def two_threads():
-    """Give BLAS two threads; conftest.py gives it one."""
-    blas_threads()  # loads what there is
-    set_blas_threads(2)
-    yield
-    set_blas_threads(1)
-
-
-def set_blas_threads(number):
-    """Set them in a thread of its own: threadpoolctl lets only the first one that is alive change them."""
-
-    def change():
-        for library in ThreadpoolController().select(user_api="blas").lib_controllers:
-            library.set_num_threads(number)
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    thread.join()
-
-
-def blas_threads():
-    with one_blas_thread:  # loads what there is
-        pass
-    return {
-        library["filepath"]: library["num_threads"]
-        for library in threadpool_info()
-        if library["user_api"] == "blas"
-    }
-
-
-def test_blas_has_one_thread_inside_and_its_own_number_after():
-    before = blas_threads()
-    assert set(before.values()) <= {2}
-    with one_blas_thread, one_blas_thread:
-        assert set(blas_threads().values()) <= {1}
-    assert blas_threads() == before
-    with pytest.raises(ZeroDivisionError), one_blas_thread:
-        _ = 1 / 0
-    assert blas_threads() == before

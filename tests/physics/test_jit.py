@@ -1,10 +1,15 @@
+"""Compiled kernels: their cache, threads of Python, forked processes, and users without a place for them."""
+
+import multiprocessing
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import physics
 from physics import jit
 
 CODE = """
@@ -119,3 +124,51 @@ def test_threads_of_python_may_meet_in_kernels_under_the_layer_that_does_not_all
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split() == ["workqueue"]
+
+
+def total(seed):
+    return float(np.abs(physics.simulate(physics.ParticleSystem(60), steps=1, seed=seed).final).sum())
+
+
+def test_a_forked_pool_computes_what_its_parent_does():
+    """GNU's OpenMP, Numba's default on Linux, ends a forked child that computes, and its pool hangs."""
+    wanted = [total(seed) for seed in range(4)]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(total, range(4)).get(timeout=60) == wanted
+
+
+NOWHERE = """
+import sys, tempfile
+from physics import jit
+
+def refuse(dir):
+    raise PermissionError(dir)
+
+if "nowhere" in sys.argv:
+    tempfile.TemporaryFile = refuse  # Numba's test of whether it can write to a directory
+
+@jit.kernel()
+def double(x):
+    return 2.0 * x
+
+print(double(3.0), sum(double.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.parametrize("warmed", [False, True])
+def test_where_nothing_can_be_written_kernels_of_another_user_are_used_or_compiled(tmp_path, warmed):
+    script = tmp_path / "script.py"
+    script.write_text(NOWHERE)
+    environment = {**os.environ, "PYTHONPATH": str(Path(jit.__file__).parents[1])}
+    environment.pop("NUMBA_CACHE_DIR", None)
+
+    def ask(*arguments):
+        command = [sys.executable, script, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    if warmed:
+        ask()
+    done = ask("nowhere")
+    assert done.stdout.split() == ["6.0", "1" if warmed else "0"]
+    assert ("NUMBA_CACHE_DIR" in done.stderr) == (not warmed)
+    assert len(done.stderr.splitlines()) <= 1

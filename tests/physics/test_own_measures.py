@@ -1,10 +1,8 @@
 """What a system of one's own measures, and what it computes late."""
 
-import functools
-
 import numpy as np
 import pytest
-from trajectories import Still, interrupt
+from trajectories import Still
 
 import physics
 from physics import InputError
@@ -53,22 +51,3 @@ def test_what_was_measured_is_a_copy():
     )
     np.testing.assert_array_equal(np.stack(seen, axis=1), found.observables["count"])
     assert found.observables["count"].tolist() == 2 * [[1, 2, 3, 4]]
-
-
-class Lazy(Still):
-    """It computes a table when it is first asked for it."""
-
-    @functools.cached_property
-    def table(self):
-        return [0.5]
-
-    def advance(self, positions, step_size, steps):
-        positions *= self.table[0]
-
-
-def test_what_a_system_computes_late_is_no_parameter(tmp_path):
-    system, out = Lazy(), tmp_path / "late.h5"
-    with pytest.raises(KeyboardInterrupt):
-        physics.simulate(system, steps=6, out=out, callback=interrupt)
-    assert "table" in vars(system)
-    assert physics.simulate(system, steps=6, out=out, resume=True).parameters["system"] == {"type": "Lazy"}

@@ -1,7 +1,6 @@
 """Systems of one's own: what `simulate` takes, and what it refuses before anything is written."""
 
 import json
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,19 +114,6 @@ def test_what_is_stored_of_an_object_that_is_no_dataclass():
     json.dumps(stored)
 
 
-def test_whole_numbers_and_single_precision_are_positions_too():
-    class Single(Returning):
-        def start(self, generator):
-            return np.arange(8, dtype=np.int16).reshape(4, 2)
-
-        def advance(self, positions, step_size, steps):
-            return (positions * 2**steps).astype(np.float32)
-
-    found = physics.simulate(Single(), steps=2)
-    assert found.positions.dtype == np.float64
-    np.testing.assert_array_equal(found.final[0], 4 * np.arange(8).reshape(4, 2))
-
-
 def test_an_overflow_of_returned_positions_is_named():
     class Growing(Returning):
         def advance(self, positions, step_size, steps):
@@ -136,41 +122,6 @@ def test_an_overflow_of_returned_positions_is_named():
 
     with pytest.raises(SimulationError, match=r"the state overflowed in step 4; .* up to step 2 are kept"):
         physics.simulate(Growing(), steps=8, record_every=2, initial=np.ones((4, 2)))
-
-
-def with_(base=InPlace, **members):
-    return type("Own", (base,), members)()
-
-
-@pytest.mark.parametrize("stored", [False, True])
-@pytest.mark.parametrize(
-    ("later", "sentence"),
-    [
-        (
-            {"a": [0.5, 0.5]},
-            r"observable 'a' must be int64 of the shape (2,) in every frame, .* float64 of (2,)",
-        ),
-        (
-            {"a": [[1, 2], [1, 2]]},
-            r"observable 'a' must be int64 of the shape (2,) in every frame, .* of (2, 2)",
-        ),
-        ({"b": [1, 2]}, "observables must be those of the first frame, 'a', got 'b'"),
-        ({}, "observables must be those of the first frame, 'a', got none"),
-    ],
-)
-def test_observables_stay_what_they_were_in_the_first_frame(later, sentence, stored, tmp_path):
-    def observables(self, positions):
-        return {"a": [1, 2]} if positions.max() > 0.95 else later
-
-    out = tmp_path / "own.h5" if stored else None
-    pattern = re.escape(sentence).replace(r"\.\*", ".*")
-    with pytest.raises(InputError, match=f"^{pattern}$") as error:
-        physics.simulate(
-            with_(Returning, observables=observables), runs=2, steps=5, initial=np.ones((4, 2)), out=out
-        )
-    kept = physics.load(f"{out}.partial") if stored else error.value.recorded
-    assert kept.observables["a"].tolist() == [[1] * kept.frames, [2] * kept.frames]
-    assert kept.frames == 2
 
 
 def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):

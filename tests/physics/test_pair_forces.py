@@ -132,29 +132,3 @@ def test_steps_are_plain_euler_steps_and_adaptive_ones_follow_the_flow():
     for every in (1, 5, 10):
         exact = physics.simulate(adaptive, initial=x, runs=4, steps=10, record_every=every)
         np.testing.assert_allclose(exact.final - x + centered, centered * np.exp(-5 * 0.2), rtol=1e-8)
-
-
-def test_runs_are_recorded_resumed_and_say_what_moved_them(tmp_path):
-    system = PairForces(harmonic, 4, 2)
-    options = {"steps": 6, "runs": 2, "observables": ["mean_force"], "seed": 3}
-
-    def interrupt(step, *_):
-        if step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        physics.simulate(system, **options, out=tmp_path / "own.h5", callback=interrupt)
-    resumed = physics.simulate(system, **options, out=tmp_path / "own.h5", resume=True)
-    whole = physics.simulate(system, **options)
-    np.testing.assert_array_equal(resumed.positions, whole.positions)
-    np.testing.assert_allclose(
-        whole.observables["mean_force"][:, 0],
-        np.linalg.norm(system.forces(whole.initial), axis=2).mean(axis=1),
-    )
-    stored = physics.load(tmp_path / "own.h5").parameters["system"]
-    assert stored["type"] == "PairForces"
-    assert stored["function"] == {
-        "function": "harmonic",
-        "source": "def harmonic(r2):\n    return -1.0\n",
-    }
-    assert stored["parameters"] == []

@@ -7,7 +7,6 @@ import pytest
 import physics
 from physics import InputError, ParticleSystem, SimulationError
 from physics.seeds import run_seeds
-from physics.system import careful_step
 
 
 def test_without_arguments_the_papers_setting():
@@ -97,33 +96,6 @@ def test_starts_for_each_run_or_one_for_all():
     np.testing.assert_array_equal(one.positions[0], each.positions[1])
     np.testing.assert_array_equal(one.positions[2], each.positions[1])
     assert physics.simulate(ParticleSystem(5), steps=2, initial=starts).runs == 3
-
-
-def test_starts_are_drawn_as_each_system_says():
-    def generator():
-        return np.random.default_rng(3)
-
-    lottery = physics.FourierLottery(7, neurons=2, scale=0.5).start(generator())
-    np.testing.assert_allclose(lottery, 0.5 / 7**0.5 * generator().standard_normal((7, 4)), rtol=1e-15)
-    affine = physics.AffineFlow(np.eye(3), np.ones((3, 2))).start(generator())
-    np.testing.assert_array_equal(affine, generator().standard_normal((3, 2)))
-    for outputs, inputs in ((3, 2), (2, 3)):
-        network = physics.LinearNetwork(np.ones((4, outputs)), inputs=inputs)
-        A, b, x = network.unpack(network.start(generator()))
-        np.testing.assert_array_equal(x, generator().standard_normal((4, inputs)))
-        np.testing.assert_allclose(A.T @ A if outputs > inputs else A @ A.T, np.eye(2), atol=1e-14)
-        assert not b.any()
-
-
-def test_a_careful_step_moves_no_run_far():
-    positions = np.array([[[3.0], [-4.0]], [[1.0], [0.5]], [[2.0], [0.0]]])
-    forces = np.array([[[1.0], [-2.0]], [[0.25], [0.1]], [[0.0], [0.0]]])
-    assert careful_step(positions, forces) == 0.1 * 4 / 2
-    assert careful_step(positions[1:], forces[1:]) == 0.1 * 1 / 0.25
-    assert careful_step(positions[2:], forces[2:]) == np.inf
-    for lost in (np.inf, np.nan):
-        forces[1, 0] = lost
-        assert careful_step(positions, forces) == 0.0
 
 
 def test_runs_that_do_not_fit_into_memory_are_refused(monkeypatch):

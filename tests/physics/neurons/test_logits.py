@@ -126,25 +126,6 @@ def test_what_memorizes_needs_no_frequency():
     np.testing.assert_allclose(ablated[4], excluded_loss(adds, [5]))
 
 
-def test_neurons_are_taken_away():
-    rng = np.random.default_rng(3)
-    states, out, bias = rng.standard_normal((2, 9, 4)), rng.standard_normal((2, 4, 3)), rng.standard_normal(3)
-    labels = np.arange(9) % 3
-    found = neuron_ablation(states, out, labels, bias=bias)
-    groups = np.array([[True, False, True, False], [False] * 4])
-    together = neuron_ablation(states, out, labels, bias=bias, groups=groups)
-
-    def loss(run, kept):
-        logits = states[run][:, kept] @ out[run][kept] + bias
-        chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        return -np.log(chances[np.arange(9), labels]).mean()
-
-    for run in range(2):
-        for m in range(4):
-            np.testing.assert_allclose(found[run, m], loss(run, [n for n in range(4) if n != m]))
-        np.testing.assert_allclose(together[run], [loss(run, [1, 3]), loss(run, [0, 1, 2, 3])])
-
-
 def test_a_symmetric_layer_of_quadratic_neurons_adds():
     """He et al.: with even phases and ψ = 2φ, only waves of a + b - c, of 2a - c and of 2b - c are left."""
     p, n = 11, 6

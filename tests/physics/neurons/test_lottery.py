@@ -8,8 +8,8 @@ from scipy.integrate import solve_ivp
 from scipy.special import elliprf
 
 import physics
-from physics import FourierLottery, InputError, SimulationError, simulate
-from physics.neurons.three_waves import blowups, invariants, three_waves
+from physics import FourierLottery, simulate
+from physics.neurons.three_waves import blowups
 
 RACE = FourierLottery(5, coupling=0.5)  # two frequencies; time is that of the three waves themselves
 
@@ -131,22 +131,6 @@ def extreme_starts():
     return np.ones(len(xi), complex), xi
 
 
-def test_the_kernel_finds_what_scipy_does():
-    rng = np.random.default_rng(8)
-    random = rng.standard_normal((2, 400)) + 1j * rng.standard_normal((2, 400))
-    theta, xi = np.concatenate([random, extreme_starts()], axis=1)
-    found = three_waves(theta, xi)
-    size = found.size
-    assert ((np.frexp(size)[0] == 0.5) & (size <= np.maximum(np.abs(theta), np.abs(xi)))).all()
-    C, M = invariants(theta, xi)
-    lengths, times = (found.y, found.H), (found.Q, found.ahead, found.behind)
-    ours = [C, M, *(size**2 * x for x in lengths), *(x / size for x in times)]
-    wanted = np.array([naive.lottery_start(a, b) for a, b in zip(theta, xi, strict=True)]).T
-    for one, other in zip(ours, wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-14)
-    np.testing.assert_array_equal(blowups(theta, xi), (found.ahead, found.size))
-
-
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 200])
 def test_a_start_gives_the_same_bits_wherever_it_stands(count):
     theta, xi = extreme_starts()
@@ -157,28 +141,6 @@ def test_a_start_gives_the_same_bits_wherever_it_stands(count):
     np.testing.assert_array_equal(
         blowups(np.asfortranarray([theta] * 2), np.asfortranarray([xi] * 2))[0][1], alone
     )
-
-
-def test_numbers_at_the_ends_of_their_range():
-    for size in (1e-300, 1e-150, 1e150, 1e300):
-        a, b = pair(size, 0.3j * size)
-        np.testing.assert_allclose(
-            RACE.blowup_times(a, b) * size, RACE.blowup_times(*pair(1, 0.3j)), rtol=1e-14
-        )
-        later = RACE.solve(a, b, 0.5 / size)
-        wanted = RACE.solve(*pair(1, 0.3j), 0.5)
-        assert_same((later[0] / size, later[1] / size), wanted, 1e-13)
-    assert np.isinf(RACE.blowup_times(*pair(5e-324, 5e-324))).all()  # too long for a number
-    assert (RACE.solve(*pair(5e-324, 0), 1.0)[0] == 5e-324).all()
-    # θ far below ξ grows as exp(z), until it is seen.
-    for theta, xi, growth in ((1e-144, 1, np.exp(1)), (1e-140, -1, np.exp(-1))):
-        later = RACE.solve(*pair(theta, xi), 1.0)
-        np.testing.assert_allclose(later[0], theta * growth, rtol=1e-12)
-        np.testing.assert_allclose(later[1], xi, rtol=1e-15)
-    with pytest.raises(
-        InputError, match="theta must be 0 or at least 1e-145 times xi in size, got 1e-200 for xi of 1"
-    ):
-        RACE.blowup_times(*pair(1e-200, 1))
 
 
 @pytest.mark.usefixtures("all_threads")
@@ -346,20 +308,3 @@ def test_weights_are_packed_and_moved_by_simulate():
         np.testing.assert_allclose(moving.observables[name], np.stack([value] * 4, 1), rtol=1e-9, atol=1e-16)
     assert physics.load is not None
     assert moving.parameters["system"]["type"] == "FourierLottery"
-
-
-def test_times_beyond_a_blow_up_name_the_neuron():
-    race = FourierLottery(11, neurons=4)
-    theta, xi = race.unpack(race.start(np.random.default_rng(7)))
-    times = race.blowup_times(theta, xi)
-    m, k = np.unravel_index(times.argmin(), times.shape)
-    sentence = rf"neuron {m} diverges at t\* = {times[m, k]:.6g} in frequency {k + 1}"
-    with pytest.raises(InputError, match=sentence):
-        race.solve(theta, xi, [0.0, times[m, k]])
-    race.solve(theta, xi, 0.999 * times[m, k])
-    with pytest.raises(InputError, match=r"neuron \d+ of run 0 diverges at t\* = -"):
-        race.solve(theta[None], xi[None], -1e9)
-    with pytest.raises(InputError, match=r"the neuron diverges at t\* = "):
-        race.solve(theta[0], xi[0], 1e9)
-    with pytest.raises(SimulationError, match=r"between step 0 and step 1, .* diverges in a step of 1e\+07"):
-        simulate(race, steps=3, step_size=1e7)

@@ -6,14 +6,8 @@ from hypothesis import strategies as st
 
 import physics
 from physics import ParticleSystem
-from physics.particles import system as particles
 
-klein = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(2))
 c2c4 = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(4))
-
-
-def agree(ours, reference, relative=1e-12):
-    assert np.abs(ours - reference).max() <= relative * np.abs(reference).max()
 
 
 def rule_of(tokens, modulus=None, group=None):
@@ -57,15 +51,6 @@ def test_only_the_training_set_interacts(setting, dim, seed):
     assert ours == naive.grid_imperfections(x, training=training, rule=rule)
 
 
-def test_particles_that_no_pair_holds_feel_nothing():
-    force = physics.forces(
-        np.random.default_rng(0).standard_normal((9, 2)),
-        ParticleSystem(9, pairs=[(0, 1), (4, 6), (0, 4), (1, 5)]),
-    )
-    assert force[[0, 1, 4, 5, 6]].any(axis=1).all()
-    assert not force[[2, 3, 7, 8]].any()
-
-
 def test_all_pairs_as_a_training_set_and_z_n_as_a_group_are_the_default_to_the_bit():
     x = np.random.default_rng(0).standard_normal((3, 12, 2))
     expected = physics.forces(x, ParticleSystem(12))
@@ -96,20 +81,6 @@ def test_the_fast_sum_of_a_training_set_honours_its_tolerance(tolerance):
         exact = physics.forces(x, system, method="direct")
         fast = physics.forces(x, system, method="fast", tolerance=tolerance)
         assert 0 < np.abs(fast - exact).max() <= tolerance * np.abs(exact).max()
-
-
-def test_spread_over_the_cores_a_training_set_has_the_same_bits():
-    x = np.random.default_rng(3).standard_normal((3, 70, 2))
-    system = ParticleSystem(70, pairs=training_set(ParticleSystem(70)), modulus=11)
-    assert system.pair_count > particles.BY_ROW
-    np.testing.assert_array_equal(physics.forces(x, system)[2], physics.forces(x[2], system))
-
-
-def test_relabelling_by_an_automorphism_of_the_group_permutes_the_forces():
-    x = np.random.default_rng(3).standard_normal((4, 2))
-    system = ParticleSystem(group=klein, pairs=[(0, 1), (2, 3), (0, 2), (1, 3), (1, 2), (0, 3)])
-    order = [0, 2, 3, 1]  # of order 3: the three elements that are not 0, in turn
-    agree(physics.forces(x[order], system), physics.forces(x, system)[order], 1e-12)
 
 
 def test_the_weights_are_those_of_the_training_set():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pair_sums import numba_forces
 
 import physics
-from physics import InputError, ParticleSystem
+from physics import ParticleSystem
 from physics.particles import convolution
 from physics.particles import direct as kernels
 from physics.particles import system as particles
@@ -138,44 +138,6 @@ def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
     monkeypatch.setattr(particles, "FAST_ABOVE", 10**9)
     direct = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
     assert 0 < np.abs(fast - direct).max() < 1e-6
-
-
-@pytest.mark.parametrize("options", [{"dim": 3}, {"softening": 0.0}])
-def test_the_fast_sum_says_what_it_needs(options):
-    system = ParticleSystem(5, **options)
-    with pytest.raises(InputError, match="method 'fast' needs dim = 2 and softening greater than 0, got"):
-        physics.forces(np.zeros((5, system.dim)), system, method="fast")
-
-
-@pytest.mark.parametrize("tokens", [5, 16, 41])
-@pytest.mark.parametrize(
-    "shape",
-    [
-        "uniform",
-        "circle",
-        "grid",
-        "cross",
-        "clustered",
-        "collapsing",
-        "tiny",
-        "faint",
-        "huge",
-        "line",
-        "origin",
-    ],
-)
-def test_sorted_half_planes_equal_the_test_of_every_product(shape, tokens):
-    x = configuration("uniform" if shape in ("line", "origin", "faint", "huge") else shape, tokens, 2)
-    x *= {"faint": 1e-155, "huge": 1e150}.get(shape, 1)  # products are not taken from angles here
-    if shape == "line":  # every angle is one of two: no bucket spreads them
-        x[:, 1] = 3 * x[:, 0]
-    x *= shape != "origin"
-    pairs = ParticleSystem(tokens)._layout
-    sums, units, tested, by_angle = np.empty((4, 2, len(pairs.label)))
-    kernels._pair_sums(x, pairs, sums, units)
-    kernels._half_spaces(sums, units, 0, len(pairs.label), tested)
-    kernels._half_planes(sums, units, by_angle)
-    assert np.abs(by_angle - tested).max() <= 1e-14 * len(pairs.label)
 
 
 def test_all_particles_at_the_origin_feel_nothing():

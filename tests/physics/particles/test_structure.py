@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import physics
-from physics.particles import structures
 
 
 def circle(tokens=17, frequency=1):
@@ -109,14 +108,6 @@ def test_circles_are_found_in_any_batch():
     assert physics.grid_imperfections(shapes.reshape(2, 2, 17, 2)).shape == (2, 2)
 
 
-def test_a_ratio_at_the_threshold_is_no_circle():
-    E = np.array([[1.0, 0.0], [0.0, 1.0], [-1.2, 0.0], [0.0, -1.0]])
-    assert physics.circle_ratio(E) == 1.2
-    assert not physics.is_circle(E)
-    E[2, 0] = -1.19
-    assert physics.is_circle(E)
-
-
 def test_a_token_at_the_origin_is_no_circle():
     E = circle(5)
     E[0] = 0
@@ -180,18 +171,3 @@ def test_how_far_from_its_plane_a_circle_may_be():
     np.testing.assert_array_equal(
         physics.is_circle(1e150 * states.reshape(3, 20, 17, 3), threshold=1.3), expected.reshape(3, 20)
     )
-
-
-@pytest.mark.parametrize(("allowed", "circle"), [(1 / 3, True), (0.3333, False)])
-def test_as_much_as_is_allowed_may_lie_outside_the_plane(monkeypatch, allowed, circle):
-    """Three orthogonal points of one distance have exactly a third of the squares outside each plane."""
-    monkeypatch.setattr(structures, "OUT_OF_PLANE", allowed)
-    assert physics.is_circle(np.eye(3)) == circle
-
-
-@pytest.mark.parametrize("dim", [1, 2])
-def test_up_to_two_dimensions_the_ratio_decides_alone(dim):
-    states = np.random.default_rng(3).uniform(0.7, 1.0, (200, 4, dim))
-    expected = physics.circle_ratio(states) < 1.2
-    assert 0 < expected.sum() < 200
-    np.testing.assert_array_equal(physics.is_circle(states), expected)

@@ -9,7 +9,6 @@ from scipy.integrate import solve_ivp
 
 import physics
 from physics import EffectiveTheory, InputError, closures, simulate
-from physics.theory import flow_kernels as kernels
 from physics.theory.closure import nullities
 
 PAIRS = [(0, 2), (1, 1), (0, 5), (2, 3), (1, 4), (3, 3), (2, 4), (4, 5), (3, 6), (1, 6)]
@@ -241,46 +240,6 @@ def test_a_run_does_not_depend_on_its_neighbours_and_survives_a_file(tmp_path):
     json.dumps(stored.parameters)
 
 
-def test_an_interrupted_run_resumes_with_its_observables(tmp_path, monkeypatch):
-    theory = EffectiveTheory(7, dim=2, pairs=PAIRS)
-    whole = simulate(theory, runs=2, steps=30, out=tmp_path / "whole.h5")
-    advance, calls = EffectiveTheory.advance, []
-
-    def stop(self, positions, step_size, steps):
-        calls.append(steps)
-        if len(calls) == 13:
-            raise KeyboardInterrupt
-        advance(self, positions, step_size, steps)
-
-    monkeypatch.setattr(EffectiveTheory, "advance", stop)
-    with pytest.raises(KeyboardInterrupt):
-        simulate(theory, runs=2, steps=30, out=tmp_path / "part.h5")
-    monkeypatch.undo()
-    part = simulate(theory, runs=2, steps=30, out=tmp_path / "part.h5", resume=True)
-    assert np.array_equal(part.positions, whole.positions)
-    for name in ("loss", "Z_0", "C"):
-        assert np.array_equal(part.observables[name], whole.observables[name])
-
-
-def test_starts_are_normalised():
-    E = EffectiveTheory(11, dim=3).start(np.random.default_rng(0))
-    np.testing.assert_allclose(E.mean(axis=0), 0, atol=1e-15)
-    np.testing.assert_allclose(E.std(axis=0), 1, rtol=1e-15)
-
-
-def test_a_start_without_ground_states_keeps_its_norm_for_ever():
-    """The slowest mode that is there survives, where a bare exponential would underflow to 0/0."""
-    amplitudes = np.array([[[0.0], [0.0], [3.0], [4.0]]])
-    out = np.empty((1, 2, 4, 1))
-    rates, times = np.array([0.0, 0.0, 0.5, 0.6]), np.array([1.0, 1e6])
-    kernels.relax(amplitudes, rates, times, np.array([25.0]), np.ones(1), out)
-    ratio = 4 / 3 * np.exp(-0.2 / 25)
-    np.testing.assert_allclose(
-        out[0, 0, :, 0], 5 * np.array([0, 0, 1, ratio]) / np.hypot(1, ratio), rtol=1e-14
-    )
-    np.testing.assert_allclose(out[0, 1, :, 0], [0, 0, 5, 0], atol=1e-300)
-
-
 def test_without_a_parallelogram_nothing_moves():
     theory = EffectiveTheory(5, dim=2, pairs=[(0, 0), (0, 1), (3, 4)])
     assert theory.parallelogram_count == 0
@@ -302,12 +261,6 @@ def test_without_a_parallelogram_nothing_moves():
             call(np.ones((5, 1)))
     with pytest.raises(InputError, match=undefined):
         theory.hessian()
-
-
-def test_two_symbols_are_free():
-    theory = EffectiveTheory(2)
-    assert theory.ground_state_dimension == 2
-    assert theory.grokking_rate == theory.relaxation_rate == 0
 
 
 @pytest.mark.parametrize(

@@ -52,16 +52,6 @@ def test_list_is_that_of_the_double_loop_in_order(operation):
     assert operation.parallelogram_count == len(expected)
 
 
-def test_labels_are_sums_classes_and_products():
-    for i, j in itertools.combinations_with_replacement(range(7), 2):
-        assert label_of(Operation(7))(i, j) == i + j
-        assert label_of(Operation(7, modulus=5))(i, j) == (i + j) % 5
-    group = physics.symmetric(3)
-    assert all(
-        label_of(Operation(group=group))(i, j) == group.table[i, j] for i in range(6) for j in range(6)
-    )
-
-
 def test_paper_p4():
     """Eqs. 18 to 20."""
     theory = EffectiveTheory(4)
@@ -298,15 +288,6 @@ def test_training_sets_do_not_depend_on_how_many_stand_beside_them():
     assert physics.random_training_sets(Operation(10), 55).all()
 
 
-def test_a_distance_equal_to_delta_is_within_it():
-    theory = EffectiveTheory(4, pairs=[(1, 1), (2, 2)])
-    E = np.array([[1.0], [1.0], [-1.0], [-1.0]])  # of unit variance: (0, 2) and (1, 1) are 2 apart
-    assert physics.representation_quality(E, theory, delta=2.0) == 1
-    assert physics.representation_quality(E, theory, delta=np.nextafter(2.0, 0.0)) == 1 / 3
-    marked = theory.operation.samples[physics.theory.augmented_training_set(E, theory, delta=2.0)]
-    assert marked.tolist() == [[0, 2], [1, 1], [1, 3], [2, 2]]
-
-
 def test_without_a_parallelogram_there_is_no_quality_and_all_of_it_is_implied():
     found = physics.closures(Operation(2), np.array([[True, False, True], [True] * 3]))
     assert np.isnan(found.quality).all()
@@ -367,14 +348,6 @@ def test_states_in_blocks_have_the_quality_that_they_have_alone(theory, monkeypa
     monkeypatch.setattr("physics.theory.quality.BLOCK_BYTES", 8 * len(theory.mask) * states[0, 0].size * 3)
     np.testing.assert_array_equal(physics.representation_quality(states, theory, 2.0), alone)
     np.testing.assert_array_equal(physics.theory.augmented_training_set(states, theory, 2.0), marked)
-
-
-def test_delta_bounds_the_distance_not_its_square():
-    E = np.arange(5.0)[:, None]
-    E[4] += 0.05  # after scaling, sums that hold token 4 are off by some 0.035
-    theory = EffectiveTheory(5)
-    assert physics.representation_quality(E, theory, delta=0.01) < 1
-    assert physics.representation_quality(E, theory, delta=0.08) == 1
 
 
 @settings(max_examples=30, deadline=None)

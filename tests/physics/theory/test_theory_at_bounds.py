@@ -1,6 +1,5 @@
 """Kernels of the theory at odd sizes, layouts and bounds: primes, orders, modes, forms and quality."""
 
-import warnings
 from itertools import combinations
 
 import naive_theory as naive
@@ -11,12 +10,8 @@ import physics
 from physics import (
     EffectiveTheory,
     InputError,
-    LinearNetwork,
     Operation,
-    SimulationError,
-    Trajectory,
 )
-from physics.theory import flow_kernels
 from physics.theory.closure import nullities
 
 S_3 = Operation(group=physics.symmetric(3))
@@ -66,30 +61,7 @@ def test_groups_are_a_partition_by_equal_sums(operation):
         assert n_0 == operation.tokens - rank
 
 
-def test_two_symbols_without_parallelograms_need_no_sample():
-    assert physics.critical_sizes(Operation(2), sets=2).tolist() == [0, 0]
-    assert physics.critical_sizes(Operation(2, 2), sets=20, seed=1).min() == 2
-
-
 # -- forms, flows and modes -------------------------------------------------------------------------------
-
-
-def test_each_run_decays_from_its_own_slowest_mode():
-    rates, norm = np.array([0.0, 0.5, 0.5, 2.0]), np.array([2.0, 5.0, 3.0])
-    amplitudes = np.zeros((3, 4, 2))
-    amplitudes[0] = [[0, 0], [0, 0], [0, 1], [1, 0]]
-    amplitudes[1] = [[0, 0], [0, 0], [0, 0], [1, 2]]
-    amplitudes[2] = [[0, 1], [1, 0], [0, 0], [0, 1]]
-    times, out = np.array([0.0, 3.0, 1e9]), np.full((3, 3, 4, 2), np.nan)
-    flow_kernels.relax(amplitudes, rates, times, norm, np.ones(3), out)
-    for run in range(3):
-        np.testing.assert_allclose(out[run, 0], amplitudes[run], atol=1e-15)
-        bare = amplitudes[run] * np.exp(-2 * rates * 3 / norm[run])[:, None]
-        np.testing.assert_allclose(out[run, 1], bare * np.sqrt(norm[run] / np.sum(bare**2)), atol=1e-15)
-        np.testing.assert_allclose(np.sum(out[run] ** 2, axis=(1, 2)), norm[run], rtol=1e-14)
-    np.testing.assert_allclose(out[0, 2], [[0, 0], [0, 0], [0, np.sqrt(2)], [0, 0]], atol=1e-300)
-    np.testing.assert_allclose(out[1, 2], amplitudes[1], rtol=1e-15)
-    np.testing.assert_allclose(out[2, 2], [[0, np.sqrt(3)], [0, 0], [0, 0], [0, 0]], atol=1e-300)
 
 
 # -- groups -----------------------------------------------------------------------------------------------
@@ -128,68 +100,4 @@ def test_a_norm_that_no_number_can_record_is_refused():
         physics.simulate(EffectiveTheory(3), steps=1, initial=1e170 * np.arange(3.0)[:, None])
 
 
-def test_matrices_of_one_entry_are_numbers_whose_products_are_compared():
-    sign = np.array([1.0, -1, -1, 1, 1, -1])  # of the permutations of three points in lexicographic order
-    E = 3 * sign[:, None, None]
-    assert physics.representation_quality(E, S_3) == 1
-    E[0] *= 2  # the unit is now 2 apart from the others
-    scaled = E[:, 0, 0] / np.sqrt(np.mean(E**2))
-    table = physics.symmetric(3).table
-    pairs = [(a, b) for a in range(6) for b in range(6)]
-    gaps = [
-        (scaled[a] * scaled[b] - scaled[c] * scaled[d]) ** 2
-        for (a, b), (c, d) in combinations(pairs, 2)
-        if table[a, b] == table[c, d]
-    ]
-    for delta in (1e-9, min(gap for gap in gaps if gap > 1e-9) * 1.001, max(gaps) * 1.001):
-        found = physics.representation_quality(E, S_3, delta)
-        assert found == np.mean(np.array(gaps) <= delta)
-    flat = Trajectory(E.reshape(1, 1, 6, 1), [0])
-    assert physics.representation_quality(flat, S_3, max(gaps) * 1.001).tolist() == [[1.0]]
-
-
 # -- linear networks --------------------------------------------------------------------------------------
-
-LABELS = np.array([[1.0, -0.5, 0.3], [0.2, 0.9, -1.0]])
-
-
-@pytest.mark.parametrize(
-    ("pairs", "design"),
-    [
-        (None, [[1, 0], [0, 1]]),
-        ([(0, 3), (1, 1)], [[1, 0, 0, 1], [0, 2, 0, 0]]),
-        (np.array([[2, 0], [0, 0]], np.uint8), [[1, 0, 1], [2, 0, 0]]),
-    ],
-)
-def test_inputs_are_points_or_sums_of_two_of_them(pairs, design):
-    network = LinearNetwork(LABELS, inputs=4, pairs=pairs, input_rate=0.7, decay=0.2)
-    assert (network.design.dtype, network.design.tolist()) == (np.float64, design)
-    points = len(design[0])
-    assert (network.points, network.outputs, network.tokens, network.dim) == (points, 3, points + 3, 5)
-    state = network.start(np.random.default_rng(4))
-    A, b, x = network.unpack(state)
-    np.testing.assert_array_equal(x, np.random.default_rng(4).standard_normal((points, 4)))
-    np.testing.assert_allclose(A @ A.T, np.eye(3), atol=1e-15)
-    assert (b.tolist(), state[:points, -1].tolist()) == ([0, 0, 0], [0] * points)
-    assert np.shares_memory(A, state), "views of the state"
-    b += [0.5, -1, 2]
-    kept = state.copy()
-    flow, velocity = network.adiabatic(A, b), network.velocity(state)
-    np.testing.assert_allclose(flow.A @ x.ravel() + flow.b, network.unpack(velocity)[2].ravel(), atol=1e-14)
-    assert (velocity[:points, -1] == 0).all()
-    network.loss(state)
-    network.internal_energy(state)
-    np.testing.assert_array_equal(state, kept)
-    both = np.stack([state, 2 * state])
-    for measure in (network.loss, network.velocity, network.internal_energy):
-        np.testing.assert_allclose(measure(both)[1], measure(2 * state), rtol=1e-14)
-    network.advance(both, 0.1, 0)
-    np.testing.assert_array_equal(both[0], kept)
-    network.advance(both, 0.01, 1)
-    np.testing.assert_allclose(both[0], kept + 0.01 * network.velocity(kept), atol=1e-2)
-
-
-def test_a_network_that_overflows_is_an_error_without_a_warning():
-    with warnings.catch_warnings(), pytest.raises(SimulationError, match="the state overflowed"):
-        warnings.simplefilter("error")
-        physics.simulate(LinearNetwork(LABELS), steps=60, step_size=1e6, record_every=60)
