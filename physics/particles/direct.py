@@ -23,10 +23,21 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel, piece
+from physics.jit import address_of, call, kernel, piece
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+class Steps(NamedTuple):
+    """How the particles move: Euler steps, each of which ends with zero mean and unit variance if it may."""
+
+    size: float
+    """Length of a step, in units of time."""
+    count: int
+    """Number of steps; with 0 the forces are computed and nothing moves."""
+    normalise: bool
+
 
 COINCIDENT = 1e-13
 """Spread along an axis, relative to the largest coordinate, that counts as rounding error."""
@@ -252,6 +263,36 @@ def _half_spaces(sums: Array, units: Array, begin: int, end: int, out: Array) ->
 
 
 @kernel()
+def _sorted(key: Array) -> Integers:
+    """Return the order that sorts `key` (P,), whose entries are from 0 to 4, or infinite.
+
+    Keys are put into as many buckets as there are keys, so that an insertion sort has little left to do, in a
+    third of the time of NumPy's sort. If they are so crowded that it would take too long, NumPy sorts them.
+    """
+    count = key.size
+    begin, bucket, order = np.zeros(count + 2, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    for a in range(count):
+        bucket[a] = min(int(key[a] * (0.25 * count)), count - 1) if key[a] < math.inf else count
+        begin[bucket[a] + 1] += 1
+    for c in range(count):
+        begin[c + 1] += begin[c]
+    for a in range(count):
+        order[begin[bucket[a]]] = a
+        begin[bucket[a]] += 1
+    moves = 0
+    for slot in range(1, count):
+        at, p = slot, order[slot]
+        while at > 0 and key[order[at - 1]] > key[p]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = p
+        moves += slot - at
+        if moves > 8 * count:
+            return np.argsort(key)
+    return order
+
+
+@kernel()
 def _half_planes(sums: Array, units: Array, out: Array) -> None:
     """Write the sums of `half_spaces` for all pair sums in the plane to `out` (2, P).
 
@@ -285,7 +326,7 @@ def _half_planes(sums: Array, units: Array, out: Array) -> None:
                     out[0, a] += units[0, b]
                     out[1, a] += units[1, b]
         return
-    order = np.argsort(key)
+    order = _sorted(key)
     angle = np.empty(3 * members)  # three turns, so that no window has to wrap around
     before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
     total_x = total_y = 0.0
@@ -341,9 +382,7 @@ def _align(aligned: Array, sums: Array, units: Array, alignment: float, out: Arr
     classes, weight included.
     """
     dim, count = sums.shape
-    own = np.empty(count)
-    for a in range(count):
-        own[a] = 0.0
+    own = np.zeros(count)
     for k in range(dim):
         s = sums[k]
         for a in range(count):
@@ -398,37 +437,6 @@ def _same_class(
 
 
 @kernel()
-def _pair_sums(position: Array, pairs: Pairs, sums: Array, units: Array) -> None:
-    """Write the pair sums to `sums` and their unit vectors, zero at the origin, to `units` (dim, P)."""
-    dim, count = sums.shape
-    norm = np.empty(count)
-    for a in range(count):
-        norm[a] = 0.0
-    for k in range(dim):
-        s = sums[k]
-        for a in range(count):
-            s[a] = position[pairs.first[a], k] + position[pairs.second[a], k]
-        for a in range(count):
-            norm[a] += s[a] * s[a]
-    for a in range(count):
-        norm[a] = 1.0 / math.sqrt(norm[a] if norm[a] > 0.0 else math.inf) + (norm[a] - norm[a])
-    for k in range(dim):
-        s, unit = sums[k], units[k]
-        for a in range(count):
-            unit[a] = s[a] * norm[a]
-
-
-@kernel()
-def _gather(pair_force: Array, pairs: Pairs, force: Array) -> None:
-    """Write the forces on particles, (tokens, dim): those on pair sums, (dim, P), act on both particles."""
-    force[:] = 0.0
-    for a in range(pairs.first.size):
-        for k in range(force.shape[1]):
-            force[pairs.first[a], k] += pair_force[k, a]
-            force[pairs.second[a], k] += pair_force[k, a]
-
-
-@kernel()
 def move(position: Array, force: Array, step_size: float, normalise: bool) -> None:
     """Move the particles of one run (tokens, dim) in place by an Euler step along `force` (tokens, dim).
 
@@ -463,135 +471,143 @@ def move(position: Array, force: Array, step_size: float, normalise: bool) -> No
 
 
 @kernel()
-def _work(
-    task: int,
-    tasks: int,
-    sums: Array,
-    units: Array,
-    pairs: Pairs,
-    law: Law,
-    repel: bool,
-    share: Array,
-    aligned: Array,
-) -> None:
+def _begin_step(position: Array, pairs: Pairs, state: Array) -> None:
+    """Write pair sums and their unit vectors to the first two of `state` (4, dim, P), and clear the last."""
+    sums, units = state[0], state[1]
+    dim, count = sums.shape
+    norm = np.zeros(count)
+    for k in range(dim):
+        s = sums[k]
+        for a in range(count):
+            s[a] = position[pairs.first[a], k] + position[pairs.second[a], k]
+        for a in range(count):
+            norm[a] += s[a] * s[a]
+    for a in range(count):
+        norm[a] = 1.0 / math.sqrt(norm[a] if norm[a] > 0.0 else math.inf) + (norm[a] - norm[a])
+    for k in range(dim):
+        s, unit = sums[k], units[k]
+        for a in range(count):
+            unit[a] = s[a] * norm[a]
+        total = state[3, k]
+        for a in range(count):
+            total[a] = 0.0
+
+
+class Calls(NamedTuple):
+    """Addresses of the kernels that take the time: the same code in all callers, compiled once."""
+
+    repel: int
+    """The repulsion, or 0 to leave it out."""
+    same_class: int
+    half_planes: int
+    work: int = 0
+
+
+def calls_of(pairs: Pairs, law: Law) -> Calls:
+    """Compile the kernels of a step, and return their addresses; only the types of the arguments matter."""
+    forces, state = np.empty((0, 0)), np.empty((0, 0, 0))
+    calls = Calls(
+        address_of(_repel, forces, pairs.label, 0, 1, law, forces),
+        address_of(_same_class, forces, forces, pairs.meetings, 0, 1, law, forces),
+        address_of(_half_planes, forces, forces, forces),
+    )
+    return calls._replace(work=address_of(_work, 0, 1, pairs, law, calls, state, forces))
+
+
+@kernel()
+def _work(task: int, tasks: int, pairs: Pairs, law: Law, calls: Calls, state: Array, share: Array) -> None:
     """Do one of `tasks` parts of the work, and write its forces to `share` (dim, P).
 
-    If there is alignment between classes, its sums over half spaces are written to `aligned` (dim, P): by
-    each task a part, but in the plane by the last task all.
+    If there is alignment between classes, its sums over half spaces are written to ``state[2]``: by each task
+    a part, but in the plane by the last task all.
     """
-    share[:] = 0.0
-    if repel:
-        _repel(sums, pairs.label, task, tasks, law, share)
-    _same_class(sums, units, pairs.meetings, task, tasks, law, share)
+    sums, units, aligned = state[0], state[1], state[2]
+    for k in range(len(share)):
+        row = share[k]
+        for a in range(row.size):
+            row[a] = 0.0
+    if calls.repel:
+        call(calls.repel, (sums, pairs.label, task, tasks, law, share))
+    call(calls.same_class, (sums, units, pairs.meetings, task, tasks, law, share))
     if law.alignment_diff != 0.0:
         count = pairs.label.size
         if len(sums) != 2:
             _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
         elif task == tasks - 1:
-            _half_planes(sums, units, aligned)
+            call(calls.half_planes, (sums, units, aligned))
+
+
+@kernel()
+def _add(share: Array, state: Array) -> None:
+    """Add a share of the forces on pair sums to ``state[3]``."""
+    for k in range(len(share)):
+        row, total = share[k], state[3, k]
+        for a in range(row.size):
+            total[a] += row[a]
 
 
 @kernel()
 def _end_step(
-    position: Array,
-    pairs: Pairs,
-    law: Law,
-    step_size: float,
-    moves: bool,
-    normalise: bool,
-    force: Array,
-    scratch: tuple[Array, Array, Array, Array],
+    position: Array, force: Array, pairs: Pairs, law: Law, step: int, steps: Steps, state: Array
 ) -> None:
-    """Write the forces on particles to `force`, from those on pair sums, and move the run if it `moves`."""
-    sums, units, aligned, total = scratch
+    """Write the forces on particles to `force`, each that on all its pair sums, and move the run."""
+    total = state[3]
     if law.alignment_diff != 0.0:
-        _align(aligned, sums, units, law.alignment_diff, total)
-    _gather(total, pairs, force)
-    if moves:
-        move(position, force, step_size, normalise)
+        _align(state[2], state[0], state[1], law.alignment_diff, total)
+    force[:] = 0.0
+    for a in range(pairs.first.size):
+        for k in range(force.shape[1]):
+            force[pairs.first[a], k] += total[k, a]
+            force[pairs.second[a], k] += total[k, a]
+    if step < steps.count:
+        move(position, force, steps.size, steps.normalise)
 
 
 @kernel()
 def _advance_run(
-    position: Array,
-    pairs: Pairs,
-    law: Law,
-    step_size: float,
-    steps: int,
-    normalise: bool,
-    tasks: int,
-    force: Array,
+    position: Array, force: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
 ) -> None:
-    """Move one run by `steps` steps; `force` receives the forces before the last one."""
-    shape = position.shape[1], pairs.first.size
-    sums, units, aligned = np.empty(shape), np.empty(shape), np.empty(shape)
-    share, total = np.empty(shape), np.empty(shape)
-    for step in range(max(steps, 1)):
-        _pair_sums(position, pairs, sums, units)
-        total[:] = 0.0
+    """Move one run, as `advance_runs` does."""
+    state = np.empty((4, position.shape[1], pairs.first.size))
+    share = np.empty((position.shape[1], pairs.first.size))
+    for step in range(max(steps.count, 1)):
+        _begin_step(position, pairs, state)
         for task in range(tasks):
-            _work(task, tasks, sums, units, pairs, law, True, share, aligned)
-            _add(share, total)
-        scratch = sums, units, aligned, total
-        _end_step(position, pairs, law, step_size, step < steps, normalise, force, scratch)
+            call(calls.work, (task, tasks, pairs, law, calls, state, share))
+            _add(share, state)
+        _end_step(position, force, pairs, law, step, steps, state)
 
 
 @kernel(parallel=True)
 def advance_runs(
-    positions: Array,
-    pairs: Pairs,
-    law: Law,
-    step_size: float,
-    steps: int,
-    normalise: bool,
-    tasks: int,
-    forces: Array,
+    positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
 ) -> None:
-    """Move all runs by `steps` steps, each run on one core.
+    """Move all runs, each on one core.
 
     `positions` (runs, tokens, dim) are overwritten, and `forces`, of the same shape, receives the forces
-    before the last step. With `steps` = 0 the forces are computed and nothing moves. `step_size` is in units
-    of time, and `normalise` is as in `move`. The `tasks` parts of the work are done in turn, so that the bits
-    are those of `advance_rows`.
+    before the last step. The `tasks` parts of the work are done in turn, so that the bits are those of
+    `advance_rows`. `calls` is what `calls_of` returns.
     """
     for run in prange(len(positions)):
-        _advance_run(positions[run], pairs, law, step_size, steps, normalise, tasks, forces[run])
+        _advance_run(positions[run], forces[run], pairs, law, steps, tasks, calls)
 
 
-@kernel(parallel=True, rows=lambda *arguments: arguments[6])
+@kernel(parallel=True, rows=lambda *arguments: arguments[5])
 def advance_rows(
-    positions: Array,
-    pairs: Pairs,
-    law: Law,
-    step_size: float,
-    steps: int,
-    normalise: bool,
-    tasks: int,
-    forces: Array,
-    repel: bool,
+    positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
 ) -> None:
-    """Advance all runs as `advance_runs` does, with the same arguments, but each run on all cores.
+    """Move all runs as `advance_runs` does, but each on all cores.
 
-    The work of a step is cut into `tasks` parts. Each part writes its forces to a row of `partial` (tasks,
-    dim, P), and these rows are added in a fixed order. Without `repel`, the forces lack the repulsion.
+    The work of a step is cut into `tasks` parts. Each part writes its forces to a row of `shares` (tasks,
+    dim, P), and these rows are added in a fixed order.
     """
-    shape = positions.shape[2], pairs.first.size
-    partial = np.empty((tasks, shape[0], shape[1]))
-    sums, units, aligned, total = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    dim, count = positions.shape[2], pairs.first.size
+    shares, state = np.empty((tasks, dim, count)), np.empty((4, dim, count))
     for run in range(len(positions)):
-        for step in range(max(steps, 1)):
-            _pair_sums(positions[run], pairs, sums, units)
+        for step in range(max(steps.count, 1)):
+            _begin_step(positions[run], pairs, state)
             for task in prange(tasks):
-                _work(task, tasks, sums, units, pairs, law, repel, partial[task], aligned)
-            total[:] = 0.0
+                call(calls.work, (np.int64(task), tasks, pairs, law, calls, state, shares[task]))
             for task in range(tasks):  # a parallel loop would cost more to start
-                _add(partial[task], total)
-            position, force, scratch = positions[run], forces[run], (sums, units, aligned, total)
-            _end_step(position, pairs, law, step_size, step < steps, normalise, force, scratch)
-
-
-@kernel()
-def _add(share: Array, total: Array) -> None:
-    for k in range(len(share)):
-        for a in range(share.shape[1]):
-            total[k, a] += share[k, a]
+                _add(shares[task], state)
+            _end_step(positions[run], forces[run], pairs, law, step, steps, state)

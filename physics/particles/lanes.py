@@ -22,7 +22,7 @@ from numba.extending import lower_builtin, models, register_model
 from numpy.typing import NDArray
 
 from physics.jit import kernel, primitive
-from physics.particles.direct import COINCIDENT, Law
+from physics.particles.direct import COINCIDENT, Law, Steps
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -79,13 +79,10 @@ def _define(function: Any, instruction: str) -> None:
         return getattr(builder, instruction)(*arguments)
 
 
-for _function, _instruction in (
-    (operator.add, "fadd"),
-    (operator.sub, "fsub"),
-    (operator.mul, "fmul"),
-    (operator.truediv, "fdiv"),
-):
-    _define(_function, _instruction)
+_define(operator.add, "fadd")
+_define(operator.sub, "fsub")
+_define(operator.mul, "fmul")
+_define(operator.truediv, "fdiv")
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
@@ -201,12 +198,8 @@ def _within_class(
     The pair sums are `s` and `t`, their unit vectors `u` and `v`, and the forces on both partners are added
     to `f` and `g` (P, WIDTH each).
     """
-    softening, pull, align = (
-        spread(law.softening_squared),
-        spread(law.attraction),
-        spread(law.alignment_same),
-    )
-    zero = spread(0.0)
+    softening, zero = spread(law.softening_squared), spread(0.0)
+    pull, align = spread(law.attraction), spread(law.alignment_same)
     x, y, ux, uy = load(s, a), load(t, a), load(u, a), load(v, a)
     fx, fy = load(f, a), load(g, a)
     for b in range(a + 1, end):
@@ -231,12 +224,8 @@ def _across_classes(
     The other arguments are those of `_within_class`. Repulsion and directions are summed separately, because
     in a single sum each addition would wait for the previous one.
     """
-    softening, push, align = (
-        spread(law.softening_squared),
-        spread(law.repulsion),
-        spread(-law.alignment_diff),
-    )
-    zero = spread(0.0)
+    softening, zero = spread(law.softening_squared), spread(0.0)
+    push, align = spread(law.repulsion), spread(-law.alignment_diff)
     x, y = load(s, a), load(t, a)
     ux, uy = align * load(u, a), align * load(v, a)
     fx, fy, hx, hy = zero, zero, zero, zero
@@ -256,19 +245,12 @@ def _across_classes(
 
 
 @kernel()
-def _forces(
-    x: Array,
-    y: Array,
-    classes: Classes,
-    law: Law,
-    work: Array,
-    force_x: Array,
-    force_y: Array,
-) -> None:
-    """Write the forces on the particles of eight runs to `force_x` and `force_y` (tokens, WIDTH each).
+def _forces(position: Array, classes: Classes, law: Law, work: Array, force: Array) -> None:
+    """Write the forces on the particles of eight runs at `position` to `force` (2, tokens, WIDTH each).
 
-    The particles are at `x` and `y` (tokens, WIDTH each), and `work` (6, P, WIDTH) is scratch memory.
+    `work` (6, P, WIDTH) is scratch memory.
     """
+    x, y, force_x, force_y = position[0], position[1], force[0], force[1]
     s, t, u, v, f, g = work[0], work[1], work[2], work[3], work[4], work[5]
     _pair_sums(x, y, classes, s, t, u, v)
     f[:] = 0.0
@@ -324,37 +306,19 @@ def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
 
 
 @kernel(parallel=True, rows=lambda positions, *_: -(-len(positions) // WIDTH))
-def advance(
-    positions: Array,
-    classes: Classes,
-    law: Law,
-    step_size: float,
-    steps: int,
-    normalise: bool,
-    forces: Array,
-) -> None:
-    """Move all runs in the plane by `steps` steps, eight runs at a time.
+def advance(positions: Array, forces: Array, classes: Classes, law: Law, steps: Steps) -> None:
+    """Move all runs in the plane, eight runs at a time.
 
     `positions` (runs, tokens, 2) are overwritten, and `forces`, of the same shape, receives the forces before
-    the last step. With `steps` = 0 the forces are computed and nothing moves. `classes` is the layout of the
-    pair sums, `law` holds the constants of the force, and `step_size` is in units of time. With `normalise`
-    each step ends with zero mean and unit variance on each axis. If the last batch has fewer than eight runs,
-    its other lanes repeat the last run.
+    the last step. If the last batch has fewer than eight runs, its other lanes repeat the last run.
     """
     for batch in prange(-(-len(positions) // WIDTH)):
-        _advance_batch(batch, positions, classes, law, step_size, steps, normalise, forces)
+        _advance_batch(batch, positions, forces, classes, law, steps)
 
 
 @kernel()
 def _advance_batch(
-    batch: int,
-    positions: Array,
-    classes: Classes,
-    law: Law,
-    step_size: float,
-    steps: int,
-    normalise: bool,
-    forces: Array,
+    batch: int, positions: Array, forces: Array, classes: Classes, law: Law, steps: Steps
 ) -> None:
     """Move the runs of one batch, as `advance` does."""
     runs, tokens, _ = positions.shape
@@ -365,11 +329,11 @@ def _advance_batch(
         for i in range(tokens):
             for k in range(2):
                 x[k, i, lane] = positions[run, i, k]
-    for step in range(max(steps, 1)):
-        _forces(x[0], x[1], classes, law, work, force[0], force[1])
-        if step < steps:
+    for step in range(max(steps.count, 1)):
+        _forces(x, classes, law, work, force)
+        if step < steps.count:
             for k in range(2):
-                _move(x[k], force[k], step_size, normalise)
+                _move(x[k], force[k], steps.size, steps.normalise)
     for lane in range(min(WIDTH, runs - batch * WIDTH)):
         run = batch * WIDTH + lane
         for i in range(tokens):

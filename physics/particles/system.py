@@ -369,18 +369,29 @@ class ParticleSystem(ForceLaw):
 
     def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
         law, P = self._law(), self.pair_count
+        moves = kernels.Steps(float(step_size), steps, self.normalise)
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
-            lanes.advance(positions, self._classes, law, step_size, steps, self.normalise, forces)
+            lanes.advance(positions, forces, self._classes, law, moves)
             return
-        options = (positions, self._layout, law, step_size, steps, self.normalise, _tasks(P), forces)
+        options = (
+            positions,
+            forces,
+            self._layout,
+            law,
+            moves,
+            _tasks(P),
+            kernels.calls_of(self._layout, law),
+        )
         if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
             kernels.advance_runs(*options)
         else:
-            kernels.advance_rows(*options, True)
+            kernels.advance_rows(*options)
 
     def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
-        kernels.advance_rows(positions, layout, law, 0.0, 0, False, _tasks(self.pair_count), forces, False)
+        still, tasks = kernels.Steps(0.0, 0, False), _tasks(self.pair_count)
+        calls = kernels.calls_of(layout, law)._replace(repel=0)
+        kernels.advance_rows(positions, forces, layout, law, still, tasks, calls)
         for position, force in zip(positions, forces, strict=True):
             force += law.repulsion * convolution.on_particles(position, layout, self.softening, chosen)
 
