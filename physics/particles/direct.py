@@ -34,7 +34,7 @@ class Steps(NamedTuple):
 
     size: float
     """Length of a step, in units of time."""
-    count: int
+    number: int
     """Number of steps; with 0 the forces are computed and nothing moves."""
     normalise: bool
 
@@ -559,7 +559,7 @@ def _end_step(
         for k in range(force.shape[1]):
             force[pairs.first[a], k] += total[k, a]
             force[pairs.second[a], k] += total[k, a]
-    if step < steps.count:
+    if step < steps.number:
         move(position, force, steps.size, steps.normalise)
 
 
@@ -570,7 +570,7 @@ def _advance_run(
     """Move one run, as `advance_runs` does."""
     state = np.empty((4, position.shape[1], pairs.first.size))
     share = np.empty((position.shape[1], pairs.first.size))
-    for step in range(max(steps.count, 1)):
+    for step in range(max(steps.number, 1)):
         _begin_step(position, pairs, state)
         for task in range(tasks):
             call(calls.work, (task, tasks, pairs, law, calls, state, share))
@@ -604,7 +604,7 @@ def advance_rows(
     dim, count = positions.shape[2], pairs.first.size
     shares, state = np.empty((tasks, dim, count)), np.empty((4, dim, count))
     for run in range(len(positions)):
-        for step in range(max(steps.count, 1)):
+        for step in range(max(steps.number, 1)):
             _begin_step(positions[run], pairs, state)
             for task in prange(tasks):
                 call(calls.work, (np.int64(task), tasks, pairs, law, calls, state, shares[task]))

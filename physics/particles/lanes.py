@@ -329,9 +329,9 @@ def _advance_batch(
         for i in range(tokens):
             for k in range(2):
                 x[k, i, lane] = positions[run, i, k]
-    for step in range(max(steps.count, 1)):
+    for step in range(max(steps.number, 1)):
         _forces(x, classes, law, work, force)
-        if step < steps.count:
+        if step < steps.number:
             for k in range(2):
                 _move(x[k], force[k], steps.size, steps.normalise)
     for lane in range(min(WIDTH, runs - batch * WIDTH)):
