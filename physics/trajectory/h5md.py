@@ -27,7 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, check_version, checked_clock, observable_type
+from physics.trajectory.header import (
+    DAMAGED,
+    SCHEMA,
+    SCHEMA_VERSION,
+    check_version,
+    checked_clock,
+    observable_type,
+)
 
 CHUNK_BYTES = 2**19
 """Size of a chunk in bytes that `chunk_shape` aims at."""
@@ -298,10 +305,6 @@ def opened(path: Path) -> Iterator[h5py.File]:
             yield file
 
 
-OF_DAMAGED_FILES = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-"""What h5py, NumPy and JSON raise on damaged files. Exceptions of signal handlers are mostly of other classes."""
-
-
 @contextlib.contextmanager
 def damage(path: Path) -> Iterator[None]:
     """Turn errors of reading, which have many types in h5py, into a `FileFormatError` that names `path`.
@@ -324,7 +327,7 @@ def damage(path: Path) -> Iterator[None]:
         raise FileFormatError(f"{path} holds more than this machine's memory") from None
     except TimeoutError:  # of a signal handler that ends the reading: nothing is said of the file
         raise
-    except OF_DAMAGED_FILES as error:
+    except (*DAMAGED, OSError) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         text = "its end is missing" if "truncated file" in text else text
         raise FileFormatError(f"{path} is damaged: {text[:200]}") from error

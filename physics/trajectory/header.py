@@ -25,6 +25,8 @@ Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
 SCHEMA = "grokphys-trajectory"
 SCHEMA_VERSION = 2
 """Version of the layout of the file; readers accept all versions up to it."""
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What h5py, NumPy and JSON raise on damaged content; a signal handler raises another class."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.header import Header
+from physics.trajectory.header import DAMAGED, Header
 
 HEAD = struct.Struct("<8sQI")
 """Magic bytes, length of the JSON text, CRC-32 of the text and of the initial arrays."""
@@ -86,7 +86,7 @@ class Log:
                 self.header = Header.from_json(path, json.loads(text))
             except FileFormatError:
                 raise
-            except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            except DAMAGED as error:
                 raise _damaged(path, f"its head cannot be read ({error})") from None
             arrays = sum(
                 np.dtype(kind).itemsize * math.prod(shape) for kind, shape in self.header.start.values()

@@ -26,7 +26,7 @@ SIMULATION = {"system": physics.ParticleSystem(9), "steps": 1500, "runs": 2, "se
 TRAINING = {"model": nets.ConstantAttention(7), "runs": 2, "steps": 300, "record": 1}
 
 
-class Stop(Exception):
+class Stop(Exception):  # noqa: N818 - not an error
     """What a signal handler raises."""
 
 
