@@ -13,8 +13,6 @@ import pytest
 import nets
 import physics
 from nets import checkpoint
-from nets.engines.ensemble import draw
-from nets.observing import Observer
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.log import Log
 
@@ -28,12 +26,6 @@ def same(first, second):
     for name, values in first.observables.items():
         np.testing.assert_array_equal(values, second.observables[name])
 
-
-def observer(**thresholds):
-    return Observer(draw(SMALL, runs=2, seed=0), ("train_loss",), thresholds, 0.01)
-
-
-# -- checkpoints --------------------------------------------------------------------------------------------
 
 TRAIN = """
 import sys
@@ -243,6 +235,3 @@ def test_a_full_disk(tmp_path, what, record, width, message):
         resumed = nets.train(model, steps=1500, record=1, seed=5, out=path, resume=True)
         assert resumed.complete
         np.testing.assert_array_equal(resumed.positions[:, : kept.frames], kept.positions)
-
-
-# -- hooks --------------------------------------------------------------------------------------------------

@@ -70,12 +70,3 @@ def test_an_epoch_is_a_permutation_cut_into_whole_batches():
     noise = ensemble.noise[0]
     child = np.random.SeedSequence(noise.entropy, spawn_key=(*noise.spawn_key, 1, 9))
     assert dropout_seed(noise, 9) == int(child.generate_state(1, np.uint64)[0])
-
-
-# -- steps --------------------------------------------------------------------------------------------------
-
-
-# -- observing ----------------------------------------------------------------------------------------------
-
-
-# -- time ---------------------------------------------------------------------------------------------------
