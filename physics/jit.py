@@ -21,7 +21,7 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -42,16 +42,12 @@ ONLY_PRANGE = dict.fromkeys(
 )
 """What Numba makes parallel: no operations of arrays, which would only compile longer."""
 _turn = threading.RLock()
-os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
 
 
 def kernel(
-    *,
-    parallel: bool = False,
-    least: int = 2,
-    rows: Callable[..., int] = lambda first, *_: len(first),
-    reorder: bool = False,
-    cache: bool = True,
+    *, parallel: bool = False, least: int = 2, rows: Any = None, reorder: bool = False, cache: bool = True
 ) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function of plain arrays, numbers and tuples of them.
 
@@ -93,7 +89,7 @@ def kernel(
 
         @wraps(function)
         def call(*arguments: Any) -> None:
-            if rows(*arguments) < least:
+            if (rows(*arguments) if rows else len(arguments[0])) < least:
                 serial(*arguments)
             else:
                 with _turn:
@@ -101,7 +97,7 @@ def kernel(
 
         return call
 
-    return cast("Callable[[Function], Function]", decorate)
+    return decorate
 
 
 def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
@@ -118,6 +114,9 @@ def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
         return compiler(**options)(function)
     finally:
         config.CACHE_LOCATOR_CLASSES = chosen
+
+
+_temporary = lru_cache(maxsize=1)(lambda: tempfile.TemporaryDirectory(prefix="kernels"))
 
 
 @lru_cache(maxsize=1)
@@ -158,11 +157,6 @@ class KernelCache(caching.InTreeCacheLocator):
     def get_source_stamp(self) -> Any:
         """Return a digest of the folder of the kernel, which may call kernels of the files beside its own."""
         return _digest(str(Path(self._py_file).parent))
-
-
-@lru_cache(maxsize=1)
-def _temporary() -> Any:
-    return tempfile.TemporaryDirectory(prefix="kernels")
 
 
 @lru_cache(maxsize=64)

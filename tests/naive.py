@@ -1,10 +1,8 @@
 """The slow reference of every kernel: written from the specification, loop by loop, for reading."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
-from scipy.special import elliprf
 
 
 def pairs(tokens):
@@ -212,36 +210,6 @@ def lottery_velocity(theta, xi, c):
     growth = 2 * c * alpha * beta * np.cos(D) - 2j * c * beta * np.sin(D) * alpha
     output = c * alpha**2 * np.cos(D) + 1j * c * alpha**2 / beta * np.sin(D) * beta
     return growth * np.exp(1j * phi), output * np.exp(1j * psi)
-
-
-def lottery_start(theta, xi):
-    """C, M, y, H, Q and the times to both blow-ups of a start, for 2c = 1, by SciPy's Carlson integral."""
-    a, b, c, d = (Fraction(float(x)) for x in (theta.real, theta.imag, xi.real, xi.imag))
-    real, imag = a**2 - b**2, 2 * a * b  # of θ²
-    C, R, M = map(float, (a**2 + b**2 - 2 * c**2 - 2 * d**2, real * c + imag * d, imag * c - real * d))
-    x = (abs(M) / 2) ** (1 / 3) + (max(-C, 0) / 2) ** 0.5
-    for _ in range(200):
-        x -= (2 * x**3 + C * x - abs(M)) / (6 * x**2 + C) if x > 0 else 0
-    e = x * x
-    v = abs(M) / x if C < 0 and x > 0 else C + 2 * e
-    S, H = v + e, (v * (v + 4 * e)) ** 0.5 / 2
-    # R² = 4y (y² + Sy + H²), whose right side is convex, from the least of three bounds above.
-    bounds = [(R * R / 4) ** (1 / 3)]
-    bounds += [R * R / 4 / H**2] if H > 0 else []
-    bounds += [abs(R) / 2 / S**0.5] if S > 0 else []
-    y = min(bounds)
-    for _ in range(200):
-        y -= (y * (y * y + S * y + H * H) - R * R / 4) / (3 * y * y + 2 * S * y + H * H) if y > 0 else 0
-
-    def time(y):
-        r = H / y
-        return float(elliprf(y * (1 - r) ** 2, y + S + H * r, y * (1 + r) ** 2))
-
-    Q = time(H) if H > 0 else math.inf
-    up = time(y) if y >= H else 2 * Q - (time(H * H / y) if y > 0 else 0)
-    down = 4 * Q - up if H > 0 else math.inf
-    ahead, behind = (up, down) if R >= 0 else (down, up)
-    return C, M, y, H, Q, ahead, behind
 
 
 def lottery_series(mpmath, theta, xi, time, order=30):
