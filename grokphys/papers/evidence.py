@@ -288,12 +288,8 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
 
 def smallest(found: Sequence[Interval]) -> Interval:
     """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
-    return Interval(
-        min(one.estimate for one in found),
-        min(one.low for one in found),
-        min(one.high for one in found),
-        found[0].count,
-    )
+    sides = (min(getattr(one, side) for one in found) for side in ("estimate", "low", "high"))
+    return Interval(*sides, found[0].count)
 
 
 def _passes(x: Any, values: Any, half: float = 0.5) -> float:

@@ -64,7 +64,7 @@ from nets.training import train
 from physics.neurons.spectrum import neuron_spectrum
 from physics.seeds import generator as generator_of
 
-# -- beyond/agreement.py ----------------------------------------
+# -- agreement on survivors --------------------------------------------------------------------------------
 
 
 def agreement(first: Any, second: Any) -> NDArray[np.float64]:
@@ -85,7 +85,7 @@ def strongest(scores: NDArray[np.float64], final: Any) -> NDArray[np.bool_]:
     return alive
 
 
-# -- beyond/selection.py ----------------------------------------
+# -- selection ---------------------------------------------------------------------------------------------
 
 SOURCE_SELECTION = "beyond the papers; SCIENCE of this project, measured beforehand on other seeds"
 
@@ -290,7 +290,7 @@ def selection(run: Run) -> Result:
     return Result({"networks": networks(run, 31_000)})
 
 
-# -- beyond/octaves.py ----------------------------------------
+# -- octaves -----------------------------------------------------------------------------------------------
 
 
 def _relative(found: Any, pairs: Any, tokens: Any) -> float:
@@ -368,7 +368,7 @@ def pairs_of_survivors(run: Run) -> Result:
     return Result({"networks": networks(run, 32_000)})
 
 
-# -- beyond/predictability.py ----------------------------------------
+# -- predictability ----------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 EVERY = 10
@@ -632,7 +632,7 @@ def predictability(run: Run) -> Result:
     return Result({"changes": joined(changes), "predictions": joined(predictions)})
 
 
-# -- beyond/votes.py ----------------------------------------
+# -- votes -------------------------------------------------------------------------------------------------
 
 READERS = {"time": "smallest t*", "magnitude": "largest |θ₁θ₂|", "phase": "smallest |φ₁ + φ₂ − ψ|"}
 SCORES = {"signal": "signal", "votes": "votes for smallest t*", "haste": "mean of 1/t*"}
@@ -883,7 +883,7 @@ def votes(run: Run) -> Result:
     return Result(_tables_votes(run, 46_000))
 
 
-# -- beyond/rounding.py ----------------------------------------
+# -- rounding ----------------------------------------------------------------------------------------------
 
 USUAL, STABLE, DOUBLE = "subtraction, 32 bits", "sum, 32 bits", "subtraction, 64 bits"
 OPTIONS: dict[str, dict[str, Any]] = {

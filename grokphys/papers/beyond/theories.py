@@ -37,7 +37,7 @@ from nets.training import train
 from physics import EffectiveTheory, ParticleSystem, representation_quality, simulate
 from physics.trajectory import Trajectory
 
-# -- beyond/law.py ----------------------------------------
+# -- laws --------------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -227,7 +227,7 @@ def forward(run: Run) -> Result:
     return Result({"forward": evidence.columns_of(rows)})
 
 
-# -- beyond/pairings.py ----------------------------------------
+# -- side by side ------------------------------------------------------------------------------------------
 
 TOKENS, LEARNING_RATE, DECODER_RATE = 10, 1e-3, 3e-5
 DELTA, GROKKED, TRACK = 0.1, 0.95, 20

@@ -27,7 +27,7 @@ from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, reci
 from physics import FiniteGroup, Operation, critical_sizes
 from physics.theory.operations import random_orders
 
-# -- beyond/scaling.py ----------------------------------------
+# -- the transition by the number of symbols ---------------------------------------------------------------
 
 FAMILIES = {"plain addition": False, "addition mod p": True}
 SEED = 9100
@@ -317,7 +317,7 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
     charts.legend_below(ax)
 
 
-# -- beyond/seeds.py ----------------------------------------
+# -- networks of one cell ----------------------------------------------------------------------------------
 
 Integers = NDArray[np.int64]
 

@@ -23,7 +23,7 @@ from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets.engines.ensemble import draw
 from nets.models import EmbeddingMLP
 
-# -- ding/figure_02.py ----------------------------------------
+# -- Figure 2 ----------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 
@@ -279,7 +279,7 @@ def _part(points: Array, k: int) -> float:
     return float(power[k] / power[1:].sum())
 
 
-# -- ding/figure_04.py ----------------------------------------
+# -- Figure 4 ----------------------------------------------------------------------------------------------
 
 PIECE_04 = 10, 410
 """Largest number of networks that are trained together, on a CPU and on a GPU."""

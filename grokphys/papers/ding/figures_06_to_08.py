@@ -43,7 +43,7 @@ NONE_REVIVED = counters.drawn(
     "no other frequency that survives", "runs", revived=lambda rows, _: rows["revived"] & False
 )
 
-# -- ding/figure_06.py ----------------------------------------
+# -- Figure 6 ----------------------------------------------------------------------------------------------
 
 
 def _rates(tables: Tables) -> tuple[Any, Any, Any]:
@@ -281,7 +281,7 @@ def _train_pairs(run: Run, part: range) -> dict[str, Any]:
     }
 
 
-# -- ding/figure_07.py ----------------------------------------
+# -- Figure 7 ----------------------------------------------------------------------------------------------
 
 ALIVE = "survived.astype(float)"
 MACHINE = "it sees the initial signal and its change in step 4, of unit variance; all circles weigh the same"
@@ -405,7 +405,7 @@ def _show_plane(ax: Axes, circles: Any) -> None:
     charts.legend_below(ax)
 
 
-# -- ding/figure_08.py ----------------------------------------
+# -- Figure 8 ----------------------------------------------------------------------------------------------
 
 PIECE = 5, 5
 """Most networks trained together, on a CPU and on a GPU. The layers of all frames are in memory."""
@@ -511,7 +511,7 @@ def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, i
     return found
 
 
-# -- ding/figure_11.py ----------------------------------------
+# -- Figure 11 ---------------------------------------------------------------------------------------------
 
 SHARD = 100
 """Number of networks of Figure 11 (right) that have one seed."""

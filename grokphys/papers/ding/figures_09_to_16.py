@@ -52,7 +52,7 @@ ONE_JUMP = counters.drawn(
 )
 
 
-# -- ding/figure_09.py ----------------------------------------
+# -- Figure 9 ----------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 
@@ -343,7 +343,7 @@ def all_trajectories(run: Run) -> Result:
     return Result({"fits": fits}, {"ding-16": figure})
 
 
-# -- ding/figure_10.py ----------------------------------------
+# -- Figure 10 ---------------------------------------------------------------------------------------------
 
 PIECE_10 = 20, 130
 """Largest number of networks that are trained together, on a CPU (where they take an hour) and on a GPU."""
@@ -462,7 +462,7 @@ def by_decay(run: Run) -> Result:
     return Result({"networks": joined(in_parts(run, len(setting.decays) * count, PIECE_10, train_part))})
 
 
-# -- ding/figure_12.py ----------------------------------------
+# -- Figure 12 ---------------------------------------------------------------------------------------------
 
 ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
     "all",
@@ -660,7 +660,7 @@ def _show_12(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
     return figure
 
 
-# -- ding/figure_13.py ----------------------------------------
+# -- Figure 13 ---------------------------------------------------------------------------------------------
 
 ROUNDING = (
     "in one network a second rise, by rounding, makes the gradient largest near step 18 000, which widens "

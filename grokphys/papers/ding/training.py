@@ -23,7 +23,7 @@ from nets.training import train
 from physics.errors import SimulationError
 from physics.trajectory import Trajectory
 
-# -- ding/training.py ----------------------------------------
+# -- training ----------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 DECAY = 0.5
@@ -247,7 +247,7 @@ def path_of(name: str, law: Law, x: Array) -> Array:
     return law.predict(x[0], times)
 
 
-# -- ding/trials.py ----------------------------------------
+# -- trials ------------------------------------------------------------------------------------------------
 
 AUDITED = 4
 """Number of embeddings of which one network is trained to the end, to count errors of the stopping rule."""

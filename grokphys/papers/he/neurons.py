@@ -54,7 +54,7 @@ def half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
     return {**tables, "frequencies": {**rows, **new}}
 
 
-# -- he/neurons.py ----------------------------------------
+# -- neurons -----------------------------------------------------------------------------------------------
 
 EVEN: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "|x|": np.abs, "x²": np.square, "x⁴": lambda x: x**4, "log(1 + exp 2x)": lambda x: np.logaddexp(0, 2 * x),
@@ -310,7 +310,7 @@ def neurons(run: Run) -> Result:
     return Result(tables_of(weights["W_in"], weights["W_out"]))
 
 
-# -- he/grokking.py ----------------------------------------
+# -- grokking in stages ------------------------------------------------------------------------------------
 
 FITTED, GENERALISED = 0.999, 0.95
 """Accuracies at which Stage I ends (on the training pairs), and Stage II (on the test pairs: “~95 %”)."""
@@ -535,7 +535,7 @@ def grokking(run: Run) -> Result:
     return Result({"stages": stages(frames), "frames": frames})
 
 
-# -- he/waves.py ----------------------------------------
+# -- waves -------------------------------------------------------------------------------------------------
 
 
 class Descent(NamedTuple):

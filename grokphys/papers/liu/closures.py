@@ -92,7 +92,7 @@ def one_sample_less(samples: Sequence[tuple[int, int]]) -> counters.Chance:
     return counters.Chance("what follows without the last of the samples", model)
 
 
-# -- liu/figures_09_to_11.py ----------------------------------------
+# -- Figures 9 to 11 ---------------------------------------------------------------------------------------
 
 COMPUTED = "none: it is derived, not drawn"
 CURRICULUM = [(0, 4), (1, 3), (1, 5), (2, 4), (0, 2), (1, 1), (2, 4), (3, 3)]
@@ -237,8 +237,7 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """
     rows = tables["networks"]
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
-    with charts.page(10.4, 6.6) as figure:
-        figure.suptitle(f"p = 10: {transition.said(setting)}")
+    with charts.page(10.4, 6.6, title=f"p = 10: {transition.said(setting)}") as figure:
         names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
         lines = figure.subplots(2, 3)
         for line, (name, label) in zip(lines, names, strict=True):
@@ -395,7 +394,7 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
             figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), **arrow))
 
 
-# -- liu/figure_16.py ----------------------------------------
+# -- Figure 16 ---------------------------------------------------------------------------------------------
 
 Row = dict[str, Any]
 Quadruple = tuple[int, int, int, int]
@@ -654,7 +653,7 @@ def emergence(run: Run) -> Result:
     return Result({"limits": columns_of(limits), "energies": columns_of(flows)})
 
 
-# -- liu/figures_12_17_18.py ----------------------------------------
+# -- Figures 12, 17, 18 ------------------------------------------------------------------------------------
 
 # -- Figure 12 ---------------------------------------------------------------------------------------------
 
@@ -786,8 +785,9 @@ def _draw_hexagon(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
     points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
-    with charts.page(10.6, 3.8) as figure:
-        figure.suptitle(f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}")
+    with charts.page(
+        10.6, 3.8, title=f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}"
+    ) as figure:
         for ax, plane in zip(figure.subplots(1, 3), ([0, 1], [0, 2], [1, 2]), strict=True):
             show_components(points[:, plane], plane, ax)
         charts.legend_below(figure.axes[1])

@@ -65,7 +65,7 @@ FINAL = {"components": "final"}
 UNTRAINED = counters.instead("accuracy", rows=FINAL | {"step": 0}, of=FINAL | {"step": 20_000})
 
 
-# -- liu/figures_01_21_22.py ----------------------------------------
+# -- Figures 1, 21, 22 -------------------------------------------------------------------------------------
 
 COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
@@ -380,7 +380,7 @@ def show_projected(rows: Any, part: str, ax: Axes) -> None:
     ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
 
 
-# -- liu/figures_02_19.py ----------------------------------------
+# -- Figures 2, 19 -----------------------------------------------------------------------------------------
 
 # -- Figure 2 ----------------------------------------------------------------------------------------------
 

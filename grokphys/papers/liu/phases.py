@@ -83,7 +83,7 @@ def comprehends(here: tuple[float, float], there: tuple[float, float]) -> Measur
     return measures.difference(*shares)
 
 
-# -- liu/planes.py ----------------------------------------
+# -- planes of two hyperparameters -------------------------------------------------------------------------
 
 LOW: Span = (0.0, 1 / 3)
 HIGH: Span = (2 / 3, 1.0)
@@ -408,7 +408,7 @@ def diagram(run: Run, name: str, *, width: int = 0) -> Result:
     return replace(result, figures=drawing(name)(run.setting, result.columns()))
 
 
-# -- liu/figures_06_13_to_15.py ----------------------------------------
+# -- Figures 6, 13 to 15 -----------------------------------------------------------------------------------
 
 KINDS: tuple[Literal["regression", "classification"], ...] = ("regression", "classification")
 LABELS = {
@@ -684,7 +684,7 @@ def definitions(run: Run) -> Result:
     return Result({"outcomes": rows}, {"liu-table1": figure})
 
 
-# -- liu/figures_08_20.py ----------------------------------------
+# -- Figures 8, 20 -----------------------------------------------------------------------------------------
 
 DATA = os.environ.get("GROKPHYS_MNIST", "digits")
 IMAGES = "scikit-learn's digits" if DATA == "digits" else "MNIST"
@@ -934,7 +934,7 @@ def sizes(run: Run) -> Result:
     return Result(train_images(run, curves=False))
 
 
-# -- liu/figure_07.py ----------------------------------------
+# -- Figure 7 ----------------------------------------------------------------------------------------------
 
 EMBEDDING: dict[str, Any] = {"embedding_learning_rate": 1e-3, "embedding_weight_decay": 0.0}
 SMALL = TokenTransformer(11, 16, depth=1, width=16)

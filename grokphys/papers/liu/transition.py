@@ -63,7 +63,7 @@ def half_rise(fraction: Any, passed: Any) -> float:
     return float(jump(places, 1 - rates))
 
 
-# -- liu/figures_04a_05a.py ----------------------------------------
+# -- Figures 4a, 5a ----------------------------------------------------------------------------------------
 
 TOKENS = 10
 LEARNING_RATE = 1e-3
@@ -329,7 +329,7 @@ def conservation(run: Run) -> Result:
     return Result({"flows": table}, {"liu-F": figure})
 
 
-# -- liu/figures_03_04b_05b.py ----------------------------------------
+# -- Figures 3, 4b, 5b -------------------------------------------------------------------------------------
 
 DECODER_RATE = 1e-4
 """Learning rate of the decoder in the published code (`eta_dec`)."""
@@ -414,8 +414,7 @@ def said(setting: Setting) -> str:
 
 
 def _draw_accuracies(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    with charts.page(10.6, 3.7) as figure:
-        figure.suptitle(f"p = 10: {said(setting)}, δ = {setting.delta:g}")
+    with charts.page(10.6, 3.7, title=f"p = 10: {said(setting)}, δ = {setting.delta:g}") as figure:
         show_accuracies(tables["networks"], figure.subplots(1, 3))
     return {"liu-3": figure}
 
@@ -580,7 +579,7 @@ def steps_of_networks(run: Run) -> Result:
     return Result({"networks": rows, "theory": theory})
 
 
-# -- liu/figures_04c_04d.py ----------------------------------------
+# -- Figures 4c, 4d ----------------------------------------------------------------------------------------
 
 
 def grokking_steps(theory: EffectiveTheory) -> dict[str, float]:

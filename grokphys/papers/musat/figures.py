@@ -26,7 +26,7 @@ from nets.networks import networks as revived
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
-# -- musat/galleries.py ----------------------------------------
+# -- final structures --------------------------------------------------------------------------------------
 
 PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
     3: ((0, 1), (0, 2), (1, 2)),
@@ -189,7 +189,7 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
     return figure
 
 
-# -- musat/classifiers.py ----------------------------------------
+# -- answers over the plane --------------------------------------------------------------------------------
 
 FIRST, SECOND = np.triu_indices(17)
 CLASS = (FIRST + SECOND) % 17
@@ -421,7 +421,7 @@ def _show(
     }
 
 
-# -- musat/figure_06.py ----------------------------------------
+# -- Figure 6 ----------------------------------------------------------------------------------------------
 
 LABELS = {"weight_norm": "weights, mean |w|", "bias_norm": "biases, mean |b|"}
 

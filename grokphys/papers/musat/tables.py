@@ -36,7 +36,7 @@ from physics.particles.system import ParticleSystem
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
 
-# -- musat/ensembles.py ----------------------------------------
+# -- ensembles, tables and measures ------------------------------------------------------------------------
 
 EPOCHS = 2000
 STEPS = 100
@@ -201,8 +201,7 @@ def gallery(final: Any, title: str, accuracy: Any = None) -> Figure:
         Validation accuracies in %, which are added to the titles.
     """
     columns = -(-len(final) // 4)
-    with charts.page(2.1 * columns, 9.2 if accuracy is None else 10.0) as figure:
-        figure.suptitle(title)
+    with charts.page(2.1 * columns, 9.2 if accuracy is None else 10.0, title=title) as figure:
         axes = figure.subplots(4, columns, squeeze=False).flat
         for k, ax in enumerate(axes):
             if k < len(final):
@@ -226,7 +225,7 @@ def what(E: Any, accuracy: float | None = None) -> str:
     return kind if accuracy is None else f"{kind},\naccuracy {accuracy:.0f} %"
 
 
-# -- musat/table_1.py ----------------------------------------
+# -- Table 1 -----------------------------------------------------------------------------------------------
 
 PERCENT = (0.0, 100.0)
 """Smallest and largest possible percentage."""
@@ -390,7 +389,7 @@ def _trained_table_1(run: Run, decay: float) -> dict[str, Any]:
     return {"weight_decay": np.full(setting.runs, decay), **table_of(trained)}
 
 
-# -- musat/table_2.py ----------------------------------------
+# -- Table 2 -----------------------------------------------------------------------------------------------
 
 DECAY = 1.0
 """Weight decay of the networks that are compared with the particles at the paper's f_a = 1."""
@@ -583,7 +582,7 @@ def phase_map(run: Run) -> Result:
     return Result({"particles": table})
 
 
-# -- musat/start.py ----------------------------------------
+# -- starts of the layers ----------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 DRAWS = 2000
