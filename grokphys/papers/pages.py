@@ -31,9 +31,7 @@ PAPERS: Mapping[Paper, str] = {
     "He": "He et al. 2026, *On the Mechanism and Dynamics of Modular Addition*",
     "beyond": "Beyond the papers",
 }
-NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
-    "Ding": {"Figure 1": "a drawing"},
-}
+NOT_MADE: Mapping[Paper, Mapping[str, str]] = {"Ding": {"Figure 1": "a drawing"}}
 """Items of the papers that no recipe can reproduce, and why."""
 OURS = ("beyond the papers", "beyond both papers", "a question of this project", "this project")
 """Beginnings of the sources of statements that no paper makes, which have no quotation marks."""

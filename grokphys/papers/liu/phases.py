@@ -272,11 +272,7 @@ def _densities(column: Any, row: Any, phase: Any) -> NDArray[np.float64]:
     return counts / np.maximum(counts.sum(axis=0), 1)
 
 
-BORDERS = (
-    ("grokking", "comprehension"),
-    ("grokking", "memorization"),
-    ("comprehension", "memorization"),
-)
+BORDERS = (("grokking", "comprehension"), ("grokking", "memorization"), ("comprehension", "memorization"))
 
 
 def _sandwiched(column: Any, row: Any, phase: Any) -> float:

@@ -28,10 +28,7 @@ from physics.trajectory import Trajectory
 
 # -- final structures --------------------------------------------------------------------------------------
 
-PLANES: Mapping[int, Sequence[tuple[int, int]]] = {
-    3: ((0, 1), (0, 2), (1, 2)),
-    4: ((0, 1), (1, 2), (2, 3)),
-}
+PLANES: Mapping[int, Sequence[tuple[int, int]]] = {3: ((0, 1), (0, 2), (1, 2)), 4: ((0, 1), (1, 2), (2, 3))}
 """Pairs of dimensions that Appendix G shows, by the dimension D; for D = 4 the paper does not name them."""
 SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 

@@ -8,8 +8,7 @@ import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
 from grokphys.papers.beyond import survivors as votes
-from grokphys.papers.beyond import theories as law
-from grokphys.papers.beyond import transitions as scaling
+from grokphys.papers.beyond import theories
 from grokphys.papers.beyond.survivors import Place
 from grokphys.papers.recipe import Run, Setting
 from physics.neurons.spectrum import neuron_spectrum
@@ -43,13 +42,13 @@ def test_neurons_and_circles_of_votes_are_those_of_the_start_and_of_the_end():
 
 @pytest.mark.parametrize("operation", [physics.Operation(6), physics.Operation(group=physics.symmetric(3))])
 def test_orders_are_counted_by_the_samples_that_they_need(operation):
-    table = scaling.measure(operation, 50, 3)
+    table = theories.measure(operation, 50, 3)
     orders = random_orders(operation, sets=50, seed=3)
     sizes = physics.critical_sizes(operation, orders=orders)
     assert ("last" in table) == operation.commutes
     assert table["orders"].sum() == 50
     np.testing.assert_allclose(table["fraction"], table["size"] / len(operation.samples))
-    last = sizes == scaling.last_symbols(operation, orders) if operation.commutes else np.zeros(50, bool)
+    last = sizes == theories.last_symbols(operation, orders) if operation.commutes else np.zeros(50, bool)
     kinds = list(zip(sizes.tolist(), last.tolist(), strict=True))
     named = table.get("last", np.zeros(len(table["size"]), bool))
     assert list(zip(table["size"].tolist(), named.tolist(), strict=True)) == sorted(set(kinds))
@@ -60,14 +59,14 @@ def test_orders_are_counted_by_the_samples_that_they_need(operation):
 def test_halves_of_the_steps_are_scored_by_the_law_of_the_first(monkeypatch):
     rng = np.random.default_rng(0)
     signals = np.exp(rng.normal(0, 0.05, (2, 41, 3)).cumsum(axis=1)) * 50
-    monkeypatch.setattr(law, "fit_networks", lambda run: (None, signals))
-    rows = law.forward(Run(Setting(tokens=7, dims=(4,), networks=2, seed=0, steps=40), "quick")).columns()[
-        "forward"
-    ]
+    monkeypatch.setattr(theories, "fit_networks", lambda run: (None, signals))
+    rows = theories.forward(
+        Run(Setting(tokens=7, dims=(4,), networks=2, seed=0, steps=40), "quick")
+    ).columns()["forward"]
     assert rows["network"].tolist() == [0, 0, 1, 1]
-    assert rows["law"].tolist() == [law.LINEAR, law.LASSO] * 2
+    assert rows["law"].tolist() == [theories.LINEAR, theories.LASSO] * 2
     for network, name, early, later in zip(*rows.values(), strict=True):
         x = signals[network]
-        fitted = law.law_of(name, x[:21])
+        fitted = theories.law_of(name, x[:21])
         assert early == pytest.approx(fitted.score(x[:21]).derivative)
         assert later == pytest.approx(fitted.score(x[20:]).derivative)

@@ -8,11 +8,13 @@ from recipe_checks import held_by_chance
 
 from analysis.phases.classification import PHASES
 from analysis.stats.intervals import mean
-from grokphys.papers.beyond import transitions as seeds
+from grokphys.papers.beyond import theories as seeds
 from grokphys.papers.judge import judge
 from grokphys.papers.liu.phases import train_plane
-from grokphys.papers.recipe import RECIPES, Run
+from grokphys.papers.recipe import Run
+from grokphys.papers.run import recipes
 
+RECIPES = recipes()
 RNG = np.random.default_rng(8)
 RULES = {rule.name: rule for rule in RECIPES["liu-seeds"].rules}
 

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import analysis
-from grokphys.papers.ding import figures_06_to_08 as figure_06
+from grokphys.papers.ding import figures_02_to_11 as figure_06
 from grokphys.papers.ding.training import Circles, Size
 from grokphys.papers.recipe import Run, Setting
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import nets
-from grokphys.papers.he import lottery, neurons
+from grokphys.papers.he import neurons
 from physics.neurons.spectrum import neuron_spectrum
 
 
 def test_neurons_of_the_lottery_are_foretold_by_their_start_and_judged_by_their_end():
-    cell = lottery.Cell(11, "relu", 12, "adamw", 0.3, 0.5, 0.75, 1e-2, 40)
-    found = lottery._trained(cell, 2, 111)
+    cell = neurons.Cell(11, "relu", 12, "adamw", 0.3, 0.5, 0.75, 1e-2, 40)
+    found = neurons._trained_cell(cell, 2, 111)
     trained = nets.train(
         nets.TwoLayer(11, 12, "relu", scale=0.3), runs=2, steps=40, seed=111, optimizer="adamw",
         learning_rate=1e-2, weight_decay=0.5, train_fraction=0.75, betas=(0.9, 0.98), record=40,
@@ -21,17 +21,17 @@ def test_neurons_of_the_lottery_are_foretold_by_their_start_and_judged_by_their_
     np.testing.assert_array_equal(found["chosen"], end.frequency)
     assert (end.frequency != start.frequency).any()
     np.testing.assert_array_equal(found["single"], np.asarray(end.kind) == "single")
-    for name, values in lottery.foretold(start.theta, start.xi).items():
+    for name, values in neurons.foretold(start.theta, start.xi).items():
         np.testing.assert_array_equal(found[name], values)
     np.testing.assert_array_equal(found["accuracy"], trained.observables["train_accuracy"][:, -1])
 
 
 def test_chance_of_the_lottery_counts_the_living_and_leaves_other_predictors():
     rows = {"network": np.repeat([0, 1], 4), "chosen": np.array([1, 1, 0, 2, 0, 0, 0, 0])}
-    rows |= {name: np.array([1, 1, 1, 1, 2, 2, 2, 2]) for name in lottery.READERS}
+    rows |= {name: np.array([1, 1, 1, 1, 2, 2, 2, 2]) for name in neurons.READERS}
     networks = {"network": np.array([1, 0]), "time": np.zeros(2), "phase": np.array([0.3, 0.4])}
     tables = {"neurons": rows, "networks": networks}
-    found = lottery.by_chance("time")(tables, np.random.default_rng(0))["networks"]
+    found = neurons.by_chance("time")(tables, np.random.default_rng(0))["networks"]
     np.testing.assert_allclose(found["time"], [0, 2 / 3])
     assert found["phase"].tolist() == [0.3, 0.4]
 

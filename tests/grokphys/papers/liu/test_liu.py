@@ -6,8 +6,8 @@ import tyro
 
 from grokphys.cli.reproduce import reproduce
 from grokphys.papers.liu import transition as liu_theory
-from grokphys.papers.liu import transition as trajectories  # noqa: F401 (register their recipes
-from grokphys.papers.recipe import RECIPES, Run
+from grokphys.papers.recipe import Run
+from grokphys.papers.run import recipes
 from physics import (
     EffectiveTheory,
     InputError,
@@ -16,6 +16,8 @@ from physics import (
     closures,
     representation_quality,
 )
+
+RECIPES = recipes()
 
 
 def rows_of(path):

@@ -8,8 +8,11 @@ import pytest
 import physics
 from grokphys.papers.musat import tables as ensembles
 from grokphys.papers.musat import tables as start
-from grokphys.papers.recipe import RECIPES, Run, Setting
+from grokphys.papers.recipe import Run, Setting
+from grokphys.papers.run import recipes
 from grokphys.report.musat import TABLE_1
+
+RECIPES = recipes()
 
 
 def made_up(asked, dim=2):
