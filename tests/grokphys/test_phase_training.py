@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 import nets
-import physics
 from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
 from analysis.phases import PHASES
 from grokphys.cli.main import main
@@ -144,7 +143,7 @@ def test_a_stored_network_that_is_not_damaged_stays(error, sentence, tmp_path, m
         with h5py.File(path, "r+") as file:
             file["parameters"].attrs["schema_version"] = 99
     else:
-        monkeypatch.setattr(physics.Trajectory, "open", Mock(side_effect=error))
+        monkeypatch.setattr("grokphys.phases.load", Mock(side_effect=error))
     before = path.read_bytes()
     with pytest.raises((OSError, FileFormatError), match=sentence):
         training(store=tmp_path).diagram(refinement)
