@@ -104,7 +104,7 @@ analyze p.h5 n.h5 example:ding
 fit-ode example:ding --directory fit
 survival example:ding
 compare p.h5 n.h5 --out compare.html
-phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 50 --directory phases
+phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 50 --directory ph
 animate example:ding --frequency 7 --frames 2 --size 300 --out circle.gif
 import x.npy --out x.h5
 sweep sweep.toml --directory sweep
