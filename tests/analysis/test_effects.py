@@ -131,6 +131,18 @@ def test_calibration_is_the_definition():
     assert (found.slope.low, found.slope.high) == pytest.approx((line[1] - half, line[1] + half))
 
 
+def test_a_correlation_within_groups_has_the_interval_of_its_pseudo_values():
+    names, (x, noise) = np.repeat(list("abcdef"), 4), np.random.default_rng(7).standard_normal((2, 24))
+    y = x + noise
+    whole = np.arctanh(np.corrcoef(x, y)[0, 1])
+    left = [np.arctanh(np.corrcoef(x[names != name], y[names != name])[0, 1]) for name in "abcdef"]
+    pseudo = 6 * whole - 5 * np.array(left)
+    half = stats.t.ppf(0.975, 5) * pseudo.std(ddof=1) / 6**0.5
+    found = intervals.correlation(x, y, names)
+    expected = np.tanh([whole, whole - half, whole + half])
+    assert (found.estimate, found.low, found.high) == pytest.approx(tuple(expected))
+
+
 def test_an_interval_is_expanded_for_the_smaller_of_two_samples():
     """The five alone would not scatter; the fifty do, and are expanded as five are (Hesterberg 2015)."""
     rng = np.random.default_rng(3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import analysis
 from analysis.circles.fourier import signals_and_final, trajectory_signals
 from analysis.circles.survival import survives
-from physics import InputError, Trajectory
+from physics import InputError, Trajectory, load
 
 
 def embedding(p=11, d=4, seed=0):
@@ -124,7 +124,7 @@ def test_effective_dimension():
 def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, error):
     E = np.random.default_rng(0).standard_normal((2, 70, p, 9)).astype(dtype) + dtype(3)
     Trajectory(E, np.arange(70)).save(tmp_path / "t.h5")
-    stored = Trajectory.open(tmp_path / "t.h5")
+    stored = load(tmp_path / "t.h5")
     expected = analysis.fourier_signals(E)
     for trajectory in (Trajectory(E, np.arange(70)), stored):
         found = trajectory_signals(trajectory)

@@ -135,6 +135,14 @@ def test_what_ends_together_is_compared_at_equal_parts_of_its_time():
     x = first.positions
     own = np.array([missed(x[ends_nearest(x, run[-1], without=k)[0]], run) for k, run in enumerate(x)])
     np.testing.assert_allclose(motion.chance, own)
+    one_less = [
+        missed(x[ends_nearest(x, run[-1], without=left)[0]], run)
+        for run in second.positions
+        for left in range(5)
+    ]
+    assert motion.mean_error.estimate == pytest.approx(np.mean(one_less)), (
+        "over all choices among one run less"
+    )
 
 
 @pytest.mark.parametrize(

@@ -424,12 +424,16 @@ def test_h5md_of_other_programs(tmp_path, capsys):
         group["value"], group["step"], group["time"] = points(3, 5, 3), [0, 10, 20], [0.0, 1.0, 2.0]
         fixed = file.create_group("particles/trajectory/velocity")
         fixed["value"], fixed["step"] = points(3, 5, 3, seed=1), 5
+        late = file.create_group("particles/trajectory/force")
+        late["value"], late["step"] = points(3, 5, 3, seed=2), 5
+        late["step"].attrs["offset"] = 7
     assert main(["info", str(path)]) == 1
     assert "grokphys import" in capsys.readouterr().err
     trajectory = foreign_trajectory(path, array="particles/trajectory/position")
     assert trajectory.steps.tolist() == [0, 10, 20]
     np.testing.assert_array_equal(trajectory.positions[0], points(3, 5, 3))
     assert foreign_trajectory(path, array="particles/trajectory/velocity").steps.tolist() == [0, 5, 10]
+    assert foreign_trajectory(path, array="particles/trajectory/force").steps.tolist() == [7, 12, 17]
     with pytest.raises(InputError, match="trajectory/position"):
         foreign_trajectory(path)
     physics.Trajectory(points()[None], range(5)).save(tmp_path / "own.h5")

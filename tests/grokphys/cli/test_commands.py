@@ -75,13 +75,17 @@ def test_simulate_writes_what_python_would(grokphys, tmp_path):
         4,
         "--seed",
         8,
+        "--first-run",
+        2,
         "--out",
         tmp_path / "t.h5",
     )
     assert status == 0, err
     assert re.search(r"\d of 3 runs are circles .*grid imperfections of the rest", out)
     assert f"trajectory in {tmp_path / 't.h5'}" in out
-    expected = physics.simulate(physics.ParticleSystem(5, alignment=2.0), runs=3, steps=4, seed=8)
+    expected = physics.simulate(
+        physics.ParticleSystem(5, alignment=2.0), runs=3, steps=4, seed=8, first_run=2
+    )
     found = physics.load(tmp_path / "t.h5")
     np.testing.assert_array_equal(found.positions, expected.positions)
     assert found.parameters == expected.parameters

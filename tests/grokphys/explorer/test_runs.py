@@ -14,6 +14,7 @@ from browser import executed
 from grokphys.explorer.runs import common
 from grokphys.explorer.runs.circles import octave, open_run
 from grokphys.explorer.runs.particles import ParticleRun
+from grokphys.explorer.runs.training_set import TrainingSet
 from grokphys.explorer.theme import log_ticks
 from grokphys.explorer.views.files import finished, labels
 
@@ -129,6 +130,15 @@ def test_round_ticks():
     assert log_ticks(1, 30) == [1, 2, 5, 10, 20]
     assert log_ticks(0.5, 2e5) == [1, 100, 1e4]
     assert log_ticks(0, 1) == []
+
+
+def test_half_circles_lead_from_one_symbol_of_a_pair_to_the_other():
+    chosen = TrainingSet.drawn(9, size=14, seed=3)
+    sums = [i + j for i, j in chosen.pairs]
+    shared = [pair for pair in chosen.pairs if sums.count(sum(pair)) > 1]
+    middle, radius = chosen.arcs(20)
+    ends = chosen.embeddings[20, :, 0][np.array(shared)]
+    np.testing.assert_allclose(np.stack([middle - radius, middle + radius], axis=1), np.sort(ends, axis=1))
 
 
 def test_octaves_are_half_and_twice_a_frequency():

@@ -217,6 +217,7 @@ def test_measures_are_estimates_of_the_rows_that_are_chosen():
         expected = getattr(evidence, name)(X, np.abs(Y), 0.9, groups=groups)
         assert on(getattr(measures, name)("t", "x", "np.abs(y)", by="network")) == expected
     assert on(measures.median("t", "y", kind="b")) == evidence.median(Y[~a], 0.9)
+    assert on(measures.median("t", "y", among="x > y")) == evidence.median(Y[X > Y], 0.9)
     found = on(measures.statistic(lambda x, y: x.mean() / y.mean(), "t", "hit", "size", by="network"))
     assert found.estimate == pytest.approx((X > 0).mean() / CIRCLES["size"].mean())
     assert found.count == 4
@@ -272,6 +273,18 @@ def test_a_median_has_the_interval_of_order_statistics(count):
     missed = stats.binom.cdf(ranks[0], count, 0.5) + stats.binom.sf(ranks[1], count, 0.5)
     assert missed <= 0.1
     assert math.isnan(evidence.median(values[:2], 0.9).low)
+
+
+def test_a_share_above_a_median_divides_its_level_between_both_errors():
+    values, others = (np.random.default_rng(seed).normal(size=size) for seed, size in ((0, 15), (1, 25)))
+    found, ordered, each = evidence.above_median(values, others, 0.9), np.sort(others), 0.95
+    rank = max(k for k in range(1, 13) if stats.binom.cdf(k - 1, 25, 0.5) <= (1 - each) / 2)
+    above = [int(np.sum(values > ordered[k])) for k in (12, 25 - rank, rank - 1)]
+    shares = [stats.binomtest(k, 15).proportion_ci(each, "wilson") for k in above]
+    assert (found.estimate, found.count) == (above[0] / 15, 40)
+    assert (found.low, found.high) == pytest.approx((shares[1].low, shares[2].high))
+    few = evidence.above_median(values, others[:3], 0.9)
+    assert (few.low, few.high) == (0, 1), "three values do not bound their median"
 
 
 def test_a_table_has_a_row_for_each_combination():
