@@ -286,10 +286,12 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
     return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
-def smallest(found: Sequence[Interval]) -> Interval:
+def smallest(estimates: Sequence[Interval]) -> Interval:
     """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
-    sides = (min(getattr(one, side) for one in found) for side in ("estimate", "low", "high"))
-    return Interval(*sides, found[0].count)
+    estimate, low, high = (
+        min(getattr(part, side) for part in estimates) for side in ("estimate", "low", "high")
+    )
+    return Interval(estimate, low, high, estimates[0].count)
 
 
 def _passes(x: Any, values: Any, half: float = 0.5) -> float:
