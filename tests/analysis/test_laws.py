@@ -290,3 +290,17 @@ def test_forward_and_across_scores_never_see_what_they_score():
     for k in range(12):
         assert sum(k not in names for names in kept) == 1
     assert len(scores.across) == 12
+
+
+@pytest.mark.parametrize(("start", "last"), [(2.0**-10, 19), (1.0, 9), (8.0, 9)])
+def test_what_begins_small_diverges_at_a_thousand(start, last):
+    class Doubling(analysis.laws.Law):
+        kind = "increment"
+
+        def changes(self, states):
+            return states
+
+    states, reached = Doubling().rollout([start], np.arange(25))
+    assert reached == last + 1
+    np.testing.assert_array_equal(states[:reached, 0], start * 2.0 ** np.arange(reached))
+    assert np.isinf(states[reached:]).all()

@@ -321,6 +321,15 @@ def test_tokens_beyond_the_modulus_are_left_out(tmp_path):
     assert physics.load(tmp_path / "a.h5").parameters["modulus"] == 11
 
 
+@pytest.mark.parametrize(("modulus", "most"), [(5, 9), (30, 39)])
+def test_a_modulus_has_fewer_than_twice_its_tokens_and_than_ten_more(tmp_path, refused, modulus, most):
+    np.save(tmp_path / "x.npy", np.zeros((1, most, 2)))
+    assert foreign_trajectory(tmp_path / "x.npy", modulus=modulus).tokens == modulus
+    np.save(tmp_path / "x.npy", np.zeros((1, most + 1, 2)))
+    said = refused(tmp_path / "x.npy", "--no-transpose", "--modulus", str(modulus))[1]
+    assert f"must be the number of tokens, {most + 1}" in said
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 1), (0, 3, 1), (1, 3, 0), (0, 1, 3, 1), (17, 2, 100)])
 def test_axes_that_are_too_short(tmp_path, refused, shape):
     np.save(tmp_path / "x.npy", np.zeros(shape))

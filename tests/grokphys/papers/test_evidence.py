@@ -283,6 +283,7 @@ def test_a_share_above_a_median_divides_its_level_between_both_errors():
     shares = [stats.binomtest(k, 15).proportion_ci(each, "wilson") for k in above]
     assert (found.estimate, found.count) == (above[0] / 15, 40)
     assert (found.low, found.high) == pytest.approx((shares[1].low, shares[2].high))
+    assert evidence.above_median([3, 4, 4, 5], [4] * 9, 0.9).estimate == 1 / 4, "equal numbers exceed nothing"
     few = evidence.above_median(values, others[:3], 0.9)
     assert (few.low, few.high) == (0, 1), "three values do not bound their median"
 

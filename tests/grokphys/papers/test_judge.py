@@ -164,6 +164,17 @@ def of_numbers(count, printed="0.0", interval=None):
     )
 
 
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.995])
+def test_a_printed_interval_is_that_of_a_normal_estimate_at_every_level(level):
+    rule = Number("n", Printed("0.0", "here", tuple(stats.norm.interval(0.95))), lambda t, level: None, 1.0)
+    edge = stats.norm.ppf((1 + level) / 2) + rule.printed.rounding
+    found = [
+        decide(rule, Interval(x, x, x, 10), level).verdict
+        for x in (0.999 * edge, 1.001 * edge, -1.001 * edge)
+    ]
+    assert found == ["inconclusive", "not covered", "not covered"]
+
+
 def test_true_numbers_are_not_covered_in_five_per_cent_of_items_at_most():
     """The paper's own interval of 95 % is widened with ours, which alone would leave 37 % of these items."""
     rng, wrong = np.random.default_rng(3), 0
