@@ -113,3 +113,15 @@ def test_the_batch_lasso_has_the_same_bits_with_any_number_of_threads():
     numba.set_num_threads(1)
     one = analysis.laws.batch_lasso(list(problems())).coef
     np.testing.assert_array_equal(one, many)
+
+
+def test_moments_of_a_mixture_are_those_of_its_repeated_rows():
+    rng = np.random.default_rng(11)
+    parts = [(rng.standard_normal((8, 3)) + k, rng.standard_normal((8, 2)) - 2 * k) for k in range(3)]
+    draws = np.array([[2, 0, 1], [1, 1, 1]])
+    found = Moments.of(parts).pooled(draws.astype(float))
+    for k, draw in enumerate(draws):
+        rows = [part for part, times in zip(parts, draw, strict=True) for _ in range(times)]
+        whole = Moments.of([tuple(np.concatenate(side) for side in zip(*rows, strict=True))])
+        for name in ("gram", "cross", "power", "feature_mean", "target_mean"):
+            np.testing.assert_allclose(getattr(found, name)[k], getattr(whole, name)[0], atol=1e-12)
