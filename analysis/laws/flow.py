@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm, logm, null_space, orth
+from scipy.linalg import eig, expm, null_space, orth, sqrtm
 from scipy.linalg.lapack import dgebal
+from scipy.special import log1p
 
 from analysis.laws.scores import require_states
 from analysis.scaling import scaled
@@ -20,6 +21,8 @@ from physics.errors import InputError
 from physics.flows import AffineFlow
 
 Array = NDArray[np.float64]
+EMPTY = 10**6
+"""Minus the exponent that stands for 0."""
 
 
 def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
@@ -131,9 +134,13 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     """
     A, b = _affine(A, b)
     size = len(b)
+    step = number("step", step, above=0.0)
     matrix, unit = balanced(augmented(A, b))
-    power = expm(number("step", step, above=0.0) * matrix) * unit[:, None] / unit
-    return power[:size, :size] - np.eye(size), power[:size, size]
+    # The exponential of [[M, M], [0, 0]] holds exp(M) - 1, which keeps the digits of a slow law.
+    twice = np.zeros((2 * size + 2, 2 * size + 2))
+    twice[: size + 1] = np.hstack([step * matrix, step * matrix])
+    change = expm(twice)[: size + 1, size + 1 :] * unit[:, None] / unit
+    return change[:size, :size], change[:size, size]
 
 
 def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
@@ -176,9 +183,8 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     A, b = _affine(A, b)
     step = number("step", step, above=0.0)
     size = len(b)
-    values = np.linalg.eigvals(np.eye(size) + A)
-    scale = max(float(np.abs(values).max()), 1.0)
-    blocked = values[(values.real <= 1e-12 * scale) & (np.abs(values.imag) <= 1e-12 * scale)]
+    values, rounding = _multipliers(A)
+    blocked = values[(values.real <= rounding) & (np.abs(values.imag) <= rounding)]
     if len(blocked):
         found = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
         raise InputError(
@@ -187,7 +193,7 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
             "continuous generator"
         )
     matrix, unit = balanced(augmented(A, b))
-    generator = np.real(logm(np.eye(size + 1) + matrix)) / step * unit[:, None] / unit
+    generator = _log_of_one_plus(matrix) / step * unit[:, None] / unit
     return generator[:size, :size], generator[:size, size]
 
 
@@ -243,18 +249,20 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     """
     A, b = _affine(A, b)
     # In units in which all rows and columns are of one size, rounding cannot make A look singular.
-    rows = np.ldexp(1.0, -scaled(A, 1, always=True)[1][:, 0])
-    columns = np.ldexp(1.0, -scaled(A * rows[:, None], 0, always=True)[1][0])
-    matrix, (target, exponent) = A * rows[:, None] * columns, scaled(-b * rows, always=True)
+    (digits, powers), (drift, sizes) = _parts(A), _parts(-b)
+    rows = _largest(powers, 1)
+    columns = _largest(powers - rows[:, None], 0)
+    exponent = _largest(sizes - rows, 0)
+    matrix = np.ldexp(digits, powers - rows[:, None] - columns)
+    target = np.ldexp(drift, sizes - rows - exponent)
     directions = null_space(matrix)
     if not directions.size:
-        point = np.ldexp(np.linalg.solve(matrix, target), exponent) * columns
-        return FixedPoints(point, directions)
+        return FixedPoints(np.ldexp(np.linalg.solve(matrix, target), exponent - columns), directions)
     point = np.linalg.lstsq(matrix, target, rcond=None)[0]
     size = np.abs(matrix).sum(axis=1).max() * np.abs(point).max() + np.abs(target).max()
     exists = np.abs(matrix @ point - target).max() <= 1e-9 * size
-    directions = orth(directions * scaled(columns, always=True)[0][:, None])
-    point = np.ldexp(point, exponent) * columns
+    directions = orth(np.ldexp(directions, (columns.min() - columns)[:, None]))
+    point = np.ldexp(point, exponent - columns)
     return FixedPoints(point - directions @ (directions.T @ point) if exists else None, directions)
 
 
@@ -311,13 +319,14 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     >>> analysis.laws.stability([[-0.5]]).stable
     True
     """
-    matrix = _square(A)
+    # In balanced units LAPACK need not scale the matrix as a whole, by which small entries would vanish.
+    matrix = balanced(augmented(square := _square(A), np.zeros(len(square))))[0][:-1, :-1]
     values = np.linalg.eigvals(matrix).astype(np.complex128)
     if choice("kind", kind, ("increment", "generator")) == "generator":
         growth = values.real
     else:
         with np.errstate(divide="ignore"):
-            growth = np.log(np.abs(1 + values))
+            growth = np.asarray(log1p(values)).real
     order = np.argsort(-growth, kind="stable")
     return Stability(values[order], growth[order], bool((growth < 0).all()))
 
@@ -386,6 +395,52 @@ def balanced(matrix: Array) -> tuple[Array, Array]:
     b = b / unit
     exponent = int(scaled(b, always=True)[1][0]) if b.any() else 0
     return augmented(A, np.ldexp(b, -exponent)), np.append(unit, np.ldexp(1.0, -exponent))
+
+
+def _multipliers(A: Array) -> tuple[NDArray[np.complex128], Array]:
+    """Return the eigenvalues of ``1 + A``, and bounds (K,) of what rounding may have changed in each.
+
+    The bound is 1e-12 of the largest eigenvalue, or less where the entries that an eigenvalue depends on and
+    the residual of its eigenvectors are smaller.
+    """
+    one = np.eye(len(A))
+    found: Any = eig(one + A, left=True, right=True)
+    values, left, right = found
+    error = 1e-12 * (one + np.abs(A)) @ np.abs(right) + 10 * np.abs((one + A) @ right - values * right)
+    overlap = np.abs(np.sum(left.conj() * right, axis=0))
+    with np.errstate(divide="ignore"):
+        rounding = np.sum(np.abs(left) * error, axis=0) / overlap
+    return values, np.minimum(rounding, 1e-12 * max(float(np.abs(values).max()), 1.0))
+
+
+def _log_of_one_plus(matrix: Array) -> Array:
+    """Return the principal logarithm of ``1 + M`` for an `augmented` matrix M, with the digits of a small M.
+
+    Square roots bring M near 0: ``√(1 + M) - 1 = M (√(1 + M) + 1)⁻¹``. There the logarithm is the series of
+    ``2 artanh(M (2 + M)⁻¹)``.
+    """
+    one, doublings = np.eye(len(matrix)), 0
+    while np.linalg.norm(matrix[:-1, :-1], 1) > 0.1 and doublings < 100:
+        root = np.asarray(np.real(sqrtm(one + matrix)), np.float64)
+        matrix = np.asarray(np.linalg.solve((root + one).T, matrix.T).T, np.float64)
+        doublings += 1
+    ratio = np.linalg.solve((2.0 * one + matrix).T, matrix.T).T
+    square, total = ratio @ ratio, one / 17.0
+    for k in range(15, 0, -2):
+        total = one / k + square @ total
+    return np.asarray(np.ldexp(ratio @ total, doublings + 1))
+
+
+def _parts(array: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return digits and exponents of two of numbers; the exponent of 0 is far below all others."""
+    digits, powers = np.frexp(array)
+    return digits, np.where(digits != 0.0, powers, -EMPTY).astype(np.int64)
+
+
+def _largest(powers: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Return the largest exponents of `_parts` along an axis, 0 where all numbers are 0."""
+    largest = powers.max(axis=axis)
+    return np.where(largest > -EMPTY // 2, largest, 0)
 
 
 def _square(A: Any) -> Array:

@@ -178,6 +178,43 @@ def test_fixed_points_of_badly_scaled_laws(A, b, point, directions):
         np.testing.assert_allclose(found.point, point, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.parametrize("units", [[1e-200, 1e200, 1e-200, 1e200], [1e-160, 1e160, 1.0, 1.0]])
+def test_a_fixed_point_is_found_in_every_unit_of_the_components(units):
+    A = np.random.default_rng(0).normal(size=(4, 4))
+    found = analysis.laws.fixed_points(A * np.array(units), np.ones(4))
+    np.testing.assert_allclose(found.point * units, np.linalg.solve(A, -np.ones(4)), rtol=1e-13)
+    assert found.directions.shape == (4, 0)
+
+
+def test_growth_rates_are_the_same_in_every_unit_of_the_components():
+    A, units = np.random.default_rng(0).normal(size=(4, 4)), np.array([1e-150, 1e150, 1.0, 1.0])
+    for kind in ("generator", "increment"):
+        growth = analysis.laws.stability(A * units[:, None] / units, kind=kind).growth
+        np.testing.assert_allclose(growth, analysis.laws.stability(A, kind=kind).growth, rtol=1e-12)
+
+
+def test_slow_laws_keep_their_digits():
+    slow = analysis.laws.stability([[-1e-17]])
+    assert (slow.growth.tolist(), slow.stable) == ([-1e-17], True)
+    A, b = 1e-15 * np.array([[-1.0, 0.5], [0.2, -0.3]]), np.array([1.0, 2.0])
+    for convert in (analysis.to_increment, analysis.to_generator):  # they differ by 1e-30
+        matrix, constant = convert(A, b)
+        np.testing.assert_allclose(matrix, A, rtol=1e-14)
+        np.testing.assert_allclose(constant, b, rtol=1e-14)
+    A, b = np.array([[-0.5, 0.1], [0.0, -1e-15]]), np.array([1.0, 1e-15])  # a fast component and a slow one
+    matrix, constant = analysis.to_generator(*analysis.to_increment(A, b))
+    np.testing.assert_allclose(matrix, A, rtol=1e-14)
+    np.testing.assert_allclose(constant, b, rtol=1e-14)
+
+
+def test_a_fast_component_does_not_hide_the_generator_of_another():
+    matrix, _ = analysis.to_generator(np.diag([1e13, -0.5]), [0.0, 0.0])
+    np.testing.assert_allclose(matrix, np.diag([np.log(1e13), np.log(0.5)]), rtol=1e-13, atol=1e-300)
+    for A in ([[1e13 - 1, 1.0], [1.0, 1e-13 - 1]], [[1e13 - 1, 1e13], [1e13, 1e13 - 1]], [[0, 1], [1, 0]]):
+        with pytest.raises(InputError, match="no real principal logarithm"):  # 1 + A is singular
+            analysis.to_generator(A, [0.0, 0.0])
+
+
 def test_laws_are_fitted_and_scored_in_units_of_every_component():
     A, b = np.array([[-0.2, 0.1], [0.05, -0.1]]), np.array([1.0, 2.0])
     x = analysis.laws.affine_rollout(A, b, [0.3, -1.0], 40)
