@@ -50,6 +50,7 @@ class Recorder:
         that tokens are added modulo 7; without it, their number is taken as the modulus.
     tokens : slice, sequence of int or mask, optional
         Tokens to record, such as ``slice(113)`` for the numbers without "=" and other signs; all by default.
+        The parameters list them under "selected_tokens".
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers on the
@@ -128,6 +129,8 @@ class Recorder:
         self.at = 0
         self._runs: int | None = None  # number of runs, if the parameter has an axis of them
         self._start = self._positions()
+        if tokens is not None:
+            self._parameters["selected_tokens"] = chosen_tokens(tokens, self._count).tolist()
         self._frames: FileRecorder | None = None
         self._last: dict[str, Any] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -363,6 +366,7 @@ class Recorder:
             raise InputError(
                 f"parameter must be real numbers of shape (tokens, dim) or (runs, tokens, dim), got {got}"
             )
+        self._count = int(value.shape[-2])  # before tokens are selected
         if self._tokens is not None:
             value = value[..., torch.from_numpy(chosen_tokens(self._tokens, value.shape[-2])), :]
         wide = torch.float64 if value.dtype == torch.float64 else torch.float32

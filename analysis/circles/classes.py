@@ -11,7 +11,7 @@ from analysis.stats.intervals import Interval, mean, proportion
 from physics.checks import finite_array, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.structures import grid_imperfections, is_circle
-from physics.theory.groups import FiniteGroup
+from physics.theory.groups import FiniteGroup, cyclic
 from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
 
@@ -162,7 +162,8 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     It is told by the entries ``modulus`` and ``group`` of the parameters themselves, as users of
     `nets.Recorder` give them, or of their system, model or task. Without such entries it follows from the
     type of the system or model, some of which add modulo their number of tokens. An `InputError` refuses an
-    invalid entry, and a number of `tokens` that is not that of the operation.
+    invalid entry, a number of `tokens` that is not that of the operation, and tokens that were selected in
+    another order.
     """
     made = {name: parameters[name] for name in ("system", "model", "task") if name in parameters}
     made = {name: value for name, value in made.items() if isinstance(value, Mapping)}
@@ -176,6 +177,7 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
         table, name = (group["table"], group["name"]) if named else (group, "group")
         group = FiniteGroup(table, name)
         _require_tokens(f"elements of the group {name}", group.order, tokens)
+        _require_order(f"elements of the group {name}", parameters, tokens)
         return Operation(tokens, group=group)
     moduli = [part["modulus"] for part in stated if part.get("modulus") is not None]
     kind = (system or model).get("type")
@@ -186,16 +188,51 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     modulus = whole_number("modulus", moduli[0], 2)
     if any(one != modulus for one in moduli):
         raise InputError(f"parameters must state one modulus, got {' and '.join(map(short_text, moduli))}")
+    _require_order(f"numbers of the modulus {modulus}", parameters, tokens)
     if system.get("tokens") != tokens:  # a system has its own tokens, whatever the modulus of its classes
         _require_tokens(f"numbers of the modulus {modulus}", modulus, tokens)
     return Operation(tokens, modulus)
 
 
+def is_cyclic(operation: Operation | None) -> bool:
+    """Return whether tokens of an operation have frequencies: unless it is a group other than addition mod p.
+
+    The elements of a group of addition modulo p must be the numbers 0 … p-1 in this order. A modulus must be
+    the number of tokens.
+    """
+    if operation is None or operation.group is None:
+        return operation is None or operation.modulus in (None, operation.tokens)
+    return bool(np.array_equal(operation.group.table, cyclic(operation.tokens).table))
+
+
 def require_cyclic(trajectory: Trajectory) -> None:
-    """Refuse to speak of the frequencies of a trajectory that states another modulus than its tokens."""
-    operation = recorded_operation(trajectory.parameters, trajectory.tokens)
-    if operation is not None and operation.modulus is not None:
-        _require_tokens(f"numbers of the modulus {operation.modulus}", operation.modulus, trajectory.tokens)
+    """Refuse all but a trajectory whose tokens have frequencies by what it states; see `is_cyclic`."""
+    if not isinstance(trajectory, Trajectory):
+        raise InputError(f"trajectory must be a Trajectory, got {type(trajectory).__name__}")
+    tokens = trajectory.tokens
+    operation = recorded_operation(trajectory.parameters, tokens)
+    if is_cyclic(operation):
+        return
+    assert operation is not None
+    if operation.modulus is not None:
+        _require_tokens(f"numbers of the modulus {operation.modulus}", operation.modulus, tokens)
+    raise InputError(
+        f"tokens must be the numbers 0 to {tokens - 1}, added modulo {tokens}, to have frequencies, got "
+        f"elements in the order of the group named {operation.name!r}"
+    )
+
+
+def _require_order(what: str, parameters: Mapping[str, Any], tokens: int) -> None:
+    """Refuse as many selected tokens as the trajectory has, unless they are the first ones in their order."""
+    chosen = parameters.get("selected_tokens")
+    if not isinstance(chosen, list) or len(chosen) != tokens:
+        return
+    wrong = next((place for place, token in enumerate(chosen) if token != place), None)
+    if wrong is not None:
+        raise InputError(
+            f"tokens must be the {what} that the trajectory states, in order from 0, got token "
+            f"{short_text(chosen[wrong])} in place {wrong}; select them by slice({tokens})"
+        )
 
 
 def _require_tokens(what: str, size: int, tokens: int) -> None:

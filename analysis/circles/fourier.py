@@ -72,7 +72,7 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
     ------
     InputError
         If a frame is not finite, of which the message names the first, or if the trajectory states another
-        modulus than its number of tokens.
+        operation than addition modulo its number of tokens, or was selected from other tokens.
 
     Examples
     --------

@@ -15,6 +15,7 @@ from analysis.circles.classes import (
     blown_up,
     class_names,
     class_options,
+    is_cyclic,
     recorded_operation,
     smaller_step,
     structures,
@@ -607,7 +608,7 @@ class Parts:
                 found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
                 found["grid_imperfections"] = self._imperfections(ours, theirs)
             names = ["quality"] if self.planar else []
-            cyclic = all(one.operation.modulus in (None, one.tokens) for one in (first, second))
+            cyclic = all(is_cyclic(one.operation) for one in (first, second))
             names += [] if flat else ["effective_dimension", *(["survivors"] if cyclic else [])]
             for name in names:
                 found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))

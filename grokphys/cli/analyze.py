@@ -79,14 +79,13 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
     `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
     """
-    from analysis.circles.classes import recorded_operation
+    from analysis.circles.classes import is_cyclic, recorded_operation
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
-    operation = recorded_operation(trajectory.parameters, trajectory.tokens)
-    cyclic = operation is None or operation.modulus in (None, trajectory.tokens)
+    cyclic = is_cyclic(recorded_operation(trajectory.parameters, trajectory.tokens))
     signals, final = signals_and_final(trajectory)
     ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
     alive = survives(signals[:, -1])
@@ -110,8 +109,11 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
             if len(trajectory.clock(name)[0]) and trajectory.observables[name].ndim == 2:
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
+    none = f"; no frequencies, because tokens are not the numbers added modulo {trajectory.tokens}"
     if grids is not None:
-        return line, rows
+        return line + none * (not cyclic), rows
+    if not cyclic:
+        return f"{np.count_nonzero(circle)} of {trajectory.runs} runs are circles{none}", rows
     counts = alive.sum(axis=1)
     return f"{trajectory.runs} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive", rows
 

@@ -378,3 +378,38 @@ def test_estimators_refuse_masked_entries(estimator):
             call()
     with pytest.raises(InputError, match="X must hold no masked entries"):
         estimator.fit(X, X).predict(masked)
+
+
+def test_the_right_number_of_wrong_tokens_is_refused():
+    E = np.concatenate([circle(23, 9), np.ones((2, 2))])
+    whole = moving(E, {"modulus": 23})
+    assert analysis.circles_of(whole.select_tokens(slice(23))).survived[0].nonzero()[0].tolist() == [8]
+    for wrong in (np.r_[0:10, 11:24], np.r_[0:23:2, 1:23:2], np.r_[2:25]):
+        for read in (analysis.circles_of, analysis.fit_batch, lambda one: analysis.compare(one, one)):
+            with pytest.raises(InputError, match="in order from 0, got token"):
+                read(whole.select_tokens(wrong))
+    particles = physics.simulate(physics.ParticleSystem(7), steps=5)
+    with pytest.raises(InputError, match="got token 2 in place 1"):
+        analysis.circles_of(particles.select_tokens(np.r_[0:7:2, 1:7:2]))
+
+
+def test_tokens_in_the_order_of_another_group_have_no_frequencies():
+    place = np.array([0, 3, 1, 6, 2, 5, 4])
+    number = np.argsort(place)
+    table = place[(number[:, None] + number) % 7]
+    E = np.empty((7, 2))
+    E[place] = circle(7, 2)
+    made = moving(E, {"group": table.tolist()})
+    six = {"name": "S_3", "table": physics.symmetric(3).table.tolist()}
+    for read in (analysis.circles_of, analysis.trajectory_signals, analysis.fit_batch):
+        with pytest.raises(InputError, match="tokens must be the numbers 0 to 6, added modulo 7"):
+            read(made)
+        with pytest.raises(InputError, match="named 'S_3'"):
+            read(moving(circle(6, 1), {"group": six}))
+    assert "survivors" not in analysis.compare(made, made).distributions
+
+
+@pytest.mark.parametrize("read", [analysis.circles_of, analysis.signals_of, analysis.trajectory_signals])
+def test_an_array_is_no_trajectory(read):
+    with pytest.raises(InputError, match="trajectory must be a Trajectory, got ndarray"):
+        read(np.zeros((1, 2, 7, 2)))

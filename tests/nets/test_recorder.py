@@ -520,3 +520,17 @@ def test_a_loop_without_with_ends_in_a_finished_file(tmp_path, python, end):
         return
     assert (done.returncode, done.stderr) == (0, "")
     assert physics.load(tmp_path / "t.h5").steps.tolist() == [0, 10, 20, 30, 40, 45]
+
+
+@pytest.mark.parametrize(("tokens", "kept"), [(slice(5), [0, 1, 2, 3, 4]), (slice(2, 7), [2, 3, 4, 5, 6])])
+def test_the_selected_tokens_are_stored(tmp_path, tokens, kept):
+    weight = torch.randn(7, 2)
+    with nets.Recorder(weight, tmp_path / "a.h5", parameters={"modulus": 5}, tokens=tokens) as recorder:
+        weight += 1
+        recorder.step()
+    assert recorder.result().parameters["selected_tokens"] == kept
+    if kept[0]:
+        with pytest.raises(InputError, match="in order from 0, got token 2 in place 0"):
+            analysis.circles_of(recorder.result())
+    else:
+        assert analysis.circles_of(recorder.result()).survived.shape == (1, 2)

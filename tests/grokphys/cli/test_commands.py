@@ -272,6 +272,19 @@ def test_analyze_counts_who_survives_at_the_end(grokphys, circle_files):
     assert dimensions == pytest.approx(analysis.effective_dimension(trajectory.final).tolist())
 
 
+def test_tokens_in_the_order_of_a_group_have_structures_but_no_frequencies(grokphys, tmp_path):
+    E = np.random.default_rng(0).normal(size=(2, 3, 6, 9))
+    group = {"name": "S_3", "table": physics.symmetric(3).table.tolist()}
+    physics.Trajectory(E, [0, 1, 2], parameters={"model": {"group": group}}).save(tmp_path / "g.h5")
+    status, out, err = grokphys("analyze", tmp_path / "g.h5")
+    assert (status, err) == (0, "")
+    assert "0 of 2 runs are circles; no frequencies, because tokens are not the numbers added modulo 6" in out
+    for command in ("survival", "fit-ode"):
+        status, out, err = grokphys(command, tmp_path / "g.h5")
+        assert status == 1
+        assert "to have frequencies, got elements in the order of the group named 'S_3'" in err
+
+
 def test_tables_name_runs_by_their_numbers(grokphys, tmp_path):
     shard = tmp_path / "shard.h5"
     physics.simulate(physics.ParticleSystem(7), runs=3, first_run=5, steps=30, out=shard)
