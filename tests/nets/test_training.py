@@ -98,6 +98,16 @@ def test_thresholds_are_the_first_tracked_step_at_which_they_hold():
     assert np.isnan(tracked.observables["steps_to_validation_accuracy"]).all()
 
 
+def test_a_threshold_is_reached_by_a_value_that_equals_it():
+    options = {"runs": 4, "steps": 100, "weight_decay": 0.1}
+    every = nets.train(SMALL, record=5, **options)
+    accuracy = every.observables["train_accuracy"]
+    level = float(accuracy.max(axis=1).min())  # all members reach it, and one of them no more
+    tracked = nets.train(SMALL, record=100, track=5, thresholds={"train_accuracy": level}, **options)
+    first = every.steps[(accuracy >= level).argmax(axis=1)]
+    np.testing.assert_array_equal(tracked.observables["steps_to_train_accuracy"][:, -1], first)
+
+
 @pytest.mark.parametrize("engine", ["fused", "torch"])
 def test_a_member_that_has_ended_stays_and_does_not_disturb_the_others(engine):
     options = {"runs": 4, "steps": 120, "record": 10, "engine": engine, "dtype": "float64"}
@@ -187,6 +197,14 @@ def test_what_can_be_observed():
     expected = physics.representation_quality(found.positions, physics.EffectiveTheory(6))
     np.testing.assert_array_equal(found.observables["quality"], expected)
     assert "validation_loss" not in found.observables
+
+
+@pytest.mark.parametrize("model", [nets.ToyAddition(6), nets.GroupDecoder(physics.symmetric(3), side=2)])
+def test_quality_is_that_of_the_tolerance_given(model):
+    loose = nets.train(model, runs=2, steps=4, record=2, observables=("quality",), delta=0.5)
+    expected = physics.representation_quality(loose, model.theory, 0.5)
+    np.testing.assert_array_equal(loose.observables["quality"], expected)
+    assert (expected > physics.representation_quality(loose, model.theory)).any()
 
 
 def test_batches_and_dropout_have_streams_of_their_own():

@@ -202,8 +202,10 @@ def test_a_solution_does_not_depend_on_the_unit_of_its_components(unit):
     flow.advance(moved, 0.25, 4)
     np.testing.assert_allclose(moved[0, :, 0] / unit, wanted[1], rtol=1e-14)
     units = np.array([1.0, unit])  # of one component alone
-    scaled = AffineFlow(A * units[:, None] / units, b * units).solve(x * units, times)
-    np.testing.assert_allclose(scaled / units, wanted, rtol=1e-13)
+    scaled, moved = AffineFlow(A * units[:, None] / units, b * units), (x * units)[None, :, None]
+    np.testing.assert_allclose(scaled.solve(x * units, times) / units, wanted, rtol=1e-13)
+    scaled.advance(moved, 0.25, 4)
+    np.testing.assert_allclose(moved[0, :, 0] / units, wanted[1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("coupling", [1e-200, 1e3, 1e200])

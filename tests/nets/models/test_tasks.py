@@ -38,6 +38,8 @@ def test_a_training_set_is_a_part_of_what_is_not_held_out():
     assert task(10, [8, 9]).training_size(1.0) == 8
     assert task(10, whole=True).training_size(1.0) == 10
     assert task(10, [8, 9]).training_size(0.5) == 4
+    for size in (55, 100, 1797):  # the product of 0.29 and 100 is less than 29
+        assert [task(size).training_size(k / size) for k in range(1, size)] == list(range(1, size))
     for one, fraction in ((task(10), 1.0), (task(10), 0.05), (task(10), 0.0), (task(10, whole=True), 1.1),
                           (task(10, [8, 9]), 1.2), (task(10), -0.5)):  # fmt: skip
         with pytest.raises(InputError, match="train_fraction must"):

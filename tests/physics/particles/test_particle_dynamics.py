@@ -90,6 +90,18 @@ def test_the_adaptive_pair_is_of_order_5():
     assert slope(evaluations, errors) == pytest.approx(-5.0, abs=0.5)
 
 
+@pytest.mark.parametrize(("width", "tolerance"), [(0.1, 1e-5), (0.01, 1e-7)])
+def test_a_step_into_a_sudden_pulse_is_taken_again(width, tolerance):
+    """Steps have grown on the plain before the pulse, whose area is known, and must shrink in it."""
+
+    def velocity(x):
+        return np.stack([width / ((x[:, 1] - 1.0) ** 2 + width**2), np.ones(len(x))], axis=1)
+
+    state = np.array([[10.0, 0.0]])
+    adaptive.integrate(velocity, state, 2.0, tolerance)
+    assert state[0, 0] == pytest.approx(10.0 + 2.0 * np.arctan(1.0 / width), rel=2.0 * tolerance)
+
+
 def test_the_constrained_flow_keeps_mean_and_variance():
     x = random_positions(7, 3, seed=1)[None]
     velocity = ParticleSystem(7, 3).velocity(x)

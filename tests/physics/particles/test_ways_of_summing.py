@@ -37,6 +37,16 @@ def test_a_large_system_takes_the_same_steps(monkeypatch, normalise):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+def test_adaptive_steps_take_forces_as_exact_as_they_need():
+    law = {"softening": 0.5, "alignment": 0.0, "normalise": False, "integrator": "adaptive"}
+    x = np.random.default_rng(1).standard_normal((260, 2))
+    system = ParticleSystem(260, **law, relative_tolerance=1e-8)
+    expected = system.forces(x, method="direct")
+    found, rough = system.velocity(x), ParticleSystem(260, **law).velocity(x)
+    bound = 1e-10 * np.abs(expected).max()
+    assert 0 < np.abs(found - expected).max() < bound < np.abs(rough - expected).max()
+
+
 # -- grids --------------------------------------------------------------------------------------------------
 
 

@@ -574,6 +574,11 @@ def test_damaged_records_are_refused_and_a_damaged_last_one_is_left_out(tmp_path
                 physics.load(partial)
     partial.write_bytes(data[:-record_size] + bytes(record_size))  # as after a power failure
     assert Log(partial).steps.tolist() == [0, 1, 2]
+    for frame in (3, 2):  # which comes again
+        begin = len(data) - (4 - frame) * record_size
+        partial.write_bytes(data + data[begin : begin + record_size])
+        with pytest.raises(FileFormatError, match="steps do not increase"):
+            Log(partial)
 
 
 def test_a_run_that_does_not_fit_into_memory_is_refused():

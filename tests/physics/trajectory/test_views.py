@@ -294,7 +294,7 @@ def test_points_of_many_dimensions_are_drawn_in_their_principal_plane():
     ("arguments", "sentence"),
     [
         ({"what": "size"}, "what must be one of 'positions', 'signals', 'loss'"),
-        ({"what": "table"}, r"what must name an observable of numbers or lists, got 'table' of tables"),
+        ({"what": "table"}, r"what must name numbers or lists, got 'table' of tables"),
         ({"frame": 3}, "frame must be below 3, got 3"),
         ({"run": 4, "what": "signals"}, "run must be below 4, got 4"),
         ({"run": 4}, "run must be below 4, got 4"),
