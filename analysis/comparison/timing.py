@@ -12,14 +12,14 @@ from scipy import stats
 
 from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
-from physics.checks import finite_array, number, real_array
+from physics.checks import finite_array, number, real_array, truth_array
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
 RATIOS = 120
 """Number of ratios that are tried to find the estimate and the interval."""
 ROUNDING = 1e-9
-"""Rounding error that is allowed for when a product of fractions is compared with one half."""
+"""Rounding error that is allowed for when sums and products of fractions are compared with numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,11 @@ class Onsets:
     reached : ndarray of bool, shape (runs,)
         Whether each run reached the threshold.
 
+    Raises
+    ------
+    InputError
+        If a time is not a finite number of at least 0, or `reached` does not hold one truth value for each.
+
     Examples
     --------
     >>> import analysis, numpy as np
@@ -44,6 +49,15 @@ class Onsets:
 
     times: Array
     reached: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        times, reached = _times(self.times), truth_array("reached", self.reached, ndim=1)
+        if times.shape != reached.shape:
+            raise InputError(
+                f"times and reached must have one shape (runs,), got {times.shape} and {reached.shape}"
+            )
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "reached", reached)
 
     def scaled(self, factor: float) -> "Onsets":
         """Return the same onsets in another unit of time.
@@ -272,7 +286,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     values : array_like, shape (runs, frames)
         Quantity over time. NaN is below every threshold.
     times : array_like, shape (frames,)
-        Time of each frame, finite, in any order.
+        Time of each frame, finite and at least 0, in any order.
     threshold : float
         Value that the quantity must reach or exceed.
     lasting : bool, default False
@@ -286,7 +300,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     Raises
     ------
     InputError
-        If shapes do not agree, a time is not finite, or there is no run or no frame.
+        If shapes do not agree, a time is not finite or is negative, or there is no run or no frame.
 
     Examples
     --------
@@ -296,7 +310,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     ([10.0, 20.0], [True, False])
     """
     threshold = number("threshold", threshold)
-    array, clock = real_array("values", values), finite_array("times", times)
+    array, clock = real_array("values", values), _times(times)
     if array.ndim != 2 or clock.shape != array.shape[1:] or not array.size:
         raise InputError(
             f"values and times must have the shapes (runs, frames) and (frames,), got {array.shape} and "
@@ -311,6 +325,14 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     return Onsets(np.where(reached, clock[above.argmax(axis=1)], clock[-1]), reached)
 
 
+def _times(times: Any) -> Array:
+    """Return times (n,) as a checked array."""
+    clock = finite_array("times", times, ndim=1)
+    for time in clock[clock < 0][:1]:
+        raise InputError(f"times must be at least 0, got {time:g}")
+    return clock
+
+
 def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
     """Return the log-rank statistic of two ensembles, which is positive if the first is earlier.
 
@@ -318,14 +340,16 @@ def log_rank(first: Onsets, second: Onsets, scale: float = 1.0) -> float:
     distributions, and NaN if no onset occurred. It equals that of `scipy.stats.logrank` and takes a
     thirteenth of the time, which matters because a ratio needs hundreds of them.
     """
-    x, y = first.scaled(scale).times, second.times
+    x, y = first.times * scale, second.times
     events = np.unique(np.concatenate([x[first.reached], y[second.reached]]))
     n1, n2 = ((values >= events[:, None]).sum(axis=1) for values in (x, y))
     d1 = ((x == events[:, None]) & first.reached).sum(axis=1)
-    d = d1 + ((y == events[:, None]) & second.reached).sum(axis=1)
-    n = n1 + n2
+    d2 = ((y == events[:, None]) & second.reached).sum(axis=1)
+    d, n = d1 + d2, n1 + n2
     variance = float(np.sum(d * n1 * n2 * (n - d) / np.maximum(n**2 * (n - 1), 1)))
-    return float(np.sum(d1 - d * n1 / n)) / math.sqrt(variance) if variance > 0 else math.nan
+    excess = float(np.sum((d1 * n2 - d2 * n1) / n))  # exactly the opposite for exchanged ensembles
+    excess = excess if abs(excess) > ROUNDING else 0.0  # fractions that cancel leave a random sign
+    return excess / math.sqrt(variance) if variance > 0 else math.nan
 
 
 def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (1.0, 1.0)) -> Interval:

@@ -8,7 +8,7 @@ import pytest
 import analysis
 import physics
 from analysis.circles.classes import structures_by
-from analysis.comparison.timing import Onsets, onset_ratio
+from analysis.comparison.timing import Onsets, log_rank, onset_ratio
 from analysis.laws.scores import Law
 from analysis.stats.effects import permutation_p_value
 from physics.errors import InputError
@@ -318,6 +318,12 @@ def test_the_ratio_of_exchanged_sides_is_the_inverse():
         assert here.estimate * there.estimate == pytest.approx(1, rel=1e-12)
         for low, high in ((here.low, there.high), (there.low, here.high)):
             assert (low == 0 and math.isinf(high)) or low * high == pytest.approx(1, rel=1e-12)
+    # The statistic vanishes for factors from 1.5 to 1.6, but for the rounding of its fractions.
+    a = Onsets(np.array([30.0, 50, 40, 60]), np.array([True, True, False, True]))
+    b = Onsets(np.array([80.0, 10, 60, 80, 80, 60, 80]), np.array([1, 0, 1, 0, 1, 1, 1]) > 0)
+    assert log_rank(a, b, 1.55) == log_rank(b, a, 1 / 1.55) == 0
+    assert onset_ratio(a, b).estimate == pytest.approx((1.5 * 1.6) ** 0.5, rel=3e-3)
+    assert onset_ratio(a, b).estimate * onset_ratio(b, a).estimate == pytest.approx(1, rel=1e-12)
 
 
 # -- runs that blow up ---------------------------------------------------------------------------------------
