@@ -240,6 +240,14 @@ def point_sets(
     return array
 
 
+def one_embedding(name: str, value: Any) -> NDArray[np.float64]:
+    """Return `value` as from `point_sets`, and refuse all but a single point set (tokens, dim)."""
+    array = regular_array(name, value)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be one embedding (tokens, dim), got the shape {array.shape}")
+    return point_sets(name, array)
+
+
 def ensemble(name: str, value: Any, size: tuple[int, int]) -> NDArray[np.float64]:
     """Return `value` as real numbers of the shape (tokens, dim) or (runs, tokens, dim), C-contiguous float64.
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
 from analysis.scaling import scaled
-from physics.checks import place, point_sets, whole_number
+from physics.checks import one_embedding, place, point_sets, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -124,7 +124,7 @@ def frequency_plane(E: Any, frequency: int) -> Plane:
     >>> plane.points.shape, plane.axes.shape
     ((59, 2), (2, 128))
     """
-    array = _embedding(E)
+    array = one_embedding("E", E)
     k = whole_number("frequency", frequency, 1, len(array) // 2)
     F = np.fft.rfft(scaled(array)[0], axis=0)[k]
     left, values, _ = np.linalg.svd(np.stack([F.real, F.imag], axis=1), full_matrices=False)
@@ -264,7 +264,7 @@ def principal_components(E: Any) -> PrincipalComponents:
     >>> found.points.shape, found.frequency(0)
     ((59, 59), 11)
     """
-    array = _embedding(E)
+    array = one_embedding("E", E)
     centered = array - array.mean(axis=0)
     left, values, right = np.linalg.svd(centered, full_matrices=False)
     squares = scaled(values)[0] ** 2
@@ -309,10 +309,3 @@ def effective_dimension(E: Any) -> Array:
     values = np.linalg.svd(centered, compute_uv=False) ** 2
     values[..., 0] += ~values.any(axis=-1)  # all tokens coincide
     return np.asarray(np.exp(entropy(values, axis=-1)))
-
-
-def _embedding(E: Any) -> Array:
-    """Return one checked embedding (tokens, dim)."""
-    if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}")
-    return point_sets("E", E)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.fourier import fourier_signals
-from physics.checks import increasing_array, number, real_array, truth_array, whole_number
+from physics.checks import increasing_array, number, one_embedding, real_array, truth_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -41,7 +41,7 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     Raises
     ------
     InputError
-        If the limit that is used is not a finite number greater than 0.
+        If `signals` is a single number, or the limit that is used is not a finite number greater than 0.
 
     Examples
     --------
@@ -50,6 +50,8 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     [False, True, False, False]
     """
     array = real_array("signals", signals)
+    if not array.ndim:
+        raise InputError(f"signals must have at least 1 axis, got the number {array}")
     if threshold is not None:
         return array > number("threshold", threshold, above=0.0)
     return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
@@ -86,9 +88,9 @@ def surviving_frequencies(
     >>> analysis.surviving_frequencies(physics.example("ding").final[0]).tolist()
     [7, 8, 11, 13, 25]
     """
-    if np.ndim(E) != 2:
-        raise InputError(f"E must be one embedding (tokens, dim), got the shape {np.shape(E)}")
-    return 1 + np.flatnonzero(survives(fourier_signals(E), factor=factor, threshold=threshold))
+    return 1 + np.flatnonzero(
+        survives(fourier_signals(one_embedding("E", E)), factor=factor, threshold=threshold)
+    )
 
 
 def agreement(first: Any, second: Any) -> Any:
