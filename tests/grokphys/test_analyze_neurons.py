@@ -78,6 +78,20 @@ def test_other_files_with_neurons(tmp_path, capsys):
         assert float(row["phase_misalignment"]) == pytest.approx(misaligned)
 
 
+def test_dead_neurons_have_no_part_in_the_means(tmp_path):
+    W = np.random.default_rng(0).standard_normal((2, 1, 7, 6))
+    W[0, 0, :, [1, 4]] = 0
+    W[1] = 0
+    physics.Trajectory(W, [0], parameters={"program": "a script"}).save(tmp_path / "x.h5")
+    assert main(["analyze", str(tmp_path / "x.h5"), "--neurons", "--table", str(tmp_path / "t.csv")]) == 0
+    some, none = table(tmp_path / "t.csv")
+    alive = neuron_spectrum(W[0, 0][:, [0, 2, 3, 5]])
+    assert (int(some["neurons_dead"]), int(none["neurons_dead"])) == (2, 6)
+    assert float(some["neuron_purity"]) == pytest.approx(alive.purity.mean())
+    assert float(some["neuron_gini"]) == pytest.approx(alive.gini.mean())
+    assert float(none["neuron_purity"]) == 0
+
+
 def test_files_without_neurons_are_named(tmp_path, capsys):
     physics.simulate(steps=1, out=tmp_path / "particles.h5")
     nets.train(nets.ConstantAttention(5), steps=1, out=tmp_path / "bare.h5")

@@ -189,6 +189,7 @@ def test_the_step_of_a_checkpoint(tmp_path, names, inside, steps):
         (["p113_3_100.pt", "p113_4_50.pt"], {}),
         (["2024-05-01_12-00.pt", "2024-05-01_13-00.pt"], {}),
         (["run_20240501.pt", "run_20240502.pt"], {}),
+        (["model_20240501.pt", "model_20240502.pt"], {}),
         (["step_1.5.pt", "step_2.5.pt"], {}),
         (["step_1_000.pt", "step_2_000.pt"], {}),
         (["1.pt", "2.pt"], {"epoch": [20, 10]}),

@@ -8,6 +8,7 @@ import pytest
 
 import physics
 from analysis.circles.classes import structures
+from analysis.circles.prediction import survival_rates
 from analysis.circles.signals import Circles
 from analysis.stats.intervals import Interval, correlation, mean, proportion
 from grokphys.report import musat, survival
@@ -187,6 +188,22 @@ def test_the_report_says_which_limit_decided(read):
     assert f"{pooled.min():.4g} to " in by_value
     read[0][0][0]["tokens"] = 13
     assert "(p = 11, d = 2, p = 13, d = 2)" in list(survival.report(read, "run", 2, None, 2.0))[-1]
+
+
+def test_the_report_has_the_rates_of_signals_and_of_gradients(read):
+    alive = np.concatenate([circles.survived for _, circles, _ in read])
+    signal = np.concatenate([circles.initial for _, circles, _ in read])
+    gradient = np.concatenate([gradient for _, _, gradient in read])
+    _, by_signal, by_gradient, related = survival.report(read, "run", 3, 1.0, 2.0)
+    for values, text in ((signal, by_signal), (gradient, by_gradient)):
+        for row in survival_rates(values, alive, bins=3, groups=np.arange(6)):
+            assert f"{row.low:.4g} to {row.high:.4g}" in text
+            assert row.rate.format(1, 100) in text
+    runs = np.repeat(np.arange(6), 5)
+    of_signal, of_gradient = (
+        correlation(x.ravel(), alive.ravel(), runs).format(2) for x in (signal, gradient)
+    )
+    assert f"initial signal {of_signal}, with the gradient {of_gradient}." in " ".join(related.split())
 
 
 def test_the_agreement_counts_verdicts():
