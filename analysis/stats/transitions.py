@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 FARTHEST = 500.0
 """Largest magnitude of the logarithm of a critical value in the search."""
 TINY = 1e-12
-"""Smallest control parameter; smaller ones are raised to it, so that they have a logarithm."""
+"""Smallest control parameter; a smaller one is raised to it, so that it has a logarithm."""
 SPACE = [(-200.0, 200.0), (-10.0, 10.0), (6e-6, 4.02)]
 """Bounds of r_c (in units of the guessed width), log w and log(1 + s) in the search.
 
@@ -93,7 +93,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     Parameters
     ----------
     values : array_like of float, shape (n,)
-        Control parameter, such as the training fraction; values below 1e-12 count as 1e-12.
+        Control parameter, such as the training fraction. At most one value may be below 1e-12, such as 0; it
+        counts as 1e-12.
     successes, trials : array_like of int, shape (n,)
         Number of successes, from 0 to `trials`, and of trials, at least 1, at each value.
 
@@ -153,6 +154,7 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     ----------
     values : array_like of float, shape (n,)
         First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
+        At most one may be below 1e-12, such as 0.
     step : float
         Spacing of the values, greater than 0, in the same unit.
 
@@ -246,8 +248,15 @@ def median_crossing(values: Any, step: float) -> Interval:
 def _guess(r: Array, p: Array) -> tuple[float, float]:
     """Return guesses of the logarithm of the critical value, and of the width on this logarithmic scale.
 
-    `p` (n,) are the fractions that passed at the values `r` (n,) of the control parameter.
+    `p` (n,) are the fractions that passed at the values `r` (n,) of the control parameter, of which at most
+    one may be below `TINY`.
     """
+    small = np.unique(r[r < TINY])
+    if len(small) > 1:
+        raise InputError(
+            f"values must be at least {TINY:g}, except for one such as 0, got {short_text(small.tolist())}: "
+            "divide them by a unit of their own size"
+        )
     low, center, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
     return float(center), float(max(high - low, 1e-3)) / 2
 

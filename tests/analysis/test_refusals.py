@@ -139,6 +139,8 @@ REFUSED = [
     (lambda: analysis.comparison.procrustes_disparity([E], np.ones((2, 7, 2))), "second"),
     (lambda: analysis.stats.calibrate([1.0], [1.0, 2.0]), "predicted"),
     (lambda: analysis.fit_transition([1.0, 2.0], [0, 3], [3, 3]), "successes"),
+    (lambda: analysis.fit_transition([2e-170, 4e-170, 6e-170], [1, 10, 19], [20] * 3), "values"),
+    (lambda: analysis.fit_critical_values([3e-170, 4e-170, 4e-170, 5e-170], 1e-170), "values"),
     (lambda: analysis.comparison.Onsets([1.0, np.nan], [True, True]), "times"),
     (lambda: analysis.comparison.Onsets([1.0, -1.0], [True, True]), "times"),
     (lambda: analysis.comparison.Onsets([1.0, 2.0], [True]), "times"),
