@@ -118,6 +118,8 @@ def test_calibration_is_the_definition():
     x = rng.uniform(0, 1, 5)
     y = 0.3 + 0.5 * x + rng.normal(0, 0.1, 5)
     found = calibrate(x, y)
+    order = np.random.default_rng(1).permutation(len(x))
+    assert calibrate(x[order], y[order]).error == found.error == calibrate(y, x).error
     gaps = y - x
     half = stats.t.ppf(0.975, 4) * gaps.std(ddof=1) / 5**0.5
     assert (found.bias.low, found.bias.high) == pytest.approx((gaps.mean() - half, gaps.mean() + half))
