@@ -9,6 +9,7 @@ from pathlib import Path
 from physics.errors import InputError
 from physics.examples import example_path
 
+INDEX = re.compile(r"index(-\d+-of-\d+)?\.h5")
 EXAMPLE = "example:"
 """Prefix of the names of trajectories that come with the package, such as ``example:ding``."""
 
@@ -39,8 +40,8 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     Returns
     -------
     list of Path
-        Files in the order of `patterns`; those of one pattern in the order of `natural_order`. A file with
-        several names, such as an absolute one or a link, has the first of them.
+        Files in the order of `patterns`; those of one pattern in the order of `natural_order`, without the
+        index of a sweep. A file with several names, such as an absolute one or a link, has the first of them.
 
     Raises
     ------
@@ -57,6 +58,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
                 raise FileNotFoundError(f"there is no file {pattern}")
         else:
             matches = sorted((Path(m) for m in glob.glob(pattern, recursive=True)), key=natural_order)  # noqa: PTH207
+            matches = [path for path in matches if not _is_index(path)]
             if not matches:
                 raise InputError(
                     f"files must match at least one file, got the pattern {pattern!r}, which matches none"
@@ -66,6 +68,11 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     if not files:
         raise InputError("files must name at least one file or pattern, got none")
     return list(files.values())
+
+
+def _is_index(path: Path) -> bool:
+    """Return whether a file is the index that `grokphys sweep` writes beside its trajectories."""
+    return bool(INDEX.fullmatch(path.name)) and path.with_name("sweep.json").exists()
 
 
 def embedded_trajectory() -> Path:

@@ -15,6 +15,9 @@ from physics.checks import finite_array, flag, number, point_sets, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+MARGIN = 32
+"""Power of two by which numbers are kept below 1, so that the sum of as many tokens is below 1 too."""
 
 
 def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
@@ -54,10 +57,10 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     >>> (after / before).round(6).tolist()
     [1.0, 3.0, 1.0]
     """
-    coefficients, tokens = _transformed(E)
+    coefficients, tokens, units = _transformed(E)
     (chosen,) = _frequencies("frequency", [frequency], tokens)
     coefficients[..., chosen, :] *= number("factor", factor, 0.0)
-    return _restored(coefficients, tokens)
+    return _restored("factor", coefficients, tokens, units)
 
 
 def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
@@ -97,7 +100,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     >>> analysis.fourier_signals(nets.with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
     [2.0, 0.0, 1.0]
     """
-    coefficients, tokens = _transformed(E)
+    coefficients, tokens, units = _transformed(E)
     wanted = finite_array("signals", signals)
     if not wanted.ndim or wanted.shape[-1] != tokens // 2:
         raise InputError(
@@ -106,7 +109,9 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         )
     if (wanted < 0).any():
         raise InputError(f"signals must be at least 0, got {wanted.min():g}")
-    norms = np.linalg.norm(coefficients[..., 1:, :], axis=-1)
+    still = _scaled(coefficients[..., :1, :] * float(flag("mean", mean)), units)
+    circles = _in_own_units(coefficients[..., 1:, :], units)
+    norms = np.linalg.norm(circles, axis=-1)
     try:
         wanted, norms = np.broadcast_arrays(wanted, norms)
     except ValueError:
@@ -118,8 +123,9 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         missing = int(np.argwhere(lost)[0, -1]) + 1
         raise InputError(f"E must have a signal at frequency {missing} that can be scaled, got 0")
     factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
-    still = np.broadcast_to(np.float64(flag("mean", mean)), (*norms.shape[:-1], 1))
-    return _restored(coefficients * np.concatenate([still, factors], axis=-1)[..., None], tokens)
+    circles = circles * factors[..., None]
+    still = np.broadcast_to(still, (*circles.shape[:-2], 1, circles.shape[-1]))
+    return _restored("signals", np.concatenate([still, circles], axis=-2), tokens)
 
 
 def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) -> Array:
@@ -157,22 +163,47 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     >>> (analysis.fourier_signals(nets.keep_frequencies(E, [2])) > 1e-9).tolist()
     [False, True, False]
     """
-    coefficients, tokens = _transformed(E)
+    coefficients, tokens, units = _transformed(E)
     kept = np.zeros((tokens // 2 + 1, 1))
     kept[_frequencies("frequencies", frequencies, tokens)] = 1
     kept[0] = flag("mean", mean)
-    return _restored(coefficients * kept, tokens)
+    return _restored("E", coefficients * kept, tokens, units)
 
 
-def _transformed(E: Any) -> tuple[NDArray[np.complex128], int]:
-    """Return the Fourier coefficients (..., ⌊tokens/2⌋ + 1, dim) of embeddings, and the number of tokens."""
+def _transformed(E: Any) -> tuple[Complex, int, NDArray[np.int32]]:
+    """Return the Fourier coefficients (..., ⌊tokens/2⌋ + 1, dim) of embeddings, and the number of tokens.
+
+    Each column has been divided by a power of two, of which the third value is the exponent (..., 1, dim), so
+    that neither its sums nor its squares overflow. All digits stay as they were.
+    """
     embedding = point_sets("E", E)
-    return np.fft.rfft(embedding, axis=-2), embedding.shape[-2]
+    units = np.frexp(np.abs(embedding).max(axis=-2, keepdims=True))[1] + MARGIN
+    return np.fft.rfft(np.ldexp(embedding, -units), axis=-2), embedding.shape[-2], units
 
 
-def _restored(coefficients: NDArray[np.complex128], tokens: int) -> Array:
-    """Return the embeddings (..., tokens, dim) with these Fourier coefficients."""
-    return np.fft.irfft(coefficients, tokens, axis=-2)
+def _restored(name: str, coefficients: Complex, tokens: int, units: Any = 0) -> Array:
+    """Return the embeddings (..., tokens, dim) with these Fourier coefficients, times 2 to the `units`.
+
+    An `InputError` for the argument `name` refuses those that overflow.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        embedding: Array = np.ldexp(np.fft.irfft(coefficients, tokens, axis=-2), units)
+    if not np.isfinite(embedding).all():
+        raise InputError(f"{name} must keep the embedding below 1.8e308, got a larger one")
+    return embedding
+
+
+def _in_own_units(circles: Complex, units: NDArray[np.int32]) -> Complex:
+    """Return coefficients (..., frequency, dim), divided by powers of two that bring circles to norms ≥ 1."""
+    sizes = np.maximum(np.abs(circles.real), np.abs(circles.imag))
+    exponents = np.where(sizes > 0, np.frexp(sizes)[1] - 1 + units, -(2**14))
+    return _scaled(circles, units - exponents.max(axis=-1, keepdims=True))
+
+
+def _scaled(coefficients: Complex, exponents: NDArray[np.integer[Any]]) -> Complex:
+    """Return complex numbers times 2 to the `exponents`."""
+    with np.errstate(over="ignore"):  # which `_restored` refuses
+        return np.ldexp(coefficients.real, exponents) + 1j * np.ldexp(coefficients.imag, exponents)
 
 
 def _frequencies(name: str, values: Any, tokens: int) -> list[int]:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
 from nets.recording import described_record, due
-from physics.checks import file_path, flag, mapping
+from physics.checks import file_path, flag, mapping, regular_array
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.header import Layout, chosen_tokens, observable_name
@@ -131,6 +131,7 @@ class Recorder:
         self._start = self._positions()
         if tokens is not None:
             self._parameters["selected_tokens"] = chosen_tokens(tokens, self._count).tolist()
+        self._from = 0  # the step from which this process goes on
         self._frames: FileRecorder | None = None
         self._last: dict[str, Any] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
@@ -245,7 +246,7 @@ class Recorder:
         Warns
         -----
         RuntimeWarning
-            If the recorded parameter never changed, while an observable did.
+            If the recorded parameter never changed in more than one step.
         """
         if not self._ended:
             self._end(None)
@@ -267,10 +268,11 @@ class Recorder:
             if frames.last_step < self.at:
                 self._append()
         remove(self._saved)
-        if self._changed and not self._moved:
+        if self.at - self._from > 1 and not self._moved:
+            others = f", while {', '.join(sorted(self._changed))} did" if self._changed else ""
             warnings.warn(
-                f"the recorded parameter never changed, while {', '.join(sorted(self._changed))} did; if it "
-                "is a copy of what is trained, pass a function, such as lambda: model.weight.T",
+                f"the recorded parameter never changed{others}; if it is a copy of what is trained, pass a "
+                "function, such as lambda: model.weight.T",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -303,7 +305,7 @@ class Recorder:
                 f"{self._saved} does not match the objects to restore: {str(error).splitlines()[0][:200]}; "
                 "remove it, and the run is resumed from its start"
             ) from None
-        self.at = step
+        self.at = self._from = step
 
     def _begin(self, observables: Mapping[str, Any]) -> FileRecorder:
         """Create the file, once the names and shapes of the observables are known."""
@@ -367,18 +369,22 @@ class Recorder:
                 f"parameter must be real numbers of shape (tokens, dim) or (runs, tokens, dim), got {got}"
             )
         self._count = int(value.shape[-2])  # before tokens are selected
-        if self._tokens is not None:
-            value = value[..., torch.from_numpy(chosen_tokens(self._tokens, value.shape[-2])), :]
         wide = torch.float64 if value.dtype == torch.float64 else torch.float32
-        array = value.detach().to("cpu", wide).numpy().copy()
+        array = _numbers("parameter", value, wide)
+        if self._tokens is None:
+            array = array.copy()
+        else:
+            array = array[..., chosen_tokens(self._tokens, self._count), :]
         self._runs = len(array) if array.ndim == 3 else None
         return array if array.ndim == 3 else array[None]
 
     def _values(self, name: str, value: Any) -> NDArray[np.float64]:
         """Return the values (runs, ...) of one observable."""
-        raw = value.detach().cpu().double().numpy() if isinstance(value, Tensor) else value
+        raw = _numbers(name, value, torch.float64) if isinstance(value, Tensor) else value
         try:
-            array = np.asarray(raw, np.float64)
+            array = np.asarray(regular_array(name, raw), np.float64)
+        except InputError:
+            raise
         except (TypeError, ValueError):
             raise InputError(f"{name} must be numbers, got {type(value).__name__}") from None
         if self._runs is None:
@@ -407,6 +413,16 @@ def _require_live(parameter: Any) -> None:
                 f"such as lambda: model.weight.T, got a copy made by {type(parameter.grad_fn).__name__}, "
                 "which would never change"
             )
+
+
+def _numbers(name: str, value: Tensor, kind: torch.dtype) -> NDArray[Any]:
+    """Return the numbers of a tensor of any device and layout, such as a sparse one, as an array."""
+    try:
+        dense = value.detach().to_dense() if value.layout != torch.strided else value.detach()
+        return dense.to("cpu", kind).resolve_conj().resolve_neg().numpy()
+    except (RuntimeError, TypeError, NotImplementedError):
+        what = f"{value.layout} on the device {value.device}"
+        raise InputError(f"{name} must be a tensor with values that NumPy can hold, got {what}") from None
 
 
 def _checksum(value: Any, result: int = 0) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from physics.checks import number, whole_number
 from physics.errors import InputError, SimulationError
+from physics.flows import AffineFlow
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.memory import require_memory
 from physics.seeds import Seed, describe_seed, parent_seed
@@ -226,6 +227,8 @@ def _replay(
             leap, cause = (at, int(leaped.argmax())), before
         if leap and (at == end or not finite):
             break
+    if getattr(type(system), "advance", None) is AffineFlow.advance:
+        return at, leap, ", because its law, which is solved exactly, grows without bound; take fewer steps"
     careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(cause)
     if not careful > sys.float_info.min:
         return at, leap, ", and would for every step_size; make the constants smaller"

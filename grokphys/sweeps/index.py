@@ -211,6 +211,8 @@ def _content(path: Path) -> bytes:
 
     HDF5 hangs or crashes on some damaged files, so it gets none whose digest is wrong.
     """
+    if path.is_dir():
+        raise FileFormatError(f"{path} must be the index of a sweep, but is a directory; remove or rename it")
     if not path.is_file():
         raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
     written = path.read_bytes()

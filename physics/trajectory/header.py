@@ -372,7 +372,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
 def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
     """Return the numbers of the tokens, out of `count`, that a slice, a list of numbers or a mask chooses."""
     try:
-        chosen = np.atleast_1d(np.arange(count)[tokens])
+        chosen = np.ascontiguousarray(np.atleast_1d(np.arange(count)[tokens]))
     except (IndexError, TypeError, ValueError):
         chosen = np.empty(0, np.int64)
     beyond = isinstance(tokens, slice) and max(tokens.start or 0, tokens.stop or 0) > count

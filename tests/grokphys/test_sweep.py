@@ -24,6 +24,7 @@ from damage import flip
 import nets
 import physics
 from grokphys.cli.main import main
+from grokphys.files import resolve
 from grokphys.models import PER_MEMBER
 from grokphys.sweeps import run as sweep_run
 from grokphys.sweeps import work as sweep_work
@@ -439,6 +440,20 @@ def test_a_damaged_index_of_no_files_is_named(copy):
         path.unlink()
     with pytest.raises(FileFormatError, match="index.h5 is damaged or no index of a sweep; run grokphys"):
         open_sweep(copy)
+
+
+@pytest.mark.parametrize("reader", [open_sweep, lambda path: run(SIMULATE, path)])
+def test_a_directory_in_the_place_of_an_index_is_to_be_removed(reader, tmp_path):
+    (tmp_path / "index.h5").mkdir()
+    with pytest.raises(FileFormatError, match="index.h5 must be .* but is a directory; remove or rename it"):
+        reader(tmp_path)
+
+
+def test_patterns_of_trajectories_leave_out_the_index(copy):
+    found = resolve([str(copy / "*.h5")])
+    assert found
+    assert all(path.name.startswith("simulate-") for path in found)
+    assert resolve([str(copy / "index.h5")]) == [copy / "index.h5"]
 
 
 def test_any_flipped_byte_of_an_index_is_noticed(sound, copy):

@@ -256,3 +256,23 @@ def test_training_sets_need_no_layers():
     np.testing.assert_array_equal(examples, nets.networks(kept).examples("train"))
     with pytest.raises(InputError, match=r"trajectory must be made by nets.train"):
         training_sets(physics.Trajectory(np.zeros((1, 1, 3, 2)), [0]))
+
+
+@pytest.mark.parametrize("power", [-1000, -560, 515, 1000])
+def test_interventions_do_not_depend_on_the_unit_of_the_embedding(power):
+    E = np.random.default_rng(0).normal(size=(7, 2))
+    scaled = E * 2.0**power
+    np.testing.assert_array_equal(nets.with_signals(scaled, [1, 2, 3]), nets.with_signals(E, [1, 2, 3]))
+    one = nets.scale_frequency(scaled, 1, 1.5)
+    np.testing.assert_array_equal(one, nets.scale_frequency(E, 1, 1.5) * 2.0**power)
+    kept = nets.with_signals(scaled, np.ldexp([1.0, 2, 3], power), mean=True)
+    np.testing.assert_array_equal(kept, nets.with_signals(E, [1.0, 2, 3], mean=True) * 2.0**power)
+
+
+def test_interventions_that_overflow_are_refused():
+    E = np.random.default_rng(0).normal(size=(7, 2))
+    with pytest.raises(InputError, match="^factor must keep the embedding below 1.8e308, got a larger one"):
+        nets.scale_frequency(E * 1e100, 1, 1e300)
+    with pytest.raises(InputError, match="^signals must keep the embedding below 1.8e308"):
+        nets.with_signals(np.full((7, 1), 1.7e308) * np.sign(E[:, :1]), [1.7e308] * 3, mean=True)
+    assert np.isfinite(nets.scale_frequency(E * 1e-100, 1, 1.7e308)).all()

@@ -18,6 +18,7 @@ from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.log import Log
 
 P = 11
+STILL = pytest.mark.filterwarnings("ignore:the recorded parameter never changed:RuntimeWarning")
 
 
 class Plain(torch.nn.Module):
@@ -129,6 +130,7 @@ def test_frames_behind_the_checkpoint_are_taken_again(tmp_path):
     assert (found.frame(13) != 0).any()
 
 
+@STILL
 def test_frames_are_on_disk_before_the_checkpoint_that_follows_them(tmp_path, monkeypatch):
     found, replace = [], nets.recorder.replace_as_a_whole
 
@@ -232,6 +234,7 @@ def test_a_changed_checkpoint_is_refused(tmp_path, name):
         nets.Recorder(weight, path, parameters={"rate": 0.5}, checkpoint=checkpoint, resume=True)
 
 
+@STILL
 def test_a_checkpoint_is_written_by_itself_each_half_minute(tmp_path, monkeypatch):
     now, saved = [0.0], []
     monkeypatch.setattr(nets.recorder, "monotonic", lambda: now[0])
@@ -265,6 +268,7 @@ def test_a_checkpoint_whose_frame_was_lost_is_passed_over(tmp_path, lost):
         assert weight[0, 0] == (0.0 if lost else -4.0)
 
 
+@STILL
 def test_a_loop_of_no_step_has_the_first_frame_and_a_list_only_its_own(tmp_path):
     weights = torch.ones(5, 2)
     with nets.Recorder(weights, tmp_path / "t.h5") as recorder:
@@ -311,6 +315,7 @@ def test_files_are_compared_and_analysed_like_others(tmp_path):
     assert cli.main(["analyze", str(tmp_path / "0.h5"), str(tmp_path / "1.h5")]) == 0
 
 
+@STILL
 def test_ensembles_arrays_and_other_types(tmp_path):
     weights = torch.arange(2 * 4 * 3, dtype=torch.bfloat16).reshape(2, 4, 3)
     with nets.Recorder(lambda: weights * 2, tmp_path / "t.h5", record="0,1,3") as recorder:
@@ -470,9 +475,50 @@ def test_what_never_moved_while_losses_did_is_told_at_the_end(tmp_path, copy):
         recorder.step(loss=1 / (1 + k), constant=3.0)
     with pytest.warns(RuntimeWarning, match="the recorded parameter never changed, while loss did; if"):
         recorder.close()
-    with nets.Recorder(copy(weight), tmp_path / "u.h5") as recorder:
-        for _ in range(3):
-            recorder.step(loss=1.0)
+    recorder = nets.Recorder(copy(weight), tmp_path / "u.h5")
+    for _ in range(3):
+        recorder.step(loss=1.0)
+    with pytest.warns(RuntimeWarning, match="the recorded parameter never changed; if it is a copy"):
+        recorder.close()
+    with nets.Recorder(copy(weight), tmp_path / "v.h5") as recorder:
+        recorder.step()
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.eye(7).to_sparse(),
+        torch.view_as_complex(torch.stack([torch.zeros(7, 7), -torch.eye(7)], dim=-1)).conj().imag,
+    ],
+)
+def test_sparse_and_lazily_negated_tensors_are_recorded_as_their_values(tmp_path, tensor):
+    with nets.Recorder(lambda: tensor, tmp_path / "t.h5", tokens=slice(3)) as recorder:
+        recorder.step(values=tensor)
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.final[0], np.eye(7)[:3])
+    np.testing.assert_array_equal(found.observables["values"][0, 1], np.eye(7))
+
+
+def test_what_has_no_values_is_refused(tmp_path):
+    with pytest.raises(InputError, match="^parameter must be a tensor with values .* on the device meta"):
+        nets.Recorder(torch.zeros(7, 2, device="meta"), tmp_path / "t.h5")
+    with nets.Recorder(weights(), tmp_path / "t.h5") as recorder:
+        with pytest.raises(InputError, match="^loss must be a tensor with values .* on the device meta"):
+            recorder.step(loss=torch.zeros(2, device="meta"))
+        with pytest.raises(InputError, match="^loss must hold no masked entries"):
+            recorder.step(loss=np.ma.masked_array([1.0, 2.0], [0, 1]))
+        recorder.step(loss=np.ma.masked_array([1.0, 2.0], [0, 0]))
+
+
+@pytest.mark.parametrize("tokens", [slice(None, None, -1), slice(2, 7), [3, 1], slice(5)])
+def test_the_recorded_tokens_are_those_of_select_tokens(tmp_path, tokens):
+    weight = torch.randn(7, 2)
+    with nets.Recorder(weight, tmp_path / "t.h5", tokens=tokens) as recorder:
+        recorder.step()
+    found = physics.load(tmp_path / "t.h5")
+    chosen = np.arange(7)[tokens]
+    np.testing.assert_array_equal(found.final[0], weight.numpy()[chosen])
+    assert found.parameters["selected_tokens"] == chosen.tolist()
 
 
 def test_a_module_is_refused_and_its_matrices_are_named(tmp_path):
@@ -494,6 +540,7 @@ def test_some_tokens_are_recorded(tmp_path):
             nets.Recorder(weight.T, tmp_path / "u.h5", tokens=wrong)
 
 
+@STILL
 def test_an_observable_that_is_left_out_is_nan(tmp_path):
     with nets.Recorder(weights(), tmp_path / "t.h5") as recorder:
         for k in range(4):
@@ -504,8 +551,9 @@ def test_an_observable_that_is_left_out_is_nan(tmp_path):
 
 LOOP = """
 import sys, torch, nets
-recorder = nets.Recorder(torch.nn.Embedding(7, 2).weight, sys.argv[1], record=10)
-for k in range(45): recorder.step(loss=1.0)
+weight = torch.nn.Embedding(7, 2).weight
+recorder = nets.Recorder(weight, sys.argv[1], record=10)
+for k in range(45): weight.data += 1; recorder.step(loss=1.0)
 if sys.argv[2] == "close": recorder.close(); recorder.close()
 if sys.argv[2] == "fail": raise ValueError("mine")
 """

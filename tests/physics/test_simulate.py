@@ -126,6 +126,13 @@ def test_a_step_that_is_too_large_is_named_once_with_one_that_is_not():
     assert np.abs(physics.simulate(followed, steps=10, runs=3).final).max() < 10
 
 
+def test_a_law_that_is_solved_exactly_is_not_cured_by_smaller_steps():
+    flow = physics.AffineFlow(np.diag([300.0, 1, 1]), np.ones(3))
+    with pytest.raises(SimulationError, match="because its law, which is solved exactly, grows") as error:
+        physics.simulate(flow, steps=200, runs=2, step_size=1.0)
+    assert "step_size" not in str(error.value)
+
+
 def test_the_cure_of_an_overflow_is_that_of_the_first_leap():
     system = physics.PairForces(lambda r2: -r2, tokens=5, dim=2)
     with pytest.raises(SimulationError, match="step_size below") as error:
