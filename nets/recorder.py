@@ -329,6 +329,7 @@ class Recorder:
                 unknown = {name: np.full_like(values, np.nan) for name, values in measured.items()}
                 frames.append(0, 0.0, self._start, unknown)
         elif self.at == 0 and not np.array_equal(frames.frame(0), self._start):
+            frames.close()
             raise InputError(
                 "parameter must equal the start of the unfinished run to resume it, got other values"
             )

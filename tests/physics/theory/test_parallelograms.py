@@ -350,6 +350,14 @@ def test_states_in_blocks_have_the_quality_that_they_have_alone(theory, monkeypa
     np.testing.assert_array_equal(physics.theory.augmented_training_set(states, theory, 2.0), marked)
 
 
+def test_delta_bounds_the_distance_not_its_square():
+    E = np.arange(5.0)[:, None]
+    E[4] += 0.05  # after scaling, sums that hold token 4 are off by some 0.035
+    theory = EffectiveTheory(5)
+    assert physics.representation_quality(E, theory, delta=0.01) < 1
+    assert physics.representation_quality(E, theory, delta=0.08) == 1
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(3, 27), st.floats(0.5, 2), st.floats(-3, 3))
 def test_bounds_of_ground_states(seed, size, scale, shift):
