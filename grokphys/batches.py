@@ -1,6 +1,7 @@
 """Reading of many files in turn, and the columns of a table that say which run a row describes."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +23,8 @@ def read_each(
 ) -> Iterator[tuple[Path, Trajectory, Result]]:
     """Open trajectory files one after the other, and read something from each.
 
-    A file that cannot be read is named on stderr, so that one damaged file does not stop the others.
+    A file that cannot be read is named on stderr, so that one damaged file does not stop the others. Warnings
+    of a file begin with its name.
 
     Parameters
     ----------
@@ -49,13 +51,16 @@ def read_each(
     for path in progress(resolve(patterns), "read", "file"):
         try:
             trajectory = load(path)
-            result = read(trajectory)
+            with warnings.catch_warnings(record=True) as warned:
+                result = read(trajectory)
         except (ValueError, OSError) as error:
             failed.append(path)
             text = sentence(error)
             said = text if str(path) in text else f"{path}: {text}"
             print(f"grokphys: {printable(said)}", file=sys.stderr)
             continue
+        for one in warned:
+            warnings.warn(f"{path}: {one.message}", one.category, stacklevel=2)
         yield path, trajectory, result
 
 

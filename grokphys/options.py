@@ -185,9 +185,9 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
     """
     from analysis.circles.classes import (
         UNPAIRED,
+        blown_text,
         class_names,
         recorded_operation,
-        smaller_step,
         structures_by,
     )
     from physics.theory.operations import Operation
@@ -203,9 +203,7 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
     assumed = "" if recorded is not None else "; the file names no operation"
     text = structure_line(shapes, f"classes {class_names(operation)}{assumed}")
     if shapes.blown_up.any():
-        blown = numbers[shapes.blown_up]
-        names = ", ".join(map(str, blown[:5])) + " and others" * (len(blown) > 5)
-        text += f"; run{'s' * (len(blown) > 1)} {names} blew up and do not count{smaller_step(trajectory)}"
+        text += f"; {blown_text(numbers[shapes.blown_up], trajectory)}"
     return shapes, text
 
 

@@ -1,5 +1,6 @@
 """Structures of final embeddings: circles, or grids with imperfections."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -110,6 +111,37 @@ def blown_up(final: Any, initial: Any = None) -> NDArray[np.bool_]:
     if start.shape != np.shape(final):
         raise InputError(f"initial must have the shape of final, {np.shape(final)}, got {start.shape}")
     return np.asarray(sizes > BLOWN_UP * np.maximum(np.abs(start).max(axis=(1, 2), initial=0.0), 1.0))
+
+
+def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
+    """Return the numbers of the runs of a trajectory that did not blow up, and warn of the others.
+
+    An `InputError` refuses a trajectory whose runs all blew up, or whose last frame is not finite.
+    """
+    lost = lost_runs(trajectory)
+    if lost.all() and len(lost):
+        raise InputError(
+            f"trajectory must hold a run that does not blow up, got none{smaller_step(trajectory)}"
+        )
+    if lost.any():
+        warnings.warn(blown_text(np.flatnonzero(lost), trajectory), RuntimeWarning, stacklevel=3)
+    return np.flatnonzero(~lost)
+
+
+def lost_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
+    """Return which runs of a trajectory blew up; the states of an affine flow may grow at will."""
+    system = trajectory.parameters.get("system")
+    if isinstance(system, Mapping) and system.get("type") == "AffineFlow":
+        return np.zeros(trajectory.runs, bool)
+    return blown_up(trajectory.final, np.nan_to_num(trajectory.initial))
+
+
+def blown_text(numbers: NDArray[np.int64], trajectory: Trajectory) -> str:
+    """Return words that some runs of a trajectory blew up, such as "run 1 blew up and does not count"."""
+    one = len(numbers) == 1
+    names = ", ".join(map(str, numbers[:5])) + " and others" * (len(numbers) > 5)
+    what = f"run {names} blew up and does" if one else f"runs {names} blew up and do"
+    return f"{what} not count{smaller_step(trajectory)}"
 
 
 def smaller_step(trajectory: Trajectory) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.classes import require_cyclic
+from analysis.circles.classes import require_cyclic, sound_runs
 from analysis.circles.fourier import fourier_signals, trajectory_signals
 from analysis.circles.survival import StoppingRule, survives
 from physics.checks import increasing_array, number, whole_number
@@ -33,6 +33,8 @@ class Signals:
         Signals of the frequencies k = 1 … K.
     survivors : list of int
         Frequencies that survive in the last frame of the whole run.
+    run : int, default 0
+        Number of the run in its trajectory, counted from 0.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Signals:
     steps: NDArray[np.int64]
     values: Array
     survivors: list[int]
+    run: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +65,8 @@ class Circles:
         Signals of the frequencies k = 1 … K.
     survived : ndarray of bool, shape (runs, K)
         Which circles survive in the last frame of the whole run.
+    numbers : ndarray of int64, shape (runs,), optional
+        Number of each run in its trajectory, counted from 0; by default 0, 1, 2, ….
 
     Examples
     --------
@@ -74,9 +79,13 @@ class Circles:
     steps: NDArray[np.int64]
     signals: Array
     survived: NDArray[np.bool_]
+    numbers: NDArray[np.int64] = None  # type: ignore[assignment]  # until __post_init__ sets the default
 
     def __post_init__(self) -> None:
         increasing_array("steps", self.steps)
+        given: Any = self.numbers
+        if given is None:
+            object.__setattr__(self, "numbers", np.arange(len(self.signals)))
 
     @property
     def initial(self) -> Array:
@@ -181,12 +190,19 @@ def circles_of(
     -------
     Circles
         Steps and signals in the window, and the circles that survive in the last frame of the trajectory.
+        Runs that blew up, by the criterion of `structures`, are left out.
 
     Raises
     ------
     InputError
         If an end of the window is not a number, if it holds fewer than two frames, if an embedding from which
-        signals are computed is not finite, or if the limit of survival is not greater than 0.
+        signals are computed is not finite, if all runs blew up, or if the limit of survival is not greater
+        than 0.
+
+    Warns
+    -----
+    RuntimeWarning
+        If runs blew up, which it names.
 
     Examples
     --------
@@ -209,7 +225,8 @@ def circles_of(
             f"{first} to {end}, of {len(steps)} from {steps[0]} to {steps[-1]}"
         )
     final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
-    return Circles(steps[window], np.asarray(values[:, window], np.float64), final)
+    sound = sound_runs(trajectory)
+    return Circles(steps[window], np.asarray(values[:, window], np.float64)[sound], final[sound], sound)
 
 
 def signals_of(
@@ -231,7 +248,7 @@ def signals_of(
     Returns
     -------
     list of Signals
-        Steps, signals and surviving frequencies of each run.
+        Steps, signals and surviving frequencies of each run that did not blow up.
 
     Raises
     ------
@@ -247,6 +264,6 @@ def signals_of(
     """
     circles = circles_of(trajectory, first, last, **limits)
     return [
-        Signals(circles.steps, values, [int(k) + 1 for k in np.flatnonzero(alive)])
-        for values, alive in zip(circles.signals, circles.survived, strict=True)
+        Signals(circles.steps, values, [int(k) + 1 for k in np.flatnonzero(alive)], int(run))
+        for run, values, alive in zip(circles.numbers, circles.signals, circles.survived, strict=True)
     ]

@@ -79,7 +79,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
     `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
     """
-    from analysis.circles.classes import is_cyclic, recorded_operation
+    from analysis.circles.classes import blown_text, is_cyclic, lost_runs, recorded_operation
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
     from analysis.circles.survival import StoppingRule, survives
@@ -112,10 +112,15 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     none = f"; no frequencies, because tokens are not the numbers added modulo {trajectory.tokens}"
     if grids is not None:
         return line + none * (not cyclic), rows
+    lost = lost_runs(trajectory)
+    said = f"; {blown_text(np.flatnonzero(lost), trajectory)}" if lost.any() else ""
+    sound = int((~lost).sum())
     if not cyclic:
-        return f"{np.count_nonzero(circle)} of {trajectory.runs} runs are circles{none}", rows
-    counts = alive.sum(axis=1)
-    return f"{trajectory.runs} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive", rows
+        return f"{np.count_nonzero(circle & ~lost)} of {sound} runs are circles{none}{said}", rows
+    if not sound:
+        return f"no frequencies{said}", rows
+    counts = alive.sum(axis=1)[~lost]
+    return f"{sound} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive{said}", rows
 
 
 def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:

@@ -106,7 +106,7 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
         if not all(np.isfinite(one.values).all() for one in found):
             raise InputError(f"{path} must hold finite signals, but some are NaN or infinite")
         sizes.setdefault(trajectory.tokens, str(path))
-        runs += [(run_columns(path, trajectory, k), one) for k, one in enumerate(found)]
+        runs += [(run_columns(path, trajectory, one.run), one) for one in found]
     if len(sizes) > 1:
         named = ", ".join(f"p = {p} ({path})" for p, path in sizes.items())
         raise InputError(f"files must agree in the number of tokens p, got {named}; fit them separately")

@@ -51,7 +51,7 @@ def read_circles(
         return circles, circles.gradient(at)
 
     return [
-        ([run_columns(path, trajectory, k) for k in range(trajectory.runs)], *measured)
+        ([run_columns(path, trajectory, k) for k in measured[0].numbers], *measured)
         for path, trajectory, measured in read_each(files, read, failed)
     ]
 

@@ -347,6 +347,26 @@ def test_runs_that_blow_up_are_named_and_left_out():
         analysis.compare(blown[2:], blown[:2])
 
 
+def test_runs_that_blow_up_have_no_circles():
+    rng = np.random.default_rng(0)
+    E = 0.1 * rng.normal(size=(4, 6, 11, 4))
+    E[..., :2] += np.linspace(0.5, 3, 6)[:, None, None] * circle(11, 3)
+    E[1, 3:] = 1e57 * rng.normal(size=(3, 11, 4))
+    blown = physics.Trajectory(E, np.arange(6) * 100, parameters={"modulus": 11})
+    sound = blown[[0, 2, 3]]
+    with pytest.warns(RuntimeWarning, match="^run 1 blew up and does not count$"):
+        circles = analysis.circles_of(blown)
+    assert circles.counts.tolist() == analysis.circles_of(sound).counts.tolist()
+    np.testing.assert_array_equal(circles.signals, analysis.circles_of(sound).signals)
+    assert circles.numbers.tolist() == [0, 2, 3]
+    recipe = analysis.Recipe(alpha=1e-3)
+    with pytest.warns(RuntimeWarning, match="run 1 blew up"):
+        found = analysis.fit_batch(blown, recipe)
+    np.testing.assert_array_equal(found.law.A, analysis.fit_batch(sound, recipe).law.A)
+    with pytest.raises(InputError, match="must hold a run that does not blow up, got none"):
+        analysis.circles_of(blown[1])
+
+
 def test_the_step_size_of_the_advice_does():
     stiff = physics.AffineFlow([[-30.0, 0.0], [0.0, -1.0]], [0.0, 0.0])
     A = np.asarray(stiff.A)

@@ -414,6 +414,26 @@ def test_survival_counts_circles_and_judges_what_told_so(grokphys, circle_files)
     assert all(float(row["initial_gradient"]) <= 1e-12 for row in rows)
 
 
+@pytest.mark.filterwarnings("default")
+def test_circles_of_runs_that_blow_up_do_not_count(grokphys, tmp_path):
+    rng, angle = np.random.default_rng(0), 6 * np.pi * np.arange(11) / 11
+    E = 0.1 * rng.normal(size=(4, 6, 11, 4))
+    E[..., :2] += np.linspace(0.5, 3, 6)[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    E[1, 3:] = 1e57 * rng.normal(size=(3, 11, 4))
+    path = tmp_path / "c.h5"
+    physics.Trajectory(E, np.arange(6) * 100, parameters={"modulus": 11}).save(path)
+    for command in ("survival", "fit-ode"):
+        table = tmp_path / f"{command}.csv"
+        status, out, err = grokphys(command, path, "--table", table)
+        assert status == 0
+        assert f"{path}: run 1 blew up and does not count\n" in err
+        with table.open() as file:
+            assert sorted({int(row["run"]) for row in csv.DictReader(file)}) == [0, 2, 3]
+    assert "run 1 blew up and does not count" in grokphys("analyze", path)[1]
+    out = grokphys("analyze", path, "--structures", "no")[1]
+    assert "3 runs, 1.0 of 5 frequencies survive; run 1 blew up and does not count" in out
+
+
 def test_survival_says_what_cannot_be_told(grokphys, circle_files):
     status, out, _ = grokphys("survival", circle_files / "*.h5", "--signal-threshold", 1e6)
     assert status == 0
