@@ -40,8 +40,10 @@ async def connected(server, token, **headers):
     session = re.search(r'"token":"([^"]+)"', text)[1]
     request = HTTPRequest(f"ws://127.0.0.1:{server.port}/ws?token={token}", headers=headers)
     socket = await websocket_connect(request, subprotocols=["bokeh", session])
-    first = await socket.read_message()
+    first = message = await socket.read_message()
     socket.close()
+    while message is not None:  # until the connection is closed
+        message = await socket.read_message()
     return json.loads(first)
 
 
