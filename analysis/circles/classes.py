@@ -114,34 +114,46 @@ def blown_up(final: Any, initial: Any = None) -> NDArray[np.bool_]:
 
 
 def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
-    """Return the numbers of the runs of a trajectory that did not blow up, and warn of the others.
+    """Return the numbers of the runs whose ends are finite and that did not blow up; warn of the others.
 
-    An `InputError` refuses a trajectory whose runs all blew up, or whose last frame is not finite.
+    An `InputError` refuses a trajectory without such a run.
     """
-    lost = lost_runs(trajectory)
-    if lost.all() and len(lost):
+    ends = (trajectory.initial, trajectory.final)
+    finite = np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+    lost = np.zeros(trajectory.runs, bool)
+    lost[finite] = lost_runs(trajectory, finite)
+    if (lost | ~finite).all():
         raise InputError(
-            f"trajectory must hold a run that does not blow up, got none{smaller_step(trajectory)}"
+            "trajectory must hold a run that is finite and does not blow up, got none"
+            f"{smaller_step(trajectory) if lost.any() else ''}"
         )
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        verbs = ("is", "does") if len(bad) == 1 else ("are", "do")
+        text = f"{_named(bad)} {verbs[0]} not finite and {verbs[1]} not count"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
     if lost.any():
         warnings.warn(blown_text(np.flatnonzero(lost), trajectory), RuntimeWarning, stacklevel=3)
-    return np.flatnonzero(~lost)
+    return np.flatnonzero(finite & ~lost)
 
 
-def lost_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
-    """Return which runs of a trajectory blew up; the states of an affine flow may grow at will."""
+def lost_runs(trajectory: Trajectory, among: Any = slice(None)) -> NDArray[np.bool_]:
+    """Return which runs `among` those of a trajectory blew up; states of an affine flow may grow at will."""
     system = trajectory.parameters.get("system")
     if isinstance(system, Mapping) and system.get("type") == "AffineFlow":
-        return np.zeros(trajectory.runs, bool)
-    return blown_up(trajectory.final, np.nan_to_num(trajectory.initial))
+        return np.zeros(len(trajectory.final[among]), bool)
+    return blown_up(trajectory.final[among], np.nan_to_num(trajectory.initial[among]))
 
 
 def blown_text(numbers: NDArray[np.int64], trajectory: Trajectory) -> str:
     """Return words that some runs of a trajectory blew up, such as "run 1 blew up and does not count"."""
-    one = len(numbers) == 1
-    names = ", ".join(map(str, numbers[:5])) + " and others" * (len(numbers) > 5)
-    what = f"run {names} blew up and does" if one else f"runs {names} blew up and do"
-    return f"{what} not count{smaller_step(trajectory)}"
+    verb = "does" if len(numbers) == 1 else "do"
+    return f"{_named(numbers)} blew up and {verb} not count{smaller_step(trajectory)}"
+
+
+def _named(numbers: NDArray[np.int64]) -> str:
+    several = "s" * (len(numbers) > 1)
+    return f"run{several} {', '.join(map(str, numbers[:5]))}{' and others' * (len(numbers) > 5)}"
 
 
 def smaller_step(trajectory: Trajectory) -> str:

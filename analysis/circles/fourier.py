@@ -88,21 +88,23 @@ def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
 
 
 def signals_and_final(
-    trajectory: Trajectory, megabytes: float = 32.0
+    trajectory: Trajectory, megabytes: float = 32.0, runs: Any = slice(None)
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Return what `trajectory_signals` returns, and the last frame, from one pass over a trajectory.
 
     The last frame (runs, tokens, dim) has the number type of the trajectory. Blocks of about `megabytes` are
-    read at a time. An `InputError` names the first frame whose signals are not finite.
+    read at a time. An `InputError` names the first frame of `runs`, by default all, whose signals are not
+    finite.
     """
     parts, final = [], np.empty(0)
     for _, block in trajectory.blocks(megabytes):
         parts.append(_block_signals(block))
         final = block[:, -1].copy()
     signals = np.concatenate(parts, axis=1)
-    bad = np.argwhere(~np.isfinite(signals).all(axis=2))
+    numbers = np.arange(trajectory.runs)[runs]
+    bad = np.argwhere(~np.isfinite(signals[numbers]).all(axis=2))
     if len(bad):
-        run, frame = bad[0]
+        run, frame = numbers[bad[0, 0]], bad[0, 1]
         raise InputError(
             f"positions must be finite, got NaN or infinite values in {len(bad)} frames, the first of them "
             f"step {trajectory.steps[frame]} of run {run}"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.classes import require_cyclic, sound_runs
-from analysis.circles.fourier import fourier_signals, trajectory_signals
+from analysis.circles.fourier import fourier_signals, signals_and_final
 from analysis.circles.survival import StoppingRule, survives
 from physics.checks import increasing_array, number, whole_number
 from physics.errors import InputError
@@ -190,19 +190,20 @@ def circles_of(
     -------
     Circles
         Steps and signals in the window, and the circles that survive in the last frame of the trajectory.
-        Runs that blew up, by the criterion of `structures`, are left out.
+        Runs that blew up, by the criterion of `structures`, and runs whose first or last frame is not finite
+        are left out.
 
     Raises
     ------
     InputError
         If an end of the window is not a number, if it holds fewer than two frames, if an embedding from which
-        signals are computed is not finite, if all runs blew up, or if the limit of survival is not greater
-        than 0.
+        signals are computed is not finite between its ends, if no run is left, or if the limit of survival is
+        not greater than 0.
 
     Warns
     -----
     RuntimeWarning
-        If runs blew up, which it names.
+        If runs blew up or are not finite, which it names.
 
     Examples
     --------
@@ -212,10 +213,11 @@ def circles_of(
     (array([5]), (1, 29), (1, 29))
     """
     require_cyclic(trajectory)
+    sound = sound_runs(trajectory)
     if OBSERVABLE in trajectory.observables:
         steps, values = trajectory.clock(OBSERVABLE)[0], trajectory.observables[OBSERVABLE]
     else:
-        steps, values = trajectory.steps, trajectory_signals(trajectory)
+        steps, values = trajectory.steps, signals_and_final(trajectory, runs=sound)[0]
     since = number("first", first)
     window = (steps >= since) & (steps <= (steps[-1] if last is None else number("last", last)))
     if np.count_nonzero(window) < 2:
@@ -224,9 +226,8 @@ def circles_of(
             f"first and last must enclose at least 2 frames, got {np.count_nonzero(window)} from step "
             f"{first} to {end}, of {len(steps)} from {steps[0]} to {steps[-1]}"
         )
-    final = survives(fourier_signals(trajectory.final), factor=factor, threshold=threshold)
-    sound = sound_runs(trajectory)
-    return Circles(steps[window], np.asarray(values[:, window], np.float64)[sound], final[sound], sound)
+    final = survives(fourier_signals(trajectory.final[sound]), factor=factor, threshold=threshold)
+    return Circles(steps[window], np.asarray(values[:, window], np.float64)[sound], final, sound)
 
 
 def signals_of(

@@ -447,7 +447,11 @@ class Parts:
         for name, one in zip(names, (first, second), strict=True):
             lost = int((~one.finite).sum())
             if lost:
-                self.notes.append(f"{lost} of {len(one.sound)} {name} runs are not finite and left out")
+                runs = f"run{'s' * (lost > 1)} {', '.join(map(str, np.flatnonzero(~one.finite)[:5]))}"
+                self.notes.append(
+                    f"{lost} of {len(one.sound)} {name} runs are not finite and left out ({runs}"
+                    f"{' and others' * (lost > 5)})"
+                )
             blown = np.flatnonzero(one.finite & ~one.sound)
             if len(blown):
                 runs = f"run{'s' * (len(blown) > 1)} {', '.join(map(str, blown[:5]))}"

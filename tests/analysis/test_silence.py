@@ -363,8 +363,14 @@ def test_runs_that_blow_up_have_no_circles():
     with pytest.warns(RuntimeWarning, match="run 1 blew up"):
         found = analysis.fit_batch(blown, recipe)
     np.testing.assert_array_equal(found.law.A, analysis.fit_batch(sound, recipe).law.A)
-    with pytest.raises(InputError, match="must hold a run that does not blow up, got none"):
+    with pytest.raises(InputError, match="is finite and does not blow up, got none"):
         analysis.circles_of(blown[1])
+    E[1, 3:] = np.nan
+    with pytest.warns(RuntimeWarning, match="^run 1 is not finite and does not count$"):
+        circles = analysis.circles_of(physics.Trajectory(E, np.arange(6) * 100))
+    np.testing.assert_array_equal(circles.signals, analysis.circles_of(sound).signals)
+    lost = physics.Trajectory(E, np.arange(6) * 100)
+    assert any("are not finite and left out (run 1)" in one for one in analysis.compare(lost, sound).notes)
 
 
 def test_the_step_size_of_the_advice_does():
