@@ -118,8 +118,7 @@ def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
 
     An `InputError` refuses a trajectory without such a run.
     """
-    ends = (trajectory.initial, trajectory.final)
-    finite = np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+    finite = finite_runs(trajectory)
     lost = np.zeros(trajectory.runs, bool)
     lost[finite] = lost_runs(trajectory, finite)
     if (lost | ~finite).all():
@@ -128,10 +127,7 @@ def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
             f"{smaller_step(trajectory) if lost.any() else ''}"
         )
     if not finite.all():
-        bad = np.flatnonzero(~finite)
-        verbs = ("is", "does") if len(bad) == 1 else ("are", "do")
-        text = f"{_named(bad)} {verbs[0]} not finite and {verbs[1]} not count"
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
+        warnings.warn(unfinite_text(np.flatnonzero(~finite)), RuntimeWarning, stacklevel=3)
     if lost.any():
         warnings.warn(blown_text(np.flatnonzero(lost), trajectory), RuntimeWarning, stacklevel=3)
     return np.flatnonzero(finite & ~lost)
@@ -143,6 +139,18 @@ def lost_runs(trajectory: Trajectory, among: Any = slice(None)) -> NDArray[np.bo
     if isinstance(system, Mapping) and system.get("type") == "AffineFlow":
         return np.zeros(len(trajectory.final[among]), bool)
     return blown_up(trajectory.final[among], np.nan_to_num(trajectory.initial[among]))
+
+
+def finite_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
+    """Return which runs of a trajectory have finite first and last frames."""
+    ends = (trajectory.initial, trajectory.final)
+    return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+
+
+def unfinite_text(numbers: NDArray[np.int64]) -> str:
+    """Return words that some runs are not finite, such as "run 1 is not finite and does not count"."""
+    verbs = ("is", "does") if len(numbers) == 1 else ("are", "do")
+    return f"{_named(numbers)} {verbs[0]} not finite and {verbs[1]} not count"
 
 
 def blown_text(numbers: NDArray[np.int64], trajectory: Trajectory) -> str:

@@ -79,41 +79,55 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
     `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
     """
-    from analysis.circles.classes import blown_text, is_cyclic, lost_runs, recorded_operation
+    from analysis.circles.classes import (
+        blown_text,
+        finite_runs,
+        is_cyclic,
+        lost_runs,
+        recorded_operation,
+        unfinite_text,
+    )
     from analysis.circles.fourier import signals_and_final
     from analysis.circles.geometry import effective_dimension
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
     cyclic = is_cyclic(recorded_operation(trajectory.parameters, trajectory.tokens))
-    signals, final = signals_and_final(trajectory)
+    finite = finite_runs(trajectory)
+    finite |= not finite.any()  # the first of their frames is then named and refused
+    signals, final = signals_and_final(trajectory, runs=finite)
+    signals, final = signals[finite], final[finite]
     ratios, circle, dimension = circle_ratio(final), is_circle(final), effective_dimension(final)
     alive = survives(signals[:, -1])
     counted = wanted == "yes" or (wanted == "auto" and trajectory.dim <= 4)
-    grids, line = structures_of(trajectory, final) if counted else (None, "")
+    grids, line = structures_of(trajectory, final, finite) if counted else (None, "")
     rule = StoppingRule()
     rows = []
-    for run in range(trajectory.runs):
-        decided = rule.first(trajectory.steps, signals[run])
-        row: dict[str, Any] = {
-            "step": int(trajectory.steps[-1]),
-            "circle": bool(circle[run]),
-            "circle_ratio": float(ratios[run]),
-            "grid_imperfections": None if grids is None else int(grids.imperfections[run]),
-            "effective_dimension": float(dimension[run]),
-            "survivors": int(alive[run].sum()) if cyclic else None,
-            "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[run]) if cyclic),
-            "survivors_decided_at": decided if cyclic else None,
-        }
+    places = np.cumsum(finite) - 1
+    for run, at in enumerate(places):
+        row: dict[str, Any] = {"step": int(trajectory.steps[-1])}
+        if finite[run]:
+            decided = rule.first(trajectory.steps, signals[at])
+            row |= {
+                "circle": bool(circle[at]),
+                "circle_ratio": float(ratios[at]),
+                "grid_imperfections": None if grids is None else int(grids.imperfections[at]),
+                "effective_dimension": float(dimension[at]),
+                "survivors": int(alive[at].sum()) if cyclic else None,
+                "surviving_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(alive[at]) if cyclic),
+                "survivors_decided_at": decided if cyclic else None,
+            }
         for name in trajectory.observables:
             if len(trajectory.clock(name)[0]) and trajectory.observables[name].ndim == 2:
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
     none = f"; no frequencies, because tokens are not the numbers added modulo {trajectory.tokens}"
+    said = "" if finite.all() else f"; {unfinite_text(np.flatnonzero(~finite))}"
     if grids is not None:
-        return line + none * (not cyclic), rows
-    lost = lost_runs(trajectory)
-    said = f"; {blown_text(np.flatnonzero(lost), trajectory)}" if lost.any() else ""
+        return line + none * (not cyclic) + said, rows
+    lost = lost_runs(trajectory, finite)
+    if lost.any():
+        said += f"; {blown_text(np.flatnonzero(finite)[lost], trajectory)}"
     sound = int((~lost).sum())
     if not cyclic:
         return f"{np.count_nonzero(circle & ~lost)} of {sound} runs are circles{none}{said}", rows

@@ -306,8 +306,15 @@ def test_a_bad_file_is_named_and_does_not_sink_the_batch(grokphys, files, tmp_pa
     status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 1
     assert f"{files / 'broken.h5'} is not an HDF5 file" in err
-    assert re.search(r"nan\.h5: positions must be finite, .* 1 frames, .* step 30 of run 1", err)
-    assert out.count(" runs are circles") == 3
+    assert re.search(r"nan\.h5: .* runs are circles.*; run 1 is not finite and does not count", out)
+    assert out.count(" runs are circles") == 4
+    with (tmp_path / "table.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["file"].endswith("nan.h5")]
+    assert [row["circle"] == "" for row in rows] == [run == 1 for run in range(len(rows))]
+    physics.Trajectory(positions[1:2], sound.steps).save(files / "none.h5")
+    status, _, err = grokphys("analyze", files / "none.h5")
+    assert status == 1
+    assert re.search(r"none\.h5: positions must be finite, .* 1 frames, .* step 30 of run 0", err)
     status, out, err = grokphys("info", files / "broken.h5", files / "networks.h5")
     assert status == 1
     assert "is not an HDF5 file" in err
