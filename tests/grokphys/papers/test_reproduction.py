@@ -10,7 +10,7 @@ import nets
 import physics
 from analysis import mean, proportion, structures
 from analysis.stats.intervals import Interval
-from grokphys.papers.musat import tables as musat_start
+from grokphys.papers.musat import tables
 from grokphys.papers.musat.tables import table_of
 from grokphys.report.musat import TABLE_1, TABLE_2
 
@@ -71,8 +71,6 @@ def test_musat_table_1_circles(networks, weight_decay):
 
 def test_musat_table_1_as_a_whole(networks):
     """One number in nineteen is far off, as chance may have it: all together are not rejected."""
-    total = musat_start.total(
-        {decay: musat_start.Sample.of(table_of(one)) for decay, one in networks.items()}
-    )
+    total = tables.total({decay: table_of(runs) for decay, runs in networks.items()})
     assert total["numbers"] >= 17
     assert total["p_value"] > 0.01
