@@ -1,9 +1,13 @@
 """`grokphys warm`: nothing is left to compile after it."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 CALLS = (
     "import physics; physics.simulate()",
@@ -36,11 +40,15 @@ print(Count.compiled)
 
 @pytest.mark.slow
 def test_nothing_is_left_to_compile(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for package in ("physics", "nets", "analysis", "grokphys"):  # without what is compiled beside them
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)  # which Python searches first
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
 
     def compiled(call):
         ran = subprocess.run([sys.executable, "-c", COUNT, call], capture_output=True, text=True, check=True)
         return ran.stdout.strip()
 
+    assert compiled(CALLS[0]) != "[]", "the cache is empty at first"
     subprocess.run([sys.executable, "-m", "grokphys", "warm"], check=True)
     assert {call: compiled(call) for call in CALLS} == dict.fromkeys(CALLS, "[]")
