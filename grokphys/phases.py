@@ -16,7 +16,7 @@ from analysis.phases.diagram import Axis, PhaseDiagram, Point, Refinement, phase
 from grokphys.models import PER_MEMBER
 from grokphys.output import directory_to_fill, put_aside
 from grokphys.papers.pieces import code_digest
-from nets.provenance import RATES
+from nets.settings import RATES
 from physics.checks import mapping, number, whole_number
 from physics.errors import FileFormatError, InputError, NewerFormatError
 from physics.trajectory import Trajectory, load

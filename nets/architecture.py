@@ -1,7 +1,6 @@
 """The layers of a dense model: how two tokens are combined, the dense layers after that, and the loss."""
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -23,26 +22,13 @@ Neuron = Literal["relu", "quadratic", "silu", "tanh", "abs"]
 Loss = Literal["cross_entropy", "mean_squared_error"]
 Initialisation = Literal["pytorch", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal"]
 
-ODD = ("tanh", "asinh")
-"""Activations that are odd functions, to which an even part may be added."""
-ACTIVATIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
-    "relu": lambda x: np.maximum(x, 0),
-    "quadratic": np.square,
-    "silu": lambda x: x / 2 * (1 + np.tanh(x / 2)),  # x / (1 + exp(-x)) overflows
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "abs": np.abs,
-}
-"""The activations as functions of NumPy arrays, by name."""
-
 
 @dataclass(frozen=True)
 class Architecture:
     """Layers between the tokens and the loss of a model that both engines can train.
 
     A `DenseModel` states its layers in this form once. The PyTorch engine and the fused engine both compute
-    them from it, so that a model of your own needs no code for either. Values are checked when a training
-    begins (see `check`), not when an architecture is created.
+    them from it, so that a model of your own needs no code for either.
 
     Attributes
     ----------
@@ -55,18 +41,19 @@ class Architecture:
     sizes : tuple of int
         Number of inputs of the first dense layer, widths of the hidden layers, number of outputs of the last.
         Under "neurons" they are two: the number of neurons and the number of outputs.
-    activation : {"silu", "relu", "tanh", "asinh"}
-        Function after each dense layer except the last. Under "neurons" it is the function σ, which is one of
-        "relu", "quadratic", "silu", "tanh" and "abs".
+    activation : {"silu", "relu", "tanh", "asinh", "quadratic", "abs"}
+        Function after each dense layer except the last; under "neurons" it is the function σ.
     loss : {"cross_entropy", "mean_squared_error"}
         Loss, averaged over the examples. The squared error is also averaged over the outputs, as in PyTorch's
-        `MSELoss`. Under "neurons" it is the cross-entropy.
-    embedding_penalty : float, default 0.0
-        Factor, at least 0, of the mean magnitude of the embedding's components, which is added to the
-        training loss. Under "neurons" it is 0.
+        `MSELoss`.
     even : float, default 0.0
         Weight λ, at least 0, of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
-        Under "neurons" it is 0.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, a size is not a whole number of at least 1, there are too few of them, or
+        "product" meets a number of inputs that is not a square.
 
     Examples
     --------
@@ -80,75 +67,51 @@ class Architecture:
     sizes: tuple[int, ...]
     activation: Activation | Neuron
     loss: Loss
-    embedding_penalty: float = 0.0
     even: float = 0.0
+
+    def __post_init__(self) -> None:
+        choice("combine", self.combine, get_args(Combine))
+        choice("activation", self.activation, tuple({*get_args(Activation), *get_args(Neuron)}))
+        choice("loss", self.loss, get_args(Loss))
+        number("even", self.even, 0.0)
+        sizes = [whole_number("sizes", size, 1) for size in sequence("sizes", self.sizes)]
+        neurons = self.combine == "neurons"
+        if (len(sizes) != 2) if neurons else len(sizes) < 3:
+            rest = "neurons and outputs" if neurons else "inputs, hidden layers (at least one) and outputs"
+            raise InputError(f"sizes must be those of {rest}, got {self.sizes}")
+        if self.combine == "product" and math.isqrt(sizes[0]) ** 2 != sizes[0]:
+            raise InputError(f"sizes must begin with a square where embeddings are matrices, got {sizes[0]}")
 
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the dense layers, such as ("hidden1", "output"), with which parameter names begin."""
         return (*(f"hidden{number}" for number in range(1, len(self.sizes) - 1)), "output")
 
-    def check(
-        self, kind: str, embedding: tuple[int, int], features: int, loss: str
-    ) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the parameters, and refuse an architecture that does not fit its model.
-
-        Engines trust shapes, so a model of your own is checked once, before it is trained.
+    def shapes(self, tokens: int, dim: int) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each parameter of one member, in the order in which a model returns them.
 
         Parameters
         ----------
-        kind : str
-            Name of the model, with which messages begin.
-        embedding : pair of int
-            Numbers of tokens and of dimensions of the embedding.
-        features : int
-            Length of one input of a model that reads data.
-        loss : str
-            Loss that the model states.
+        tokens, dim : int
+            Shape of the embedding.
 
         Returns
         -------
         dict of str to tuple of int
-            Shape of each parameter of one member, in the order in which the model must return them.
+            Shapes by name: of the embedding, unless the layers read data, and of the weights and biases.
 
-        Raises
-        ------
-        InputError
-            If `combine`, `activation` or `loss` is unknown, if `loss`, `embedding_penalty` or `even` is not
-            allowed, if the sizes are not whole numbers of at least 1, if they or the loss do not agree with
-            the model, or if "product" meets a dimension that is not a square number.
+        Examples
+        --------
+        >>> import nets
+        >>> nets.Architecture("neurons", (8, 5), "relu", "cross_entropy").shapes(5, 8)
+        {'embedding': (5, 8), 'output.weight': (8, 5)}
         """
-        neurons = self.combine == "neurons"
-        activations = Neuron if neurons else Activation
-        for name, allowed in (("combine", Combine), ("activation", activations), ("loss", Loss)):
-            choice(f"architecture.{name} of {kind}", getattr(self, name), get_args(allowed))
-        name = f"architecture.sizes of {kind}"
-        layers = list(pairwise(whole_number(name, size, 1) for size in sequence(name, self.sizes)))
-        _, dim = embedding
-        first = {"concatenate": 2 * dim, "data": features}.get(self.combine, dim)
-        if (len(layers) != 1 if neurons else len(layers) < 2) or self.sizes[0] != first or self.loss != loss:
-            rest = "outputs)" if neurons else "hidden widths, outputs) with at least one hidden width"
-            raise InputError(
-                f"architecture of {kind} must have the sizes ({first}, {rest} and the loss {loss!r}, got "
-                f"{self.sizes} and {self.loss!r}"
-            )
-        for name in ("embedding_penalty", "even"):
-            if number(f"architecture.{name} of {kind}", value := getattr(self, name), 0.0) and neurons:
-                raise InputError(
-                    f"architecture.{name} of {kind} must be 0 where combine is 'neurons', got {value}"
-                )
-        if neurons and loss != "cross_entropy":
-            raise InputError(
-                f"architecture.loss of {kind} must be 'cross_entropy' where combine is 'neurons', got "
-                f"{loss!r}"
-            )
-        if self.combine == "product" and math.isqrt(dim) ** 2 != dim:
-            raise InputError(f"dim of {kind} must be a square where embeddings are matrices, got {dim}")
-        wanted: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: embedding}
-        for name, (inputs, width) in zip(self.layers, layers, strict=True):
-            wanted |= {f"{name}.weight": (inputs, width)}
-            wanted |= {} if neurons else {f"{name}.bias": (1, width)}
-        return wanted
+        shapes: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: (tokens, dim)}
+        for name, (inputs, width) in zip(self.layers, pairwise(self.sizes), strict=True):
+            shapes[f"{name}.weight"] = (inputs, width)
+            if self.combine != "neurons":
+                shapes[f"{name}.bias"] = (1, width)
+        return shapes
 
     def draw(
         self, initialisation: Initialisation, generator: np.random.Generator
@@ -179,38 +142,23 @@ class Architecture:
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
         return drawn
 
-    def decoded(self, parameters: Mapping[str, NDArray[Any]], states: NDArray[Any]) -> NDArray[Any]:
-        """Return the outputs of one member for given inputs of its first dense layer.
-
-        This is computed with NumPy, because PyTorch takes seconds to import. It needs biases, so it does not
-        apply to "neurons", whose layer has none.
+    def decoded(self, parameters: dict[str, "Tensor"], states: "Tensor") -> "Tensor":
+        """Return the outputs for given inputs of the first dense layer, such as sums of two embeddings.
 
         Parameters
         ----------
-        parameters : mapping of str to ndarray
-            Parameters of the member by name, without an axis of runs.
-        states : ndarray, shape (examples, sizes[0])
-            Inputs of the first dense layer, such as sums of two embeddings.
+        parameters : dict of Tensor
+            Parameters by name, each with a first axis of length runs.
+        states : Tensor, shape (runs, examples, sizes[0])
+            Inputs of the first dense layer.
 
         Returns
         -------
-        ndarray, shape (examples, outputs)
-            Logits, or estimates of the targets, in the number type of the arguments.
-
-        Examples
-        --------
-        >>> import nets, numpy as np
-        >>> layers = nets.Architecture("sum", (2, 8, 5), "relu", "cross_entropy")
-        >>> parameters = layers.draw("pytorch", np.random.default_rng(0))
-        >>> layers.decoded(parameters, np.zeros((3, 2))).shape
-        (3, 5)
+        Tensor, shape (runs, examples, outputs)
+            Logits, or estimates of the targets.
         """
-        for name in self.layers:
-            if name != self.layers[0]:
-                even = self.even * states / 2 * np.tanh(states / 2) if self.even else 0
-                states = ACTIVATIONS[self.activation](states) + even
-            states = states @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
-        return states
+        first = dense(parameters, self.layers[0], states)
+        return dense(parameters, "output", self._last_hidden(parameters, first))
 
     def hidden(self, parameters: dict[str, "Tensor"], inputs: "Tensor") -> "Tensor":
         """Return the activations of the last hidden layer for all members at once.
@@ -229,7 +177,10 @@ class Architecture:
         """
         if self.combine == "neurons":
             return self.activate(embedded(parameters[EMBEDDING], inputs).sum(2))
-        states = self._first(parameters, inputs)
+        return self._last_hidden(parameters, self._first(parameters, inputs))
+
+    def _last_hidden(self, parameters: dict[str, "Tensor"], states: "Tensor") -> "Tensor":
+        """Return the activations of the last hidden layer, from the states of the first before theirs."""
         for name in self.layers[1:-1]:
             states = dense(parameters, name, self.activate(states))
         return self.activate(states)

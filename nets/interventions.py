@@ -16,8 +16,6 @@ from physics.errors import InputError
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
-MARGIN = 32
-"""Power of two by which numbers are kept below 1, so that the sum of as many tokens is below 1 too."""
 
 
 def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
@@ -57,10 +55,10 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     >>> (after / before).round(6).tolist()
     [1.0, 3.0, 1.0]
     """
-    coefficients, tokens, units = _transformed(E)
+    coefficients, tokens = _transformed(E)
     (chosen,) = _frequencies("frequency", [frequency], tokens)
     coefficients[..., chosen, :] *= number("factor", factor, 0.0)
-    return _restored("factor", coefficients, tokens, units)
+    return np.fft.irfft(coefficients, tokens, axis=-2)
 
 
 def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
@@ -100,7 +98,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     >>> analysis.fourier_signals(nets.with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
     [2.0, 0.0, 1.0]
     """
-    coefficients, tokens, units = _transformed(E)
+    coefficients, tokens = _transformed(E)
     wanted = finite_array("signals", signals)
     if not wanted.ndim or wanted.shape[-1] != tokens // 2:
         raise InputError(
@@ -109,8 +107,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         )
     if (wanted < 0).any():
         raise InputError(f"signals must be at least 0, got {wanted.min():g}")
-    still = _scaled(coefficients[..., :1, :] * float(flag("mean", mean)), units)
-    circles = _in_own_units(coefficients[..., 1:, :], units)
+    still, circles = coefficients[..., :1, :] * float(flag("mean", mean)), coefficients[..., 1:, :]
     norms = np.linalg.norm(circles, axis=-1)
     try:
         wanted, norms = np.broadcast_arrays(wanted, norms)
@@ -118,6 +115,8 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
         raise InputError(
             f"signals must have a shape that broadcasts with {norms.shape}, got {wanted.shape}"
         ) from None
+    if not np.isfinite(norms).all():
+        raise InputError("E must have signals below 1e154, whose squares are finite, got a larger one")
     lost = (wanted > 0) & (norms == 0)
     if lost.any():
         missing = int(np.argwhere(lost)[0, -1]) + 1
@@ -125,7 +124,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     factors = np.divide(wanted, norms, out=np.zeros(norms.shape), where=norms > 0)
     circles = circles * factors[..., None]
     still = np.broadcast_to(still, (*circles.shape[:-2], 1, circles.shape[-1]))
-    return _restored("signals", np.concatenate([still, circles], axis=-2), tokens)
+    return np.fft.irfft(np.concatenate([still, circles], axis=-2), tokens, axis=-2)
 
 
 def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) -> Array:
@@ -163,47 +162,17 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     >>> (analysis.fourier_signals(nets.keep_frequencies(E, [2])) > 1e-9).tolist()
     [False, True, False]
     """
-    coefficients, tokens, units = _transformed(E)
+    coefficients, tokens = _transformed(E)
     kept = np.zeros((tokens // 2 + 1, 1))
     kept[_frequencies("frequencies", frequencies, tokens)] = 1
     kept[0] = flag("mean", mean)
-    return _restored("E", coefficients * kept, tokens, units)
+    return np.fft.irfft(coefficients * kept, tokens, axis=-2)
 
 
-def _transformed(E: Any) -> tuple[Complex, int, NDArray[np.int32]]:
-    """Return the Fourier coefficients (..., ⌊tokens/2⌋ + 1, dim) of embeddings, and the number of tokens.
-
-    Each column has been divided by a power of two, of which the third value is the exponent (..., 1, dim), so
-    that neither its sums nor its squares overflow. All digits stay as they were.
-    """
+def _transformed(E: Any) -> tuple[Complex, int]:
+    """Return the Fourier coefficients (..., ⌊tokens/2⌋ + 1, dim) of embeddings, and the number of tokens."""
     embedding = point_sets("E", E)
-    units = np.frexp(np.abs(embedding).max(axis=-2, keepdims=True))[1] + MARGIN
-    return np.fft.rfft(np.ldexp(embedding, -units), axis=-2), embedding.shape[-2], units
-
-
-def _restored(name: str, coefficients: Complex, tokens: int, units: Any = 0) -> Array:
-    """Return the embeddings (..., tokens, dim) with these Fourier coefficients, times 2 to the `units`.
-
-    An `InputError` for the argument `name` refuses those that overflow.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        embedding: Array = np.ldexp(np.fft.irfft(coefficients, tokens, axis=-2), units)
-    if not np.isfinite(embedding).all():
-        raise InputError(f"{name} must keep the embedding below 1.8e308, got a larger one")
-    return embedding
-
-
-def _in_own_units(circles: Complex, units: NDArray[np.int32]) -> Complex:
-    """Return coefficients (..., frequency, dim), divided by powers of two that bring circles to norms ≥ 1."""
-    sizes = np.maximum(np.abs(circles.real), np.abs(circles.imag))
-    exponents = np.where(sizes > 0, np.frexp(sizes)[1] - 1 + units, -(2**14))
-    return _scaled(circles, units - exponents.max(axis=-1, keepdims=True))
-
-
-def _scaled(coefficients: Complex, exponents: NDArray[np.integer[Any]]) -> Complex:
-    """Return complex numbers times 2 to the `exponents`."""
-    with np.errstate(over="ignore"):  # which `_restored` refuses
-        return np.ldexp(coefficients.real, exponents) + 1j * np.ldexp(coefficients.imag, exponents)
+    return np.fft.rfft(embedding, axis=-2), embedding.shape[-2]
 
 
 def _frequencies(name: str, values: Any, tokens: int) -> list[int]:

@@ -170,7 +170,6 @@ class Networks:
         changed = {**self.parameters, EMBEDDING: np.broadcast_to(array, shape).astype(self.dtype)}
         return dataclasses.replace(self, ensemble=dataclasses.replace(self.ensemble, parameters=changed))
 
-    @one_blas_thread
     def classify(self, points: Any) -> NDArray[np.int64]:
         """Return the class that each member assigns to points of its embedding space.
 
@@ -205,9 +204,7 @@ class Networks:
                 f"points must have the shape (points, {self.model.dim}), or (runs, points, "
                 f"{self.model.dim}), got {array.shape}"
             )
-        own = self._per_run("points", array.astype(self.dtype))
-        members = ({name: value[run] for name, value in self.parameters.items()} for run in range(self.runs))
-        outputs = np.stack([layers.decoded(member, own[run]) for run, member in enumerate(members)])
+        outputs = self._each("points", array.astype(self.dtype), layers.decoded)
         targets = self.ensemble.targets
         if targets is not None:
             outputs = outputs @ targets.transpose(0, 2, 1) - (targets**2).sum(-1)[:, None] / 2
@@ -340,8 +337,7 @@ class Networks:
 
         from nets.engines.torch import BatchedEngine
 
-        still = np.zeros(self.runs)
-        optimizer = Optimizer(still, still, still, still, (0.9, 0.999), 1e-8)
+        optimizer = Optimizer(np.zeros((self.runs, 4)), (0.9, 0.999), 1e-8)
         return BatchedEngine(self.ensemble, optimizer, self.dtype, device("cpu"), None)
 
 

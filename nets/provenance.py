@@ -1,4 +1,4 @@
-"""The description of a training that its trajectory stores, and the model that is restored from it."""
+"""The description of a training that its trajectory stores, and the ensemble that is restored from it."""
 
 import dataclasses
 import hashlib
@@ -13,39 +13,42 @@ from nets.engines.choice import Engine
 from nets.engines.ensemble import PARAMETER, Ensemble, draw
 from nets.models import Model
 from nets.recording import described_record
+from nets.settings import PER_MEMBER, Settings
 from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import UNKNOWN, code_digest, fields, is_ours, own_code, plain
+from physics.trajectory.provenance import code_digest, fields, is_ours, own_code, plain
 
-RATES = ("learning_rate", "weight_decay", "embedding_learning_rate", "embedding_weight_decay")
-PER_RUN = ("run_numbers", *RATES, "layer_scale", "embedding_scale", "unseen_classes")
+PER_RUN = ("run_numbers", *PER_MEMBER, "unseen_classes")
 """Parameters that may have one entry for each run."""
-EXECUTION = ("keep_start", "out", "overwrite", "resume", "callback", "progress")
-"""Arguments of `train` that concern the storage and display of a run, not its content."""
 
 
 def described(
-    given: Mapping[str, Any], engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
+    settings: Settings, engine: Engine, ensemble: Ensemble, batch_size: int | None, names: Sequence[str]
 ) -> dict[str, Any]:
     """Return the parameters that a trajectory stores, as values that JSON can hold.
 
-    They are the arguments `given` to `nets.train`, except for those of storage and display. The model, the
-    engine, the batch size (None for all examples) and the names of the observables are those that were used.
+    They are the settings, except that the model, the engine, the batch size (None for all examples) and the
+    names of the observables are those that were used.
     """
-    model, stop = ensemble.model, given["stop"]
-    computed: dict[str, Any] = {
+    model, stop = ensemble.model, settings.stop
+    kind, numbers = type(model), settings.run_numbers
+    used = {
         "program": "nets.train",
-        "model": {"type": type(model).__name__, **_class_of(type(model)), **fields(model)},
-        "seed": describe_seed(given["seed"]),
-        "run_numbers": None if given["run_numbers"] is None else [int(one) for one in given["run_numbers"]],
-        "freeze_embedding": bool(given["freeze_embedding"]),
+        "model": {
+            "type": kind.__name__,
+            **({} if is_ours(kind) else {"class": {"name": _name(kind), "code": code_digest(kind)}}),
+            **fields(model),
+        },
+        "seed": describe_seed(settings.seed),
+        "run_numbers": None if numbers is None else [int(number) for number in numbers],
+        "freeze_embedding": bool(settings.freeze_embedding),
         "batch_size": batch_size,
-        "initial": {name: _digest(value) for name, value in (given["initial"] or {}).items()},
-        "record": described_record(given["record"]),
+        "initial": {name: _digest(value) for name, value in (settings.initial or {}).items()},
+        "record": described_record(settings.record),
         "observables": list(names),
-        "thresholds": dict(given["thresholds"] or {}),
+        "thresholds": dict(settings.thresholds or {}),
         "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,
         "not_stored": ["stop"] if callable(stop) else [],
         "engine": engine.name,
@@ -54,88 +57,52 @@ def described(
         "unseen_classes": ensemble.unseen_classes,
         **own_code(stop, model),
     }
-    rest = {name: plain(given[name]) for name in given if name not in (*EXECUTION, *computed)}
-    parameters = computed | rest
+    rest = {name: plain(value) for name, value in settings.values().items() if name not in used}
+    parameters: dict[str, Any] = used | rest
     return parameters | {"per_run": [name for name in PER_RUN if isinstance(parameters[name], list)]}
 
 
-def model_of(described: Mapping[str, Any]) -> Model:
-    """Restore a model from its type and fields, as a trajectory stores them.
+def is_imported(model: Mapping[str, Any]) -> bool:
+    """Return whether the class of a model, as a trajectory describes it, is known; true if it names none."""
+    return "type" not in model or bool(_called(model["type"], model.get("class")))
 
-    Parameters
-    ----------
-    described : mapping of str to object
-        Name of the class under "type", what tells a class of your own from others of that name under
-        "class", and the fields by name. A group is a mapping of "table" and "name".
 
-    Returns
-    -------
-    Model
-        The model, with an equal description.
-
-    Raises
-    ------
-    InputError
-        If no imported class has this name, if several have it and none is known to be the one that was
-        trained, or if a field has a value that the class refuses.
-    FileFormatError
-        If the model reads images from files that are missing, damaged or have changed.
-    TypeError
-        If the class lacks one of the fields.
-    """
-    values = dict(described)
+def _model_of(stored: Mapping[str, Any]) -> Model:
+    """Restore a model from what `described` has stored: "type", "class" unless it is ours, and its fields."""
+    values = dict(stored)
     kind = _kind(values.pop("type"), values.pop("class", None))
-    if isinstance(values.get("group"), Mapping):
-        if not {"table", "name"} <= set(values["group"]):
-            raise InputError(f"group must be recorded with a table and a name, got {set(values['group'])}")
+    if "group" in values:
         values["group"] = FiniteGroup(values["group"]["table"], values["group"]["name"])
     return kind(**values)
 
 
-def is_imported(described: Mapping[str, Any]) -> bool:
-    """Return whether `model_of` can find a class for a description; true if it names none."""
-    return "type" not in described or bool(_called(described["type"], described.get("class")))
-
-
-def _called(name: str, made: Mapping[str, str] | None) -> list[type[Model]]:
-    kinds = _kinds(Model)  # type: ignore[type-abstract]
-    return [kind for kind in kinds if kind.__name__ == name and not (made and is_ours(kind))]
-
-
 def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
-    """Return the class of models called `name` that `_class_of` described as `made`.
-
-    It is None in files of the package's models, and in files of others that are older than this description.
-    """
-    found = _called(name, made)
-    if not found:
+    """Return the class of models called `name` whose code and place are as in `made`, or come nearest."""
+    kinds = _called(name, made)
+    if not kinds:
         names = ", ".join(dict.fromkeys(kind.__name__ for kind in _kinds(Model)))  # type: ignore[type-abstract]
         raise InputError(
             f"model of the trajectory must be one of {names}, or be imported first, got "
             f"{made['name'] if made else name}"
         )
     if made is None:
-        fits = {kind: int(is_ours(kind)) for kind in found}
-    else:
-        fits = {
-            kind: 2 * (code_digest(kind) == made["code"]) + (_name(kind) == made["name"]) for kind in found
-        }
-    best = max(fits.values())
-    # A cell of a notebook that runs again defines the same class again.
-    fitting = {(_name(kind), _code_of(kind)): kind for kind, fit in fits.items() if fit == best}
-    if len(fitting) > 1:
-        raise InputError(
-            f"model of the trajectory must be of one class, got {name}, which several classes are called: "
-            f"{', '.join(called for called, _ in fitting)}; define or import only the one that was trained"
-        )
-    ((called, _), kind) = fitting.popitem()
-    if made and best < 2:
+        return kinds[-1]
+    # A cell of a notebook that runs again defines the same class again; the last one counts.
+    fits = [(code_digest(kind) == made["code"], _name(kind) == made["name"]) for kind in kinds]
+    nearest = next(kind for kind, fit in zip(kinds[::-1], fits[::-1], strict=True) if fit == max(fits))
+    if code_digest(nearest) != made["code"]:
         warnings.warn(
-            f"{called} has changed since it was trained, so that its outputs may be others",
+            f"{_name(nearest)} has changed since it was trained, so that its outputs may be others",
             RuntimeWarning,
             stacklevel=2,
         )
-    return kind
+    return nearest
+
+
+def _called(name: str, made: Mapping[str, str] | None) -> list[type[Model]]:
+    """Return the classes of a name in the order of their definition: ours, or those of a user if `made`."""
+    kinds = _kinds(Model)  # type: ignore[type-abstract]
+    return [kind for kind in kinds if kind.__name__ == name and is_ours(kind) is (made is None)]
 
 
 def _kinds(base: type[Model]) -> list[type[Model]]:
@@ -144,31 +111,8 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
     return [kind for kind in below if dataclasses.is_dataclass(kind)]
 
 
-def _class_of(kind: type[Model]) -> dict[str, dict[str, str]]:
-    """Return what tells a class of your own from others of its name, under "class", which is no field."""
-    return {} if is_ours(kind) else {"class": {"name": _name(kind), "code": code_digest(kind)}}
-
-
-def _code_of(kind: type) -> str:
-    """Return the digest of a class, which no other class shares if its source text is unknown."""
-    digest = code_digest(kind)
-    return f"{digest} {id(kind)}" if digest == UNKNOWN else digest
-
-
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def seed_of(described: Any) -> int | np.random.SeedSequence:
-    """Restore a seed from `described`, which `physics.seeds.describe_seed` has returned.
-
-    An int is returned as an int. A mapping of "entropy", "spawn_key" and perhaps "pool_size" gives a
-    `numpy.random.SeedSequence`.
-    """
-    if isinstance(described, Mapping):
-        given = {"pool_size": described["pool_size"]} if "pool_size" in described else {}
-        return np.random.SeedSequence(described["entropy"], spawn_key=described["spawn_key"], **given)
-    return int(described)
 
 
 def _digest(value: Any) -> str:
@@ -195,12 +139,17 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     Raises
     ------
     InputError
-        If the trajectory was not made by `nets.train`, or not exactly one imported class fits its model.
+        If the trajectory was not made by `nets.train`, or no imported class has the name of its model.
     FileFormatError
         If the parameters do not describe a training, or the model reads images from files that are missing,
         damaged or have changed.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the code of the model's class has changed since the training.
     """
-    made = trajectory.parameters
+    made, start = trajectory.parameters, trajectory.start
     if "selected_tokens" in made:
         raise InputError("trajectory must have all tokens of its networks, got one of selected tokens")
     if made.get("program") != "nets.train":
@@ -208,8 +157,19 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
             "trajectory must be made by nets.train to restore its networks, got one made by "
             f"{made.get('program', 'an unknown program')}"
         )
+    drawn = ("first_run", "run_numbers", "train_fraction", "train_examples", "validation_examples", "shared")
     try:
-        return _restored(trajectory, made)
+        model = _model_of(made["model"])
+        if "train_examples" in start:
+            parameters = {
+                name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
+            }
+            train = start["train_examples"]
+            validation = start.get("validation_examples", train[:, :0])
+            return Ensemble(model, parameters, train, validation, start.get("targets"), [])
+        seed = made["seed"]
+        seed = np.random.SeedSequence(**seed) if isinstance(seed, Mapping) else seed
+        return draw(model, runs=trajectory.runs, seed=seed, **{name: made[name] for name in drawn})
     except (InputError, FileFormatError):
         raise
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError) as error:
@@ -217,29 +177,6 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
             "parameters must describe a training of nets.train, got ones that do not "
             f"({type(error).__name__}: {error})"
         ) from None
-
-
-def _restored(trajectory: Trajectory, made: Mapping[str, Any]) -> Ensemble:
-    """Return the ensemble of a trajectory with the parameters `made`, or fail if they are incomplete."""
-    model, start = model_of(made["model"]), trajectory.start
-    if "train_examples" in start:
-        parameters = {
-            name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
-        }
-        train, targets = start["train_examples"], start.get("targets")
-        validation = start.get("validation_examples", train[:, :0])
-        return Ensemble(model, parameters, train, validation, targets, [])
-    return draw(
-        model,
-        runs=trajectory.runs,
-        seed=seed_of(made["seed"]),
-        first_run=made["first_run"],
-        run_numbers=made.get("run_numbers"),
-        train_fraction=made["train_fraction"],
-        train_examples=made["train_examples"],
-        validation_examples=made["validation_examples"],
-        shared=made["shared"],
-    )
 
 
 def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:

@@ -466,7 +466,7 @@ def train(
     ensemble, machine = training.ensemble, training.machine
     names = checked_names(chosen.observables, ensemble)
     observer = Observer(ensemble, names, checked_thresholds(thresholds, ensemble), delta)
-    parameters = described(chosen.values(), machine, ensemble, training.batch_size, names)
+    parameters = described(chosen, machine, ensemble, training.batch_size, names)
     observed = {name: ("<f8", shape) for name, shape in observer.shapes.items()}
     with recorder(
         out,
@@ -480,7 +480,7 @@ def train(
         recorded = frames.last_step if frames.frames else -1
         checkpoint = restored = None
         if out is not None and isinstance(frames, FileRecorder):
-            checkpoint = Checkpoint(frames.path, frames, {"engine": machine, "observer": observer})
+            checkpoint = Checkpoint(frames, {"engine": machine, "observer": observer})
             restored = None if frames.complete else checkpoint.restore()
         if restored is not None:
             training.step = restored

@@ -127,8 +127,7 @@ def train(
         causal: Whether the first token is kept from attending to the second, as in a language model.
         dropout: Rate of dropout in the blocks of the transformer: the probability, at least 0 and less than
             1, that a value is set to 0 during training.
-        data: Images for image-mlp: digits, or the path of an npz archive or of the directory that holds the
-            IDX files of MNIST.
+        data: Images for image-mlp: digits, or the path of an npz archive with x_train and y_train.
         activation: Activation after the hidden layers of embedding-mlp: silu, relu, tanh or asinh; or of the
             neurons of two-layer: relu, quadratic, silu, tanh or abs.
         even: Weight, at least 0, with which (x/2) tanh(x/2), the even part of SiLU, is added to the

@@ -1,6 +1,5 @@
 """An ensemble before it trains: the initial parameters, the examples and the optimizer of its members."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +21,7 @@ from physics.checks import (
     whole_number,
 )
 from physics.errors import InputError
-from physics.seeds import children, numbers_of_runs, parent_seed
-from physics.values import Value
+from physics.seeds import children, numbers_of_runs
 
 PARAMETER = "parameter."
 """Prefix of the names under which a trajectory stores the initial parameters of its members."""
@@ -32,15 +30,13 @@ STREAMS = ("embedding", "layers", "split", "targets", "noise")
 
 
 @dataclass(frozen=True, eq=False)
-class Optimizer(Value):
-    """Settings of PyTorch's AdamW or SGD, with a value of each rate for each member.
+class Optimizer:
+    """Settings of PyTorch's AdamW or SGD, with values of each rate for each member.
 
     Attributes
     ----------
-    learning_rate, weight_decay : ndarray of float64, shape (runs,)
-        Rates of the decoder.
-    embedding_learning_rate, embedding_weight_decay : ndarray of float64, shape (runs,)
-        Rates of the embedding (the encoder).
+    rates : ndarray of float64, shape (runs, 4)
+        Learning rate and weight decay of the encoder (the embedding), and then of the decoder.
     betas : tuple of float
         Decay rates of both moments of AdamW.
     epsilon : float
@@ -49,27 +45,10 @@ class Optimizer(Value):
         Name of the optimizer.
     """
 
-    learning_rate: NDArray[np.float64]
-    weight_decay: NDArray[np.float64]
-    embedding_learning_rate: NDArray[np.float64]
-    embedding_weight_decay: NDArray[np.float64]
+    rates: NDArray[np.float64]
     betas: tuple[float, float]
     epsilon: float
     kind: str = "adamw"
-
-    @property
-    def betas_and_epsilon(self) -> NDArray[np.float64]:
-        """Decay rates and epsilon (3,) for the fused kernels, where an epsilon of 0 stands for SGD."""
-        return np.array([*self.betas, self.epsilon if self.kind == "adamw" else 0.0])
-
-    def rates(self, encoder: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the learning rates and the weight decays, (runs,) each.
-
-        They are those of the encoder (the embedding) if `encoder` is true, otherwise those of the decoder.
-        """
-        if encoder:
-            return self.embedding_learning_rate, self.embedding_weight_decay
-        return self.learning_rate, self.weight_decay
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,50 +113,49 @@ def draw(model: Model, **settings: Any) -> Ensemble:
         If an argument is invalid, or the ensemble does not fit into memory.
     """
     chosen = TrainingSettings(**settings).of(model)
-    seed, train_examples, fraction = chosen.seed, chosen.train_examples, chosen.train_fraction
     runs = whole_number("runs", chosen.runs, 1)
-    parent_seed(seed)
-    shared = _shared(chosen.shared)
+    shared = [choice("shared", name, STREAMS) for name in names_in("shared", chosen.shared)]
     require_sound(model, runs)
     numbers = numbers_of_runs(runs, chosen.first_run, chosen.run_numbers)
-    spawned = [child.spawn(len(STREAMS)) for child in children(seed, numbers)]
-    common = children(seed, [0])[0].spawn(len(STREAMS))
+    common, *members = (child.spawn(len(STREAMS)) for child in children(chosen.seed, [0, *numbers]))
     streams = [
-        {name: common[i] if name in shared else child[i] for i, name in enumerate(STREAMS)}
-        for child in spawned
+        {name: common[i] if name in shared else member[i] for i, name in enumerate(STREAMS)}
+        for member in members
     ]
     generators = [{name: np.random.default_rng(stream[name]) for name in STREAMS} for stream in streams]
-    members = [model.initial(own["embedding"], own["layers"]) for own in generators]
-    parameters = {
-        name: np.stack([np.array(member[name], float) for member in members]) for name in members[0]
+    drawn = [model.initial(member["embedding"], member["layers"]) for member in generators]
+    parameters = {name: np.stack([np.array(member[name], float) for member in drawn]) for name in drawn[0]}
+    scales = {
+        of_embedding: per_member(name, getattr(chosen, name), runs, above=0.0)
+        for of_embedding, name in ((True, "embedding_scale"), (False, "layer_scale"))
     }
-    factors = {True: per_member("embedding_scale", chosen.embedding_scale, runs, above=0.0)}
-    factors[False] = per_member("layer_scale", chosen.layer_scale, runs, above=0.0)
-    if EMBEDDING not in parameters and (factors[True] != 1).any():
+    if EMBEDDING not in parameters and (scales[True] != 1).any():
         raise InputError(
             f"embedding_scale must be 1 for {type(model).__name__}, which has no embedding, got "
             f"{short_text(chosen.embedding_scale)}; layer_scale scales its layers"
         )
     for name, values in parameters.items():
-        values *= factors[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
+        values *= scales[name == EMBEDDING].reshape(-1, *[1] * (values.ndim - 1))
     for name, value in mapping("initial", chosen.initial).items():
-        parameters[name] = _given(name, value, parameters)
-    if train_examples is None:
-        if chosen.validation_examples is not None:
-            raise InputError("train_examples must be given if validation_examples are, got none")
-        splits = [model.task.split(fraction, own["split"]) for own in generators]
+        shape = parameters[choice("names of initial", name, tuple(parameters))].shape
+        array = finite_array(f"initial[{name!r}]", value)
+        if array.shape not in (shape, shape[1:]):
+            raise InputError(
+                f"initial[{name!r}] must have the shape {shape[1:]}, or {shape} for all runs, got "
+                f"{array.shape}"
+            )
+        parameters[name] = np.array(np.broadcast_to(array, shape))
+    if chosen.train_examples is not None:
+        splits = [model.task.given_split(chosen.train_examples, chosen.validation_examples)] * runs
+    elif chosen.validation_examples is not None:
+        raise InputError("train_examples must be given if validation_examples are, got none")
     else:
-        splits = [model.task.given_split(train_examples, chosen.validation_examples)] * runs
-    return Ensemble(
-        model,
-        parameters,
-        np.stack([train for train, _ in splits]),
-        np.stack([validation for _, validation in splits]),
-        np.stack([model.targets(own["targets"]) for own in generators])
-        if model.loss == "mean_squared_error"
-        else None,
-        [stream["noise"] for stream in streams],
-    )
+        splits = [model.task.split(chosen.train_fraction, member["split"]) for member in generators]
+    train, validation = (np.stack(part) for part in zip(*splits, strict=True))
+    targets = None
+    if model.loss == "mean_squared_error":
+        targets = np.stack([model.targets(member["targets"]) for member in generators])
+    return Ensemble(model, parameters, train, validation, targets, [stream["noise"] for stream in streams])
 
 
 def per_member(
@@ -233,10 +211,10 @@ def batches(ensemble: Ensemble, batch_size: int | None, step: int, count: int) -
     epochs = range(step // in_epoch, (step + count - 1) // in_epoch + 1)
     chosen = np.empty((ensemble.runs, len(epochs) * in_epoch, batch_size), np.int32)
     for run, noise in enumerate(ensemble.noise):
-        for number_, epoch in enumerate(epochs):
+        for begin, epoch in enumerate(epochs):
             generator = np.random.default_rng(_numbered(noise, 0, epoch))
             order = generator.permutation(size)[: in_epoch * batch_size]
-            chosen[run, number_ * in_epoch : (number_ + 1) * in_epoch] = order.reshape(in_epoch, batch_size)
+            chosen[run, begin * in_epoch : (begin + 1) * in_epoch] = order.reshape(in_epoch, batch_size)
     first = step - epochs[0] * in_epoch
     return np.ascontiguousarray(chosen[:, first : first + count])
 
@@ -252,31 +230,6 @@ def dropout_seed(noise: np.random.SeedSequence, step: int) -> int:
 def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequence:
     """Return the seed that the given numbers lead to from a seed, without changing that seed."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *numbers))
-
-
-def _shared(value: Sequence[str]) -> tuple[str, ...]:
-    """Return checked names of random streams."""
-    names = names_in("shared", value)
-    for name in names:
-        if name not in STREAMS:
-            raise InputError(f"shared must name random draws among {', '.join(STREAMS)}, got {name!r}")
-    return names
-
-
-def _given(name: str, value: Any, parameters: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the initial value of one parameter that a user gives, for all members, (runs, ...).
-
-    `name` is that of the parameter, and `parameters` hold the drawn values, whose shapes it must have.
-    """
-    if name not in parameters:
-        raise InputError(f"initial must name parameters among {', '.join(parameters)}, got {name!r}")
-    array = finite_array(f"initial[{name!r}]", value)
-    shape = parameters[name].shape
-    if array.shape not in (shape, shape[1:]):
-        raise InputError(
-            f"initial[{name!r}] must have the shape {shape[1:]}, or {shape} for all runs, got {array.shape}"
-        )
-    return np.array(np.broadcast_to(array, shape))
 
 
 def batch_size_of(value: int | None, size: int) -> int | None:

@@ -59,11 +59,11 @@ class FusedEngine:
         self._net = kernels.Net(
             COMBINE[architecture.combine],
             ACTIVATIONS[architecture.activation],
-            entropy if architecture.loss == "cross_entropy" else kernels.SQUARED_ERROR,
+            entropy if model.loss == "cross_entropy" else kernels.SQUARED_ERROR,
             0 if data else model.tokens,
             0 if data else model.dim,
             max(self._places[name].stop for name in model.encoder),
-            float(architecture.embedding_penalty),
+            float(model.embedding_penalty),
             float(architecture.even),
         )
         self._each = examples_of(ensemble, ensemble.train, dtype)  # for batches, which name their examples
@@ -97,9 +97,9 @@ class FusedEngine:
 
     def set_rates(self, optimizer: Optimizer) -> None:
         """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
-        rates = [*optimizer.rates(encoder=True), *optimizer.rates(encoder=False)]
-        self._rates = np.stack(rates, axis=1)
-        self._betas = optimizer.betas_and_epsilon
+        self._rates = optimizer.rates
+        epsilon = optimizer.epsilon if optimizer.kind == "adamw" else 0.0  # which stands for SGD
+        self._betas = np.array([*optimizer.betas, epsilon])
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""

@@ -139,10 +139,8 @@ class BatchedEngine:
     def set_rates(self, optimizer: Optimizer) -> None:
         """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
         self._optimizer = optimizer
-        self._rates = {  # of encoder and decoder; in float64, as PyTorch computes its scalars
-            encoder: tuple(torch.as_tensor(part, device=self.device) for part in optimizer.rates(encoder))
-            for encoder in (True, False)
-        }
+        rates = torch.as_tensor(optimizer.rates.T, device=self.device)  # float64, as PyTorch's scalars
+        self._rates = {True: rates[:2], False: rates[2:]}  # of the encoder and of the decoder
         self._capture_anew()
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.architecture import ODD, Activation, Architecture, Initialisation
+from nets.architecture import Activation, Architecture, Initialisation
 from nets.models.model import DenseModel, ModularAddition
 from nets.tasks import Task, addition, group_products, modular_addition
 from physics.checks import choice, number, whole_number
@@ -148,10 +148,10 @@ class EmbeddingMLP(ModularAddition, DenseModel):
         self._check(tokens=3, dim=1)
         self._set(hidden=checked_widths(self.hidden), even=number("even", self.even, 0.0))
         choice("activation", self.activation, get_args(Activation))
-        if self.even and self.activation not in ODD:
+        if self.even and self.activation not in ("tanh", "asinh"):
             raise InputError(
-                f"even must be 0 for the activation {self.activation!r}, which already has an even part; "
-                f"{' and '.join(ODD)} take one, got {self.even:g}"
+                f"even must be 0 for the activation {self.activation!r}, which already has an even part, "
+                f"unlike tanh and asinh, got {self.even:g}"
             )
 
     @cached_property
@@ -163,7 +163,7 @@ class EmbeddingMLP(ModularAddition, DenseModel):
     def architecture(self) -> Architecture:  # type: ignore[override]
         """Layers of the model: two concatenated embeddings, dense layers, and the cross-entropy."""
         sizes = (2 * self.dim, *self.hidden, self.tokens)
-        return Architecture("concatenate", sizes, self.activation, "cross_entropy", even=self.even)
+        return Architecture("concatenate", sizes, self.activation, "cross_entropy", self.even)
 
 
 class _Decoder(DenseModel):
@@ -346,7 +346,7 @@ class GroupDecoder(_Decoder):
     def architecture(self) -> Architecture:  # type: ignore[override]
         """Layers of the model: the product of two matrices, dense layers, and the squared error."""
         sizes = (self.dim, *self.hidden, self.outputs_dim)
-        return Architecture("product", sizes, "tanh", "mean_squared_error", self.embedding_penalty)
+        return Architecture("product", sizes, "tanh", "mean_squared_error")
 
     @cached_property
     def theory(self) -> EffectiveTheory:

@@ -1,6 +1,5 @@
 """The image classifier with which Liu et al. show grokking on real data, and the reader of its images."""
 
-import gzip
 import hashlib
 import os
 import zipfile
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
-from numpy.typing import NDArray
 
 from nets.architecture import Architecture, Initialisation
 from nets.models.dense import checked_widths
@@ -21,39 +18,11 @@ from nets.models.model import DenseModel, Parameters
 from nets.tasks import Task
 from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
-from physics.values import Value
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 DIGITS = "digits"
-
-
-@dataclass(frozen=True, eq=False)
-class Images(Value):
-    """Labeled images, one in each row; those that may be used for training come first.
-
-    Attributes
-    ----------
-    pixels : ndarray of float32, shape (images, pixels)
-        Brightness of each pixel; usually from 0 to 1.
-    labels : ndarray of int64, shape (images,)
-        Class of each image.
-    trainable : int
-        Number of images before the test set; all of them if there is no test set.
-    """
-
-    pixels: NDArray[np.float32]
-    labels: NDArray[np.int64]
-    trainable: int
-
-    @property
-    def digest(self) -> str:
-        """Fingerprint "sha256:…" of the pixels, the labels and the number of images before the test set."""
-        found = hashlib.sha256(f"{self.pixels.shape} {self.trainable}".encode())
-        found.update(np.ascontiguousarray(self.pixels, "<f4").data)
-        found.update(np.ascontiguousarray(self.labels, "<i8").data)
-        return f"sha256:{found.hexdigest()}"
 
 
 @dataclass(frozen=True)
@@ -69,9 +38,9 @@ class ImageMLP(DenseModel):
     ----------
     data : str, default "digits"
         "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
-        archive, or of a directory of MNIST's IDX files; see `nets.models.images.load_images`. A test set in
-        the data is the validation set. The digits have none, so the images that are not used for training are
-        the validation set.
+        archive, such as that of MNIST by Keras; see `nets.models.images.load_images`. A test set in the data
+        is the validation set. The digits have none, so the images that are not used for training are the
+        validation set.
     hidden : sequence of int, default (200, 200)
         Width of each hidden layer, at least 1; at least one layer. With the output, the default has the
         paper's depth of 3.
@@ -91,7 +60,7 @@ class ImageMLP(DenseModel):
     InputError
         If a value is out of its range.
     FileFormatError
-        If the images cannot be read, do not have the fingerprint `digest`, or have other labels.
+        If the images cannot be read or do not have the fingerprint `digest`.
 
     Notes
     -----
@@ -130,17 +99,13 @@ class ImageMLP(DenseModel):
             classes=whole_number("classes", self.classes, 3),
         )
         choice("initialisation", self.initialisation, get_args(Initialisation))
-        found = self._images.digest
-        if self.digest not in (None, found):
+        digest = _digest(self.task)
+        if self.digest not in (None, digest):
             raise FileFormatError(
-                f"the images of {self.data} have the digest {found} instead of {self.digest}; the "
-                f"run used other files"
+                f"the images of {self.data} have the digest {digest} instead of {self.digest}; the run used "
+                "other files"
             )
-        self._set(digest=found)
-
-    @cached_property
-    def _images(self) -> Images:
-        return load_images(self.data, self.classes)
+        self._set(digest=digest)
 
     @property
     def tokens(self) -> int:  # type: ignore[override]
@@ -162,14 +127,12 @@ class ImageMLP(DenseModel):
     @cached_property
     def task(self) -> Task:
         """Classification of the images. A test set that comes with the data is never drawn for training."""
-        images = self._images
-        held_out = np.arange(images.trainable, len(images.labels))
-        return Task(images.pixels, images.labels, self.classes, held_out)
+        return load_images(self.data, self.classes)
 
     @cached_property
     def architecture(self) -> Architecture:  # type: ignore[override]
         """Layers of the model: dense layers on the pixels, and the squared error."""
-        sizes = (self._images.pixels.shape[1], *self.hidden, self.classes)
+        sizes = (self.task.inputs.shape[1], *self.hidden, self.classes)
         return Architecture("data", sizes, "relu", "mean_squared_error")
 
     def initial(self, embedding: np.random.Generator, layers: np.random.Generator) -> Parameters:
@@ -212,122 +175,55 @@ class ImageMLP(DenseModel):
         return member.transpose(1, 2) @ states / member.sum(1).clamp(min=1)[..., None]
 
 
-# -- images from files -------------------------------------------------------------------------------------
-
-
-def load_images(data: str, classes: int) -> Images:
-    """Read labeled images from a file, a directory, or scikit-learn.
+def load_images(data: str, classes: int) -> Task:
+    """Read labeled images from a file, or from scikit-learn.
 
     Parameters
     ----------
     data : str
         "digits" for the 1797 images of 8 × 8 pixels that come with scikit-learn. Otherwise the path of an npz
-        archive, or of a directory of MNIST's files, which may be compressed by gzip. An archive holds
-        ``x_train`` and ``y_train``, and a directory ``train-images-idx3-ubyte`` and
-        ``train-labels-idx1-ubyte``. If there is a test set, it is called ``x_test`` and ``y_test``, or
-        ``t10k-…`` in a directory.
+        archive that holds ``x_train`` and ``y_train``, and, if there is a test set, ``x_test`` and
+        ``y_test``, such as ``mnist.npz`` of Keras.
     classes : int
         Number of classes; labels must be from 0 to classes - 1.
 
     Returns
     -------
-    Images
-        Images and labels. Pixels that are bytes, and the digits, are scaled to [0, 1]; floating-point pixels
-        of an archive are not changed.
+    Task
+        Images as rows of float32, and their labels; the test set is held out. Pixels that are bytes, and the
+        digits, are scaled to [0, 1]; floating-point pixels of an archive are not changed.
 
     Raises
     ------
     FileFormatError
-        If a file is missing or damaged, in another format, of a size that does not match the others, or has
-        labels out of range.
+        If the file is missing, damaged or in another format.
+    InputError
+        If pixels are not finite, or labels are not from 0 to classes - 1 or not one for each image.
     """
-    path = Path(data)
     if data == DIGITS:
         from sklearn.datasets import load_digits
 
         digits = load_digits()
-        parts = [(digits.data.astype(np.float32) / np.float32(16), digits.target)]
-    elif not (path.is_dir() or path.is_file()):  # reading a pipe or a device might never end
+        return Task(digits.data.astype(np.float32) / np.float32(16), digits.target, classes)
+    try:
+        with np.load(data, allow_pickle=False) as archive:
+            parts = ["train", "test"] if "x_test" in archive else ["train"]
+            images, labels = ([archive[f"{kind}_{part}"] for part in parts] for kind in "xy")
+        pixels, answers = np.concatenate(images), np.concatenate(labels)
+        if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
+            raise ValueError(f"pixels must be bytes or floating-point numbers, got {pixels.dtype}")
+        scale = 255 if pixels.dtype == np.uint8 else 1
+        pixels = pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(scale)
+    except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise FileFormatError(
-            "data must be 'digits', or the path of a directory of IDX files or of an npz archive; there is "
-            f"none at {path}"
-        )
-    else:
-        try:
-            parts = _directory(path) if path.is_dir() else _archive(path)
-        except FileFormatError:
-            raise
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise FileFormatError(f"the images in {path} cannot be read ({error})") from None
-    for pixels, labels in parts:
-        shapes = f"pixels {pixels.dtype} of shape {pixels.shape} and labels of shape {labels.shape}"
-        if pixels.ndim < 2 or labels.shape != pixels.shape[:1] or not len(labels):
-            raise FileFormatError(f"{data} must hold images (n, ...) and one label for each, got {shapes}")
-        known = pixels.dtype == np.uint8 or (pixels.dtype.kind == "f" and np.isfinite(pixels).all())
-        if not known or labels.dtype.kind not in "iu":
-            raise FileFormatError(
-                f"{data} must hold pixels that are bytes or finite, and whole labels, got {shapes}"
-            )
-        if not 0 <= labels.min() <= labels.max() < classes:
-            raise FileFormatError(
-                f"labels must be whole numbers from 0 to classes - 1 = {classes - 1}, got {labels.min()} to "
-                f"{labels.max()} in {data}"
-            )
-        if pixels.shape[1:] != parts[0][0].shape[1:]:
-            raise FileFormatError(f"images of {data} must be of one size, got {pixels.shape[1:]} too")
-    return Images(
-        np.concatenate([_flat(pixels) for pixels, _ in parts]),
-        np.concatenate([labels.astype(np.int64) for _, labels in parts]),
-        len(parts[0][1]),
-    )
+            f"data must be 'digits', or an npz archive of x_train and y_train, got {data} ({error})"
+        ) from None
+    return Task(pixels, answers, classes, np.arange(len(images[0]), len(pixels)))
 
 
-def _flat(pixels: NDArray[Any]) -> NDArray[np.float32]:
-    """Return pixels (images, pixels) as float32, with bytes scaled to [0, 1]."""
-    flat = pixels.reshape(len(pixels), -1).astype(np.float32)
-    return flat / np.float32(255) if pixels.dtype == np.uint8 else flat
-
-
-def _archive(path: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the training set of an npz archive, and its test set if there is one."""
-    with np.load(path, allow_pickle=False) as archive:
-        if not isinstance(archive, NpzFile):
-            raise FileFormatError(f"{path} must be an npz archive, got an npy file")
-        names = set(archive.files)
-        ends = ["train", "test"] if names & {"x_test", "y_test"} else ["train"]
-        missing = {f"{kind}_{end}" for kind in "xy" for end in ends} - names
-        if missing:
-            raise FileFormatError(
-                f"{path} must hold {' and '.join(sorted(missing))}, got {', '.join(names) or 'nothing'}"
-            )
-        return [(archive[f"x_{end}"], archive[f"y_{end}"]) for end in ends]
-
-
-def _directory(folder: Path) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the training set of a directory of IDX files, and its test set if there is one."""
-    files = {
-        (part, kind): next(iter(sorted(folder.glob(f"{part}-{kind}?idx{axes}-ubyte*"))), None)
-        for part in ("train", "t10k")
-        for kind, axes in (("images", 3), ("labels", 1))
-    }
-    if not (files["t10k", "images"] or files["t10k", "labels"]):
-        del files["t10k", "images"], files["t10k", "labels"]
-    read = {}
-    for (part, kind), path in files.items():
-        if path is None:
-            axes = 3 if kind == "images" else 1
-            raise FileFormatError(f"{folder} must hold {part}-{kind}-idx{axes}-ubyte, got none")
-        read[part, kind] = _idx(path)
-    return [(read[part, "images"], read[part, "labels"]) for part, kind in read if kind == "images"]
-
-
-def _idx(path: Path) -> NDArray[np.uint8]:
-    """Read unsigned bytes from an IDX file: two zero bytes, type, number of axes, sizes, values."""
-    content = path.read_bytes()
-    if content[:2] == b"\x1f\x8b":
-        content = gzip.decompress(content)
-    if content[:3] != b"\0\0\x08":
-        raise FileFormatError(f"{path} must be an IDX file of unsigned bytes, got the bytes {content[:4]!r}")
-    axes = content[3]
-    sizes = np.frombuffer(content, ">u4", axes, 4).astype(int)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(sizes)
+def _digest(task: Task) -> str:
+    """Return the fingerprint "sha256:…" of images, labels and the number of images before the test set."""
+    digest = hashlib.sha256(f"{task.inputs.shape} {len(task) - len(task.held_out)}".encode())
+    digest.update(np.ascontiguousarray(task.inputs, "<f4").data)
+    digest.update(np.ascontiguousarray(task.labels, "<i8").data)
+    return f"sha256:{digest.hexdigest()}"

@@ -117,7 +117,7 @@ class Model(ABC):
         """
 
     architecture: Architecture | None = None
-    """Layers that the fused engine can compute; None if only PyTorch can."""
+    """Layers of a `DenseModel`, which the fused engine can compute; None for all others."""
 
     embedding_penalty: float = 0.0
     """Factor, at least 0, of the mean magnitude of the embedding's components, added to the training loss."""

@@ -123,35 +123,15 @@ def test_a_checkpoint_newer_than_the_frames_on_disk_is_passed_over(tmp_path, mon
     goes_on_as_if_never_interrupted(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("step", lambda value: value + 5),
-        ("recorded", lambda value: value - 20),
-        ("engine", lambda value: value[..., :1]),
-        ("engine", lambda value: value + 1),
-        ("engine", lambda value: value.astype(np.float16)),
-        ("observer/status", lambda value: value[:0]),
-    ],
-)
-def test_a_changed_checkpoint_is_refused(tmp_path, monkeypatch, name, change):
+@pytest.mark.parametrize("place", [0.2, 0.4, 0.6, 0.8])
+def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch, place):
     path, stored = tmp_path / "t.h5", tmp_path / "t.h5.checkpoint"
     interrupted(path, monkeypatch)
-    with np.load(stored) as found:
-        values = dict(found)
-    key = next(key for key in values if key.startswith(name) and (name != "engine" or values[key].ndim > 1))
-    before, values[key] = values[key], change(values[key])
-    refused = pytest.raises(FileFormatError, match=r"t\.h5\.checkpoint is damaged .*remove it")
-    with stored.open("wb") as file:
-        np.savez(file, **values)
-    with refused:
+    content = bytearray(stored.read_bytes())
+    content[int(place * len(content))] ^= 16
+    stored.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"t\.h5\.checkpoint is damaged .*remove it"):
         goes_on_as_if_never_interrupted(path)
-    if (before.dtype, before.shape) != (values[key].dtype, values[key].shape):  # written whole by another run
-        del values["checksum"]
-        with stored.open("wb") as file:
-            np.savez(file, checksum=checkpoint.checksum(values), **values)
-        with refused:
-            goes_on_as_if_never_interrupted(path)
     stored.unlink()
     goes_on_as_if_never_interrupted(path)
 

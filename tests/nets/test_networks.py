@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
@@ -148,20 +147,6 @@ def test_the_plane_of_pair_sums_is_classified_as_the_pairs_are(name):
     np.testing.assert_array_equal(revived.classify(sums[1])[1], expected[1])
 
 
-@pytest.mark.parametrize("even", [0.0, 0.7])
-@pytest.mark.parametrize("activation", ["relu", "silu", "tanh", "asinh"])
-def test_layers_without_pytorch_are_those_of_pytorch(activation, even):
-    layers = nets.Architecture("data", (3, 6, 5, 4), activation, "cross_entropy", even=even)
-    generator = np.random.default_rng(0)
-    parameters = layers.draw("pytorch", generator)
-    states = 20 * generator.standard_normal((9, 3))
-    tensors = {name: torch.tensor(value)[None] for name, value in parameters.items()}
-    expected = layers.outputs(tensors, torch.tensor(states)[None])[0].numpy()
-    np.testing.assert_allclose(layers.decoded(parameters, states), expected, rtol=1e-12, atol=1e-12)
-    single = {name: value.astype(np.float32) for name, value in parameters.items()}
-    assert layers.decoded(single, states.astype(np.float32)).dtype == np.float32
-
-
 def test_another_embedding_for_the_same_layers():
     revived = nets.networks(trained(MODELS["concatenation"]))
     E = revived.parameters["embedding"]
@@ -256,23 +241,3 @@ def test_training_sets_need_no_layers():
     np.testing.assert_array_equal(examples, nets.networks(kept).examples("train"))
     with pytest.raises(InputError, match=r"trajectory must be made by nets.train"):
         training_sets(physics.Trajectory(np.zeros((1, 1, 3, 2)), [0]))
-
-
-@pytest.mark.parametrize("power", [-1000, -560, 515, 1000])
-def test_interventions_do_not_depend_on_the_unit_of_the_embedding(power):
-    E = np.random.default_rng(0).normal(size=(7, 2))
-    scaled = E * 2.0**power
-    np.testing.assert_array_equal(nets.with_signals(scaled, [1, 2, 3]), nets.with_signals(E, [1, 2, 3]))
-    one = nets.scale_frequency(scaled, 1, 1.5)
-    np.testing.assert_array_equal(one, nets.scale_frequency(E, 1, 1.5) * 2.0**power)
-    kept = nets.with_signals(scaled, np.ldexp([1.0, 2, 3], power), mean=True)
-    np.testing.assert_array_equal(kept, nets.with_signals(E, [1.0, 2, 3], mean=True) * 2.0**power)
-
-
-def test_interventions_that_overflow_are_refused():
-    E = np.random.default_rng(0).normal(size=(7, 2))
-    with pytest.raises(InputError, match="^factor must keep the embedding below 1.8e308, got a larger one"):
-        nets.scale_frequency(E * 1e100, 1, 1e300)
-    with pytest.raises(InputError, match="^signals must keep the embedding below 1.8e308"):
-        nets.with_signals(np.full((7, 1), 1.7e308) * np.sign(E[:, :1]), [1.7e308] * 3, mean=True)
-    assert np.isfinite(nets.scale_frequency(E * 1e-100, 1, 1.7e308)).all()

@@ -15,7 +15,6 @@ from grokphys.explorer.runs.common import (
     require_bounded,
     smaller_rate,
 )
-from nets.architecture import ACTIVATIONS
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
 from physics.trajectory import Trajectory
@@ -154,10 +153,13 @@ class NeuronRun:
         Rows are sums of two tokens modulo their number, and columns are answers. A row is the mean over the
         pairs with that sum, minus its own mean over the answers.
         """
+        import torch
+
         inside, outside = self.weights()
         tokens = self.model.tokens
         pairs = np.add.outer(np.arange(tokens), np.arange(tokens)) % tokens
-        act = ACTIVATIONS[self.model.activation](inside[:, None, :count] + inside[None, :, :count])
+        sums = torch.as_tensor(inside[:, None, :count] + inside[None, :, :count])
+        act = self.model.architecture.activate(sums).numpy()
         by_sum = np.zeros((tokens, count))
         np.add.at(by_sum, pairs.ravel(), act.reshape(-1, count))
         logits = by_sum @ outside[:count] / tokens

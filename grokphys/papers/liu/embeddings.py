@@ -550,8 +550,8 @@ def collapse(run: Run) -> Result:
     """
     setting = run.setting
     images = load_images(setting.data, 10)
-    chosen = generator(run.seed(1900)).permutation(len(images.labels))[: setting.images]
-    pixels, labels = torch.as_tensor(images.pixels[chosen]), images.labels[chosen]
+    chosen = generator(run.seed(1900)).permutation(len(images))[: setting.images]
+    pixels, labels = torch.as_tensor(images.inputs[chosen]), images.labels[chosen]
     paths = [_descend(setting, pixels, labels, run.seed(1900 + k)) for k in range(setting.encoders)]
     rows: dict[str, Any] = {"encoder": np.arange(setting.encoders)}
     for when, frame in (("start", 0), ("end", -1)):

@@ -7,7 +7,7 @@ Liu et al., Figures 6 and 13 to 15, Table 1: phases of toy networks on addition 
 
 Liu et al., Figures 8 and 20 (§4.3, Appendix J): grokking on images.
 
-If the environment variable GROKPHYS_MNIST is set, it names a directory of MNIST's files or an npz archive.
+If the environment variable GROKPHYS_MNIST is set, it names an npz archive of MNIST.
 Otherwise the images are the 1797 digits that come with scikit-learn. The items of the recipes say which.
 
 Liu et al., Figure 7: a transformer that learns modular addition; its dimension, dropout, and phases.

@@ -39,9 +39,7 @@ class Mine(nets.DenseModel):
     @cached_property
     def architecture(self):
         sizes = (FIRST[self.combine], 6, WIDTH, TOKENS)
-        return nets.Architecture(
-            self.combine, sizes, self.activation, self.error, self.embedding_penalty, self.even
-        )
+        return nets.Architecture(self.combine, sizes, self.activation, self.error, self.even)
 
     def initial(self, embedding, layers):
         drawn = super().initial(embedding, layers)

@@ -46,7 +46,6 @@ def test_a_model_states_its_shapes_and_what_it_learns(name):
     assert (drawn.targets is None) is not squared
     assert model.dropout == (0.1 if name == "TokenTransformer" else 0)
     assert model.embedding_penalty == (0.01 if name == "GroupDecoder" else 0)
-    assert getattr(model.architecture, "embedding_penalty", 0) == model.embedding_penalty
     if name == "ImageMLP":
         np.testing.assert_array_equal(drawn.targets[0], np.eye(10))
 
