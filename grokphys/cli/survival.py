@@ -7,7 +7,6 @@ from tyro.conf import Positional
 
 from grokphys.options import Files, Overwrite, TableFile, given_otherwise
 from grokphys.output import refuse_table, write_table
-from grokphys.progress import progress
 from physics.checks import number, whole_number
 
 MOST_BINS = 10**6
@@ -63,8 +62,7 @@ def survival(
     circles = survival_report.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:
         return 1
-    parts = survival_report.report(circles, groups, bins, signal_threshold, factor)
-    for part in progress(parts, "survival", "table", 4):
+    for part in survival_report.report(circles, groups, bins, signal_threshold, factor):
         print(f"{part}\n")
     if table is not None:
         rows = survival_report.rows(circles)

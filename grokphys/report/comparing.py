@@ -7,34 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.comparison.compared import ALIGNMENTS, MEASURES, PLANAR, Comparison, compare
+from analysis.comparison.compared import PLANAR, Comparison, compare
 from analysis.comparison.timing import OnsetDifference
-from analysis.plots.comparison import (
-    show_calibration,
-    show_motion,
-    show_nearest,
-    show_onsets,
-    show_quantities,
-    show_typical_pair,
-    typical_pair,
-)
+from analysis.plots import comparison as plots
 from analysis.plots.distributions import show_distributions
 from analysis.plots.style import panels
 from analysis.stats.effects import Difference
-from analysis.stats.intervals import Interval, is_shown, readable
+from analysis.stats.intervals import is_shown, readable
 from grokphys.batches import read_each
-from grokphys.files import resolve
 from grokphys.output import printable, refuse_existing, write_text
 from grokphys.progress import stages
-from grokphys.report.page import Picture, Section, Table, sentences, write_report
-from grokphys.report.wording import caption, median_time, p_value, rounded, significant
+from grokphys.report.page import Section, document, write_report
+from grokphys.report.wording import significant
 from nets.provenance import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
 from physics.theory.quality import predicted_accuracy
-from physics.trajectory import Trajectory, load
+from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_version
 
 Trajectories = Sequence[Trajectory]
@@ -42,8 +34,9 @@ Accuracies = tuple[NDArray[np.float64], NDArray[np.float64]]
 LARGEST_DELTA = 1e150
 """Largest tolerance, whose square is finite."""
 NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
-PERCENT = ("circles",)
+ACCURACIES = ("train_accuracy", "validation_accuracy")
 SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
+ANSWERS = ("yes", "no", "unclear", "unknown")
 
 
 def write_file_comparison(
@@ -83,10 +76,9 @@ def write_file_comparison(
         raise InputError(f"out must be a name that ends in .html, got {str(out)!r}")
     for path in (out, out.with_suffix(".json")):
         refuse_existing(path, overwrite, parents=True)
-    _refuse_alignment(align, (first, second))
     number("delta", delta, maximum=LARGEST_DELTA, above=0.0)
     failed: list[Path] = []
-    ensembles = [[one for _, one, _ in read_each([each], _final, failed)] for each in (first, second)]
+    ensembles = [[run for _, run, _ in read_each([files], _final, failed)] for files in (first, second)]
     if not all(ensembles):
         return 1
     with stages("compare", "predict accuracies", "compare", "draw", "write") as begin:
@@ -97,40 +89,19 @@ def write_file_comparison(
             *ensembles, names=_names(ensembles), align=align, delta=delta, accuracies=accuracies
         )
         begin()
-        sections = comparison_sections(comparison, *ensembles)
+        opening, *sections = comparison_report(comparison, *ensembles)
         begin()
-        for sentence in conclusion(comparison):
+        for sentence in opening.text:
             print(printable(sentence))
         for section in sections:
             for part in (*map(printable, section.text), *(f"\n{table.text()}\n" for table in section.tables)):
                 print(part)
         counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
         title = f"{comparison.names[0].capitalize()} and {comparison.names[1]} runs compared"
-        subtitle = f"grokphys {code_version()}, {counts}."
-        write_report(out, title, subtitle, conclusion(comparison), sections)
+        write_report(out, title, f"grokphys {code_version()}, {counts}.", opening.text, sections)
         numbers = write_text(out.with_suffix(".json"), comparison.to_json())
     print(f"report in {out}, numbers in {numbers}")
     return 1 if failed else 0
-
-
-def _refuse_alignment(align: str, patterns: Sequence[str]) -> None:
-    """Refuse an alignment that is neither a method nor an observable in the first file of each pattern.
-
-    A comparison of many files takes minutes. A file that cannot be opened is left to the reader.
-    """
-    if align in ("auto", *ALIGNMENTS, *MEASURES):
-        return
-    for pattern in patterns:
-        try:
-            held = sorted(load(resolve([pattern])[0]).observables)
-        except (ValueError, OSError):
-            continue
-        if align not in held:
-            methods = ", ".join(map(repr, ("auto", *ALIGNMENTS)))
-            raise InputError(
-                f"align must be {methods}, or an observable of both ensembles, got {align!r}; "
-                f"{pattern} has {', '.join(sorted({*held, *MEASURES}))}"
-            )
 
 
 def predicted_and_measured(trained: Trajectories, delta: float) -> Accuracies | None:
@@ -151,50 +122,47 @@ def predicted_and_measured(trained: Trajectories, delta: float) -> Accuracies | 
         learn sums of unordered pairs, have recorded both accuracies, have embeddings of at most 4 dimensions,
         and are of classes that have been imported.
     """
-    pairs = [_accuracies(one, delta) for one in trained]
-    known = [pair for pair in pairs if pair is not None]
-    if len(known) < len(pairs):
+    pairs = [_accuracies(trajectory, delta) for trajectory in trained]
+    if None in pairs:
         return None
-    predicted, measured = (np.concatenate(values) for values in zip(*known, strict=True))
+    predicted, measured = (np.concatenate(values) for values in zip(*filter(None, pairs), strict=True))
     return predicted, measured
 
 
-def _accuracies(one: Trajectory, delta: float) -> Accuracies | None:
-    if not _restorable(one):
+def _accuracies(trajectory: Trajectory, delta: float) -> Accuracies | None:
+    if not _restorable(trajectory) or any(name not in trajectory.observables for name in ACCURACIES):
         return None
-    names = ("train_accuracy", "validation_accuracy")
-    model, examples = training_sets(one)
+    model, examples = training_sets(trajectory)
     theory = model.theory
-    if theory is None or not theory.operation.commutes or any(name not in one.observables for name in names):
+    if theory is None or not theory.operation.commutes or len(theory.operation.samples) != len(model.task):
         return None
     samples = theory.operation.samples
-    if len(samples) != len(model.task):
-        return None
-    part = examples.shape[1] / len(samples)
-    right, held_out = (one.observables[name][:, -1].astype(np.float64) for name in names)
-    predicted = np.full(one.runs, np.nan)
-    for k, (E, chosen) in enumerate(zip(one.final.astype(np.float64), examples, strict=True)):
+    trained, held_out = (trajectory.observables[name][:, -1].astype(np.float64) for name in ACCURACIES)
+    predicted = np.full(trajectory.runs, np.nan)
+    for k, (E, chosen) in enumerate(zip(trajectory.final.astype(np.float64), examples, strict=True)):
         if np.isfinite(E).all() and np.ptp(E, axis=0).all():
             predicted[k] = predicted_accuracy(E, replace(theory, pairs=samples[chosen]), delta)
-    return predicted, part * right + (1 - part) * held_out
+    part = examples.shape[1] / len(samples)
+    return predicted, part * trained + (1 - part) * held_out
 
 
-def _final(one: Trajectory) -> NDArray[Any]:
+def _final(trajectory: Trajectory) -> NDArray[Any]:
     """Return the final points of a trajectory, after reading the rest of what a comparison needs."""
-    if _restorable(one):
-        training_sets(one)
-    return one.final
+    if _restorable(trajectory):
+        training_sets(trajectory)
+    return trajectory.final
 
 
-def _restorable(one: Trajectory) -> bool:
+def _restorable(trajectory: Trajectory) -> bool:
     """Whether an accuracy can be predicted: not for a model of a script that was not imported."""
-    made = one.parameters
-    return made.get("program") == "nets.train" and one.dim <= PLANAR and is_imported(made.get("model", {}))
+    made = trajectory.parameters
+    trained = made.get("program") == "nets.train" and trajectory.dim <= PLANAR
+    return trained and is_imported(made.get("model", {}))
 
 
 def _names(ensembles: Sequence[Trajectories]) -> tuple[str, str]:
     """Return names of the ensembles by what made them if that distinguishes them, otherwise A and B."""
-    made = [{NAMES.get(str(one.parameters.get("program")), "") for one in each} for each in ensembles]
+    made = [{NAMES.get(str(run.parameters.get("program")), "") for run in each} for each in ensembles]
     if all(len(names) == 1 and "" not in names for names in made) and made[0] != made[1]:
         return made[0].pop(), made[1].pop()
     return "A", "B"
@@ -203,10 +171,10 @@ def _names(ensembles: Sequence[Trajectories]) -> tuple[str, str]:
 # -- the report --------------------------------------------------------------------------------------------
 
 
-def comparison_sections(
+def comparison_report(
     comparison: Comparison, first: Trajectories, second: Trajectories, *, about: str = ""
 ) -> list[Section]:
-    """Return a section for each part that the ensembles allow: states, motion, shapes, onsets, accuracy.
+    """Return the conclusion as a section, and one for each of states, motion, shapes, onsets, accuracy.
 
     Parameters
     ----------
@@ -217,238 +185,86 @@ def comparison_sections(
     about : str, default ""
         What the ensembles are. It opens the first section, and ends the caption of its figure.
     """
-    text = [*filter(None, [about]), *findings(comparison), *(f"Note: {note}." for note in comparison.notes)]
-    tables, pictures = [], []
-    if comparison.distributions:
-        tables = [distribution_table(comparison)]
-        words = caption("compare", "quantities", about=about)
-        pictures = [Picture(words, show_quantities(comparison)[0, 0].figure)]
-    sections = [Section("Side by side", text, tables, pictures)]
-    if comparison.motion is not None:
-        text = sentences("comparison.txt", "motion", comparison)
-        pictures = _motion_pictures(comparison, first, second)
-        sections.append(Section("Motion", text, [motion_table(comparison)], pictures))
-    if comparison.shapes is not None:
-        pictures = _shape_pictures(comparison, first, second)
-        sections.append(
-            Section("Final shapes", [caption("compare", "shapes_text")], [shape_table(comparison)], pictures)
-        )
-    if comparison.onsets:
-        shown = list(comparison.onsets.values())[:3]
-        axes = panels(1, len(shown), max(4.1, 5.2 / len(shown)), 3.3)
-        for ax, onset in zip(axes[0], shown, strict=True):
-            show_onsets(onset, comparison.names, ax)
-        pictures = [Picture(caption("compare", "onset_curves"), axes[0, 0].figure)]
-        text = [caption("compare", "onsets_text")]
-        sections.append(Section("When thresholds are reached", text, [onset_table(comparison)], pictures))
-    if comparison.accuracy is not None:
-        ax = panels(1, 1, 4.4, 3.9)[0, 0]
-        show_calibration(comparison.accuracy, ax, title=f"{len(comparison.accuracy.predicted)} runs")
-        pictures = [Picture(caption("compare", "calibration"), ax.figure)]
-        sections.append(
-            Section("Predicted and measured accuracy", [], [accuracy_table(comparison)], pictures)
-        )
-    return sections
-
-
-def _motion_pictures(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Picture]:
-    assert comparison.motion is not None
-    pictures = []
-    axes = show_typical_pair(comparison, first, second)
-    if axes is not None:
-        i, j = comparison.motion.pairs[typical_pair(comparison.motion)]
-        first_name, second_name = comparison.names
-        words = caption("compare", "typical_pair", i=i, j=j, first=first_name, second=second_name)
-        pictures.append(Picture(words, axes[0, 0].figure))
-    return [*pictures, Picture(caption("compare", "motion"), show_motion(comparison)[0, 0].figure)]
-
-
-def _shape_pictures(comparison: Comparison, first: Trajectories, second: Trajectories) -> list[Picture]:
-    assert comparison.shapes is not None
-    one, other = comparison.names
-    ax = panels(1, 1, 6.2, 3.4)[0, 0]
-    show_distributions(
-        comparison.shapes.distances(comparison.names),
-        ax,
-        xlabel="Procrustes disparity to the nearest shape",
-        title=f"Final shapes of {other} runs: distance to the nearest of …",
-    )
-    pictures = [Picture(caption("compare", "distances"), ax.figure)]
-    axes = show_nearest(comparison, first, second)
-    if axes is not None:
-        words = caption("compare", "nearest", first=one, second=other)
-        pictures.append(Picture(words, axes[0, 0].figure))
-    return pictures
-
-
-def conclusion(comparison: Comparison) -> list[str]:
-    """Return the conclusion of a comparison: states, then motion or shapes, then onsets or accuracy."""
-    shown = [one for one in comparison.onsets.values() if one.differs]
-    ratios = [
-        {
-            "name": one.name.replace("_", " "),
-            "ratio": _ratio(one) if one.ratio.low > 0 and math.isfinite(one.ratio.high) else "",
-            "shares": [
-                f"{int(each.reached.sum())} of {len(each.reached)}" for each in (one.first, one.second)
-            ],
-        }
-        for one in shown
-    ]
-    chance = by_chance(comparison) if comparison.motion is not None else ""
-    return sentences("comparison.txt", "conclusion", comparison, _quantities(comparison), ratios, chance)
-
-
-def findings(comparison: Comparison) -> list[str]:
-    """Return a paragraph that says which quantities of a comparison differ, and how this was decided."""
-    return sentences("comparison.txt", "findings", comparison, _quantities(comparison))
-
-
-def by_chance(comparison: Comparison) -> str:
-    """Return words for the runs whose distance is the chance level of a comparison; see `Motion.chance`."""
-    assert comparison.motion is not None
-    if comparison.motion.paired:
-        return "runs paired at random"
-    return f"two {comparison.names[0]} runs that end alike"
-
-
-def _quantities(comparison: Comparison) -> list[dict[str, str]]:
-    """Return name, answer, side and effect of each difference of final states, for the templates."""
-    return [
-        {
-            "name": one.name,
-            "answer": _answer(one, one.difference, 0.0),
-            "side": "higher" if one.difference.estimate > 0 else "lower",
-            "effect": _effect(one),
-        }
-        for one in comparison.distributions.values()
-    ]
-
-
-# -- tables ------------------------------------------------------------------------------------------------
-
-
-def distribution_table(comparison: Comparison) -> Table:
-    """Return a `Table` of the final states of both ensembles, with a row for each quantity."""
-    first, second = comparison.names
-    rows = []
-    for one in comparison.distributions.values():
-        percent = one.name in PERCENT
-        values = [rounded(value, 100 if percent else 1) for value in (one.first, one.second, one.difference)]
-        name = f"{one.name}, %" if percent else one.name
-        answer = _answer(one, one.difference, 0.0)
-        rows.append([name, *values, _effect(one), p_value(one.adjusted_p_value), answer])
-    return Table(
-        caption(
-            "compare",
-            "states_table",
-            runs=comparison.runs,
-            tests=comparison.tests,
-            first=first,
-            second=second,
-        ),
-        ["quantity", first, second, "difference", "effect", "adjusted p", "different?"],
-        rows,
-    )
-
-
-def motion_table(comparison: Comparison) -> Table:
-    """Return a `Table` of the time factor and the errors of a comparison whose motion was compared."""
     motion = comparison.motion
-    assert motion is not None
-    first, second = comparison.names
-    return Table(
-        caption("compare", "motion_table", pairs=len(motion.pairs), times=len(motion.times)),
-        ["quantity", "value"],
-        [
-            [f"time factor τ, time of {first} in a unit of time of {second}", significant(motion.scale)],
-            ["mean error of pairs", rounded(motion.mean_error)],
-            [f"mean error of {by_chance(comparison)}", rounded(motion.chance_error)],
-        ],
-    )
+    pair = () if motion is None else motion.pairs[plots.typical_pair(motion)]
+    return _document(comparison, _figures(comparison, first, second), about=about, pair=pair)
 
 
-def shape_table(comparison: Comparison) -> Table:
-    """Return a `Table` of Procrustes disparities from the final shapes of the second ensemble.
-
-    It gives the median and the quartiles of the disparity to the nearest shape of each ensemble. The
-    comparison must have compared shapes.
-    """
-    assert comparison.shapes is not None
-    rows = []
-    for name, values in comparison.shapes.distances(comparison.names).items():
-        finite = values[np.isfinite(values)]
-        words = ["-", "-"]  # a single run has no other of its ensemble
-        if len(finite):
-            low, median, high = np.percentile(finite, [25, 50, 75])
-            words = [f"{median:.3f}", f"{low:.3f} to {high:.3f}"]
-        rows.append([name, *words])
-    symmetry = comparison.shapes.symmetry
-    return Table(
-        caption(
-            "compare",
-            "shape_table",
-            second=comparison.names[1],
-            count=len(symmetry),
-            relabeling=symmetry.name,
-        ),
-        ["nearest among", "median", "quartiles"],
-        rows,
-    )
+def _document(comparison: Any, figures: dict[str, Figure], **values: Any) -> list[Section]:
+    differences = comparison.distributions.values()
+    answers = {word: [one for one in differences if answer(one) == word] for word in ANSWERS}
+    words: Any = {"answer": answer, "effect": effect, "side": side, "ratio": ratio, "quartiles": quartiles}
+    return document("comparison.txt", figures, c=comparison, answers=answers, **words, **values)
 
 
-def onset_table(comparison: Comparison) -> Table:
-    """Return a `Table` of when the runs of a comparison reach thresholds, with a row for each threshold."""
-    first, second = comparison.names
-    aligned = "" if comparison.motion is None else f", times of {first} multiplied by 1/τ"
-    rows = []
-    for name, one in comparison.onsets.items():
-        sides = [(each.fraction.format(0, 100), median_time(each.median)) for each in (one.first, one.second)]
-        answer = _answer(one, one.ratio, 1.0)
-        rows.append(
-            [name.replace("_", " "), *sides[0], *sides[1], _ratio(one), p_value(one.adjusted_p_value), answer]
+def _figures(comparison: Comparison, first: Trajectories, second: Trajectories) -> dict[str, Figure]:
+    """Return the figures of a comparison by their names in the template."""
+    axes: dict[str, Any] = {}
+    if comparison.distributions:
+        axes["quantities"] = plots.show_quantities(comparison)
+    if comparison.motion is not None:
+        axes["typical pair"] = plots.show_typical_pair(comparison, first, second)
+        axes["motion"] = plots.show_motion(comparison)
+    if comparison.shapes is not None:
+        axes["distances"] = panels(1, 1, 6.2, 3.4)
+        show_distributions(
+            comparison.shapes.distances(comparison.names),
+            axes["distances"][0, 0],
+            xlabel="Procrustes disparity to the nearest shape",
+            title=f"Final shapes of {comparison.names[1]} runs: distance to the nearest of …",
         )
-    sides_named = [f"{name}: {what}" for name in (first, second) for what in ("reached by, %", "median time")]
-    return Table(
-        caption("compare", "onset_table", first=first, second=second, aligned=aligned),
-        ["threshold", *sides_named, "ratio of times", "adjusted p", "different?"],
-        rows,
-    )
+        axes["nearest"] = plots.show_nearest(comparison, first, second)
+    if comparison.onsets:
+        drawn = list(comparison.onsets.values())[:3]
+        axes["onsets"] = panels(1, len(drawn), max(4.1, 5.2 / len(drawn)), 3.3)
+        for ax, onset in zip(axes["onsets"][0], drawn, strict=True):
+            plots.show_onsets(onset, comparison.names, ax)
+    if comparison.accuracy is not None:
+        axes["calibration"] = panels(1, 1, 4.4, 3.9)
+        title = f"{len(comparison.accuracy.predicted)} runs"
+        plots.show_calibration(comparison.accuracy, axes["calibration"][0, 0], title=title)
+    return {name: each[0, 0].figure for name, each in axes.items() if each is not None}
 
 
-def accuracy_table(comparison: Comparison) -> Table:
-    """Return a `Table` of how well predicted and measured accuracy, which a comparison must hold, agree."""
-    accuracy = comparison.accuracy
-    assert accuracy is not None
-    return Table(
-        caption("compare", "accuracy_table", count=len(accuracy.predicted)),
-        ["measured minus predicted", "root mean square of that", "correlation", "slope"],
-        [[rounded(one) for one in (accuracy.bias, accuracy.error, accuracy.correlation, accuracy.slope)]],
-    )
-
-
-def _effect(one: Difference) -> str:
-    name, size = next(iter(one.effects.items()))
+def effect(difference: Difference) -> str:
+    """Return the first effect size of a difference with its symbol, such as "δ = 0.50 [0.25, 0.75]"."""
+    name, size = next(iter(difference.effects.items()))
     return f"{SYMBOLS[name]} = {size.format(2)}"
 
 
-def _ratio(one: OnsetDifference) -> str:
+def side(difference: Difference) -> str:
+    """Return whether the first ensemble is "higher" or "lower"."""
+    return "higher" if difference.difference.estimate > 0 else "lower"
+
+
+def ratio(onset: OnsetDifference) -> str:
     """Return the ratio of the median times in words, and only a bound where the data give no more."""
-    if math.isinf(one.first.median.estimate) and math.isinf(one.second.median.estimate):
+    if math.isinf(onset.first.median.estimate) and math.isinf(onset.second.median.estimate):
         return "undetermined"
-    if math.isinf(one.ratio.high):
-        return f"above {readable(one.ratio.low, 2)}" if one.ratio.low > 0 else "undetermined"
-    if one.ratio.low == 0:
-        return f"below {readable(one.ratio.high, 2)}"
-    return significant(one.ratio) + (" (one pair)" if one.ratio.count == 1 else "")
+    if math.isinf(onset.ratio.high):
+        return f"above {readable(onset.ratio.low, 2)}" if onset.ratio.low > 0 else "undetermined"
+    if onset.ratio.low == 0:
+        return f"below {readable(onset.ratio.high, 2)}"
+    return significant(onset.ratio) + (" (one pair)" if onset.ratio.count == 1 else "")
 
 
-def _answer(one: Difference | OnsetDifference, interval: Interval, none: float) -> str:
+def answer(difference: Difference | OnsetDifference) -> str:
     """Return "yes" or "no" for a difference, "unclear" if the test and the 95 % interval disagree.
 
-    It is "unknown" if there is no test or no interval; `none` stands for no difference.
+    It is "unknown" if there is no test or no interval.
     """
-    if not math.isfinite(one.p_value) or not math.isfinite(interval.low):
+    interval, equal = (
+        (difference.ratio, 1.0) if isinstance(difference, OnsetDifference) else (difference.difference, 0.0)
+    )
+    if not math.isfinite(difference.p_value) or not math.isfinite(interval.low):
         return "unknown"
-    if one.differs:
+    if difference.differs:
         return "yes"
-    return "no" if interval.covers(none) and not is_shown(one.adjusted_p_value, one.p_value) else "unclear"
+    shown = is_shown(difference.adjusted_p_value, difference.p_value)
+    return "no" if interval.covers(equal) and not shown else "unclear"
+
+
+def quartiles(values: NDArray[np.float64]) -> list[float]:
+    """Return the quartiles of the finite values, with the median in the middle; nothing if there are none."""
+    finite = values[np.isfinite(values)]
+    return np.percentile(finite, [25, 50, 75]).tolist() if len(finite) else []

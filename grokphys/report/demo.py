@@ -1,18 +1,17 @@
 """The demonstration: simulate, train, fit and compare, and write a report of it."""
 
 import time
-from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from analysis.comparison.compared import compare
 from grokphys.files import embedded_trajectory
 from grokphys.output import make_directory, refuse_existing
 from grokphys.progress import stages
 from grokphys.report import musat
-from grokphys.report.circles import ode_section
-from grokphys.report.comparing import comparison_sections, conclusion
+from grokphys.report.circles import law_report
+from grokphys.report.comparing import comparison_report
 from grokphys.report.page import Section, write_report
-from grokphys.report.wording import caption
 from nets.models import ConstantAttention
 from nets.training import train
 from physics.checks import whole_number
@@ -23,7 +22,9 @@ from physics.trajectory import load
 from physics.trajectory.provenance import code_version
 
 WEIGHT_DECAY = 1.0
-VERDICTS = ("intervals meet", "not covered", "none here", "no interval here")
+ABOUT = (
+    "The simulated runs are the particles with f_a = 1, the trained ones the networks with weight decay {:g}."
+)
 
 
 def demonstrate(
@@ -68,76 +69,28 @@ def demonstrate(
     for path in (report, trained, *simulated.values()):
         refuse_existing(path, overwrite, parents=True)
     make_directory(out)
+    common: Any = {"runs": runs, "seed": seed, "overwrite": overwrite, "progress": progress}
     particles = {
-        alignment: simulate(
-            ParticleSystem(alignment=alignment),
-            runs=runs,
-            seed=seed,
-            out=path,
-            overwrite=overwrite,
-            progress=progress,
-        )
+        alignment: simulate(ParticleSystem(alignment=alignment), out=path, **common)
         for alignment, path in simulated.items()
     }
-    networks = train(
-        ConstantAttention(),
-        runs=runs,
-        steps=epochs,
-        seed=seed,
-        weight_decay=WEIGHT_DECAY,
-        out=trained,
-        overwrite=overwrite,
-        progress=progress,
-    )
+    networks = train(ConstantAttention(), steps=epochs, weight_decay=WEIGHT_DECAY, out=trained, **common)
     with stages("demo", "tables", "compare", "fit") as begin:
         begin()
-        table_1, table_2 = musat.table_1({WEIGHT_DECAY: networks}), musat.table_2(particles)
-        gallery = musat.gallery(particles[1.0], networks)
+        covered, *tables = musat.tables(particles, {WEIGHT_DECAY: networks})
         begin()
         comparison = compare(particles[1.0], networks)
-        about = caption("demo", "simulated", second=comparison.names[1], decay=WEIGHT_DECAY)
-        compared = comparison_sections(comparison, [particles[1.0]], [networks], about=about)
+        conclusion, *compared = comparison_report(comparison, [particles[1.0]], [networks], about=ABOUT)
         begin()
-        fitted = ode_section(
-            load(embedded_trajectory()),
-            caption("demo", "law"),
-        )
-    sections = [
-        Section(table_2.title, table_2.text, table_2.tables, table_2.figures),
-        Section(table_1.title, table_1.text, table_1.tables, [gallery]),
-        *compared,
-        fitted,
-    ]
+        forward, *laws = law_report(load(embedded_trajectory()))
+    sections = [*tables, *compared, *laws]
     seconds = time.perf_counter() - began
     write_report(
         report,
         "GrokPhys demonstration: particles, networks and circles",
         f"grokphys {code_version()}, seed {seed}, {runs} runs of each ensemble, computed in {seconds:.0f} "
         "seconds.",
-        [
-            agreement(table_1, "Table 1 of Musat"),
-            agreement(table_2, "Table 2 of Musat, to which the free parameters of the particles were tuned"),
-            conclusion(comparison)[0],
-            fitted.text[-1],
-        ],
+        [*covered.text, conclusion.text[0], *forward.text],
         sections,
     )
     return report, sections
-
-
-def agreement(section: Section, name: str) -> str:
-    """Return how many numbers of a table of Musat our intervals contain.
-
-    Parameters
-    ----------
-    section : Section
-        Section that `table_1` or `table_2` of `grokphys.report.musat` returns; its verdicts are counted.
-    name : str
-        Name of the table.
-    """
-    verdicts = Counter(row[-1] for row in section.tables[0].rows)
-    known = verdicts.total() - verdicts["not in the paper"]
-    rest = [f"{verdicts[word]} {word}" for word in VERDICTS if verdicts[word]]
-    return f"{name}: {verdicts['covered']} of {known} numbers are covered by our 95 % intervals" + (
-        f" ({', '.join(rest)})." if rest else "."
-    )

@@ -12,10 +12,10 @@ from analysis.circles.signals import Signals, signals_of
 from analysis.laws.flow import interactions
 from analysis.laws.ode import ODEFit, Recipe, fit_batch
 from analysis.laws.regressors import CRITERIA
-from analysis.laws.scores import HonestScores, Law, Score
+from analysis.laws.scores import HonestScores, Law
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.output import FigureFormat, save_figure, write_csv, write_json
-from grokphys.report.circles import coefficient_picture, rollout_picture, score_table
+from grokphys.report.circles import law_figures, score_table
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -136,9 +136,12 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
     """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
-    table = []
-    for k, (columns, run) in enumerate(runs):
-        row: Row = columns | {
+    parts = [{"in_sample": scores.law.score([run.values], [run.steps])} for _, run in runs]
+    if scores.across:
+        parts = [part | {"across_runs": score} for part, score in zip(parts, scores.across, strict=True)]
+    return [
+        columns
+        | {
             "law": recipe.law,
             "fit": recipe.label,
             "kind": recipe.kind,
@@ -146,11 +149,9 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
             "last_step": int(run.steps[-1]),
             "survivors": " ".join(map(str, run.survivors)),
         }
-        row |= _columns("in_sample", scores.law.score([run.values], [run.steps]))
-        if scores.across:
-            row |= _columns("across_runs", scores.across[k])
-        table.append(row)
-    return table
+        | {f"{where}_{name}": x for where, score in part.items() for name, x in asdict(score).items()}
+        for (columns, run), part in zip(runs, parts, strict=True)
+    ]
 
 
 def write(
@@ -202,11 +203,9 @@ def write(
         content |= {"r2_in_sample": law.r2_in_sample, "r2_rollout": law.r2_rollout}
         content |= {"alphas": law.alpha.tolist(), "converged": law.converged.tolist()}
         written.append(write_csv(out / "interactions.csv", interactions(law.A)))
-        picture = coefficient_picture(law, first.survivors, recipe.label)
-        written.append(save_figure(picture.figure, out / f"coefficients.{figures}"))
     written.append(write_json(out / "scores.json", content))
-    rollout = rollout_picture(first, {recipe.label: law}).figure
-    written.append(save_figure(rollout, out / f"rollout.{figures}"))
+    for name, figure in law_figures(law, first, recipe.label, {recipe.label: law}).items():
+        written.append(save_figure(figure, out / f"{name}.{figures}"))
     if intervals:
         written.append(write_csv(out / "intervals.csv", intervals))
     for name in FILES:
@@ -237,7 +236,3 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
         }
         for i, j in np.ndindex(law.A.shape)
     ]
-
-
-def _columns(prefix: str, score: Score) -> Row:
-    return {f"{prefix}_{name}": value for name, value in asdict(score).items()}

@@ -2,23 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from analysis.circles.classes import Structures, structures
 from analysis.plots.distributions import show_estimates
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.style import panels
 from analysis.stats.intervals import Interval, correlation, mean, proportion
-from grokphys.report.page import Picture, Section, Table
-from grokphys.report.wording import caption
+from grokphys.report.page import Section, document
 from physics.particles.structures import circle_ratio
 from physics.trajectory import Trajectory
 
 PAPER_RUNS = 100
-Estimate = tuple[str, Interval | float, Interval]
-"""Label of a row, the value of the paper, and ours."""
-Row = tuple[float, str, Interval | float, Interval, int]
 
 
 @dataclass(frozen=True)
@@ -89,142 +87,94 @@ def verdict(ours: Interval, paper: Interval | float) -> str:
     return "intervals meet" if ours.low <= theirs.high and theirs.low <= ours.high else "not covered"
 
 
-def table_2(ensembles: Mapping[float, Trajectory]) -> Section:
-    """Compare particles with Table 2 of Musat: circles, and grid imperfections of the other runs.
+def tables(particles: Mapping[float, Trajectory], networks: Mapping[float, Trajectory]) -> list[Section]:
+    """Compare particles with Table 2 of Musat, and networks with Table 1.
 
     Parameters
     ----------
-    ensembles : mapping of float to Trajectory
-        Simulated particles by their alignment constant f_a, which must be one of the paper's table.
+    particles, networks : mapping of float to Trajectory
+        Simulated particles by their alignment constant f_a, and trained networks by their weight decay, all
+        of them in the paper's tables, and f_a = 1 among them. All have the same number of runs.
 
     Returns
     -------
-    Section
-        Text, a table with a row for each constant and quantity, and a picture of the estimates.
+    list of Section
+        How many numbers of the paper our intervals contain, and then a section for each table, whose picture
+        shows the estimates of the particles, and final positions of the first network beside the particles
+        with f_a = 1. Intervals of accuracies end at 0 and 100 %.
     """
-    rows = []
-    for alignment, trajectory in ensembles.items():
-        paper, ours = TABLE_2[alignment], structures(trajectory.final, initial=trajectory.initial)
-        circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
-        rows.append((alignment, "circles, %", circles, ours.circles.map(_percent), 1))
-        rows.append(
-            (alignment, "grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1)
-        )
-    return _section(
-        "Particles: Table 2",
-        caption("musat", "particles"),
-        caption("musat", "particles_table", runs=_runs(ensembles)),
-        "f_a",
-        rows,
+    rows = {
+        "f_a": [row for value, run in particles.items() for row in _rows(value, TABLE_2[value], run)],
+        "weight decay": [row for value, run in networks.items() for row in _rows(value, TABLE_1[value], run)],
+    }
+    trained = next(iter(networks.values()))
+    figures = {"f_a": _estimates(rows["f_a"]), "weight decay": _gallery(particles[1.0], trained)}
+    return document(
+        "musat.txt",
+        figures,
+        tables=rows,
+        runs=trained.runs,
+        epochs=int(trained.steps[-1]),
+        paper_runs=PAPER_RUNS,
     )
 
 
-def table_1(ensembles: Mapping[float, Trajectory]) -> Section:
-    """Compare networks with Table 1 of Musat: structures, validation accuracy and their correlation.
-
-    Parameters
-    ----------
-    ensembles : mapping of float to Trajectory
-        Trained networks by their weight decay, which must be one of the paper's table.
-
-    Returns
-    -------
-    Section
-        Text, a table with a row for each quantity and weight decay, and a picture of the estimates. Intervals
-        of accuracies end at 0 and 100 %.
-    """
-    rows = []
-    for weight_decay, trajectory in ensembles.items():
-        paper, ours = TABLE_1[weight_decay], structures(trajectory.final, initial=trajectory.initial)
+def _rows(value: float, paper: PaperRow, trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Return what the table says of an ensemble; a network has accuracies."""
+    ours = structures(trajectory.final, initial=trajectory.initial)
+    circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
+    numbers: list[tuple[str, Interval | float, Interval, int]] = [
+        ("circles, %", circles, ours.circles.map(_percent), 1),
+        ("grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1),
+    ]
+    if "validation_accuracy" in trajectory.observables:
         accuracy = 100 * trajectory.observables["validation_accuracy"][:, -1]
+        of_circles, of_rest = (mean(accuracy[part]).within(0, 100) for part in (ours.circle, ~ours.circle))
         related = correlation(ours.imperfections[~ours.circle], accuracy[~ours.circle])
-        circles = proportion(paper.circles, PAPER_RUNS).map(_percent)
-        for name, theirs, own, digits in (
-            ("circles, %", circles, ours.circles.map(_percent), 1),
-            ("accuracy of circles, %", paper.circle_accuracy, mean(accuracy[ours.circle]).within(0, 100), 1),
-            ("accuracy of the rest, %", paper.rest_accuracy, mean(accuracy[~ours.circle]).within(0, 100), 1),
-            ("grid imperfections of the rest", paper.imperfections, ours.grid_imperfections, 1),
+        numbers += [
+            ("accuracy of circles, %", paper.circle_accuracy, of_circles, 1),
+            ("accuracy of the rest, %", paper.rest_accuracy, of_rest, 1),
             ("correlation of imperfections and accuracy", paper.correlation, related, 2),
-        ):
-            rows.append((weight_decay, name, theirs, own, digits))
-    steps = ", ".join(sorted({f"{int(t.steps[-1])}" for t in ensembles.values()}))
-    return _section(
-        "Networks: Table 1",
-        caption("musat", "networks", steps=steps),
-        caption("musat", "networks_table", runs=_runs(ensembles)),
-        "weight decay",
-        rows,
-    )
+        ]
+    return [
+        {"value": value, "name": name, "paper": theirs, "ours": own, "digits": digits}
+        | {"verdict": verdict(own, theirs)}
+        for name, theirs, own, digits in numbers
+    ]
 
 
-def _runs(ensembles: Mapping[float, Trajectory]) -> str:
-    return ", ".join(sorted({str(trajectory.runs) for trajectory in ensembles.values()}))
-
-
-def _section(title: str, text: str, what: str, setting: str, rows: Sequence[Row]) -> Section:
-    """Return the section of rows (value of the setting, quantity, paper, ours, digits), with its picture."""
-    cells, drawn = [], dict[str, list[Estimate]]()
-    label = "$f_a$ =" if setting == "f_a" else setting
-    for value, name, theirs, own, digits in rows:
-        paper = theirs if isinstance(theirs, Interval) else Interval(theirs, np.nan, np.nan, PAPER_RUNS)
-        printed = paper.format(digits) if np.isfinite(paper.low) else f"{paper.estimate:.{digits}f}"
-        printed = "-" if np.isnan(paper.estimate) else printed
-        cells.append([f"{value:g}", name, printed, own.format(digits), verdict(own, theirs)])
-        drawn.setdefault(name, []).append((f"{label} {value:g}", theirs, own))
-    columns = min(len(drawn), 3)
-    axes = panels(-(-len(drawn) // columns), columns, 9.5 / columns, 3.0, sharey=True)
-    for ax, (name, estimates) in zip(axes.flat, drawn.items(), strict=False):
-        show_estimates(estimates, ax, xlabel=name.removesuffix(" of imperfections and accuracy"))
-    for ax in axes.flat[len(drawn) :]:
-        ax.set_axis_off()
-    return Section(
-        title,
-        [text, caption("musat", "verdict")],
-        [
-            Table(
-                caption("musat", "table", what=what, paper_runs=PAPER_RUNS),
-                [setting, "quantity", "paper", "here", "verdict"],
-                cells,
-            )
-        ],
-        [Picture(caption("musat", "estimates"), axes[0, 0].figure)],
-    )
+def _estimates(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the numbers of the paper and ours, with a panel for each quantity."""
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    axes = panels(1, len(names), 9.5 / len(names), 3.0, sharey=True)
+    for ax, name in zip(axes[0], names, strict=True):
+        numbers = [
+            (f"$f_a$ = {row['value']:g}", row["paper"], row["ours"]) for row in rows if row["name"] == name
+        ]
+        show_estimates(numbers, ax, xlabel=name)
+    return axes[0, 0].figure
 
 
 def _percent(part: float) -> float:
     return 100 * part
 
 
-def gallery(particles: Trajectory, networks: Trajectory) -> Picture:
-    """Draw the final positions of typical runs: a circle, the best grid and a typical grid.
-
-    Parameters
-    ----------
-    particles, networks : Trajectory
-        Simulated particles, shown above, and trained networks, shown below.
-
-    Returns
-    -------
-    Picture
-        Two rows of three panels. The panel of a structure that no run has is empty.
-    """
+def _gallery(particles: Trajectory, networks: Trajectory) -> Figure:
+    """Draw final positions: a circle, the best grid and a typical grid; a structure may be missing."""
+    ensembles = {"particles": particles, "networks": networks}
     axes = panels(2, 3, 9.5 / 3, 3.3)
-    for row, (name, trajectory) in zip(axes, (("particles", particles), ("networks", networks)), strict=True):
-        found = structures(trajectory.final, initial=trajectory.initial)
-        chosen = typical_runs(trajectory, found)
+    for row, (name, trajectory) in zip(axes, ensembles.items(), strict=True):
+        ends = structures(trajectory.final, initial=trajectory.initial)
+        chosen = typical_runs(trajectory, ends)
         for ax, kind in zip(row, ("circle", "grid", "imperfect grid"), strict=True):
             if kind not in chosen:
                 ax.set_axis_off()
                 continue
             run = chosen[kind]
-            number = str(found.imperfections[run])
-            if kind == "circle":
-                number = f"ratio {circle_ratio(trajectory.final[run]):.2f}"
+            ratio = f"ratio {circle_ratio(trajectory.final[run]):.2f}"
+            number = ratio if kind == "circle" else str(ends.imperfections[run])
             show_embedding(trajectory.final[run], ax, title=f"{name} {run}: {kind} ({number})")
-    return Picture(
-        caption("musat", "gallery"),
-        axes[0, 0].figure,
-    )
+    return axes[0, 0].figure
 
 
 def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:

@@ -3,9 +3,11 @@
 import base64
 import io
 import math
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from PIL import Image
 
 from analysis.stats.intervals import readable
 from grokphys.output import make_directory, printable, write_text
-from grokphys.report.wording import explained, rounded, significant, terms_of, typeset
+from grokphys.report.wording import explained, median_time, p_value, rounded, significant, typeset
 
 DPI = 160
 """Resolution of figures on a page."""
@@ -47,15 +49,8 @@ class Table:
         """Return the table as text for a terminal: the caption, and columns that are aligned by spaces."""
         cells = [[printable(cell) for cell in row] for row in (self.header, *self.rows)]
         widths = [max(len(row[k]) for row in cells) for k in range(len(self.header))]
-        lines = [
-            "  ".join(
-                c.ljust(w) if not k else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
-        ]
-        caption = [
-            line for part in self.caption.split("\n") for line in textwrap.wrap(printable(part), TERMINAL)
-        ]
+        lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells]
+        caption = textwrap.wrap(printable(self.caption), TERMINAL)
         return "\n".join([*caption, lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
@@ -91,7 +86,7 @@ class Picture:
         return base64.b64encode(buffer.getvalue()).decode()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Section:
     """A heading of a report with its text, figures and tables, in this order.
 
@@ -99,49 +94,64 @@ class Section:
     ----------
     title : str
         The heading.
-    text : sequence of str
+    text : list of str
         Paragraphs.
-    tables : sequence of Table
+    tables : list of Table
         Tables.
-    figures : sequence of Picture
+    figures : list of Picture
         Figures.
     """
 
     title: str
-    text: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    figures: Sequence[Picture] = field(default_factory=tuple)
-
-    def words(self) -> Iterator[str]:
-        """Yield all texts of the section one after the other, so that the terms in them can be explained."""
-        yield from self.text
-        for table in self.tables:
-            yield table.caption
-            yield from table.header
-            yield from (cell for row in table.rows for cell in row)
-        yield from (picture.caption for picture in self.figures)
+    text: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Picture] = field(default_factory=list)
 
 
-def _environment(escape: bool) -> Environment:
+def _environment(**options: Any) -> Environment:
     environment = Environment(
-        loader=PackageLoader("grokphys.report", "."), autoescape=escape, undefined=StrictUndefined
+        loader=PackageLoader("grokphys.report", "."),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        **options,
     )
-    environment.filters |= {
-        "explained": explained,
-        "typeset": typeset,
-        "rounded": rounded,
-        "significant": significant,
-        "readable": readable,
-        "finite": math.isfinite,
-        "middle": lambda values: float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
-    }
+    named = (typeset, rounded, significant, readable, median_time, p_value)
+    environment.filters |= {function.__name__: function for function in named}
+    environment.filters |= {"finite": math.isfinite, "spaced": lambda name: name.replace("_", " ")}
     return environment
 
 
-def sentences(template: str, macro: str, *arguments: Any) -> list[str]:
-    """Return the lines of a macro of a text template of this folder, each of which is a paragraph."""
-    text = getattr(_environment(False).get_template(template).module, macro)(*arguments)
-    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+def document(template: str, figures: Mapping[str, Figure] | None = None, **values: Any) -> list[Section]:
+    """Return the sections of a report, of which the first has no title: it is what opens the report.
+
+    Parameters
+    ----------
+    template : str
+        Name of a template of Jinja in this folder. Blank lines separate its paragraphs, "# TITLE" begins a
+        section, "![NAME]" before a paragraph makes it the caption of a figure, and lines that begin with "|"
+        are the header and the rows of a table, after its caption.
+    figures : mapping of str to Figure, optional
+        Figures by their names in the template, which leaves out those that are missing.
+    **values
+        What the template shows.
+    """
+    environment = _environment(finalize=lambda value: str(value).replace("|", "¦").replace("\n", " "))
+    sections = [Section("")]
+    for block in re.split(r"\n\s*\n", environment.get_template(template).render(**values).strip()):
+        lines = [" ".join(line.split()) for line in block.splitlines() if line.strip()]
+        rows = [[cell.strip() for cell in line[1:].split("|")] for line in lines if line.startswith("|")]
+        text = " ".join(line for line in lines if not line.startswith(("|", "!["))).strip()
+        if text.startswith("# "):
+            sections.append(Section(text[2:]))
+        elif rows:
+            sections[-1].tables.append(Table(text, rows[0], rows[1:]))
+        elif lines and lines[0].startswith("!["):
+            if (name := lines[0][2:-1]) in (figures or {}):
+                sections[-1].figures.append(Picture(text, figures[name]))  # type: ignore[index]
+        elif text:
+            sections[-1].text.append(text)
+    return sections
 
 
 def write_report(
@@ -165,11 +175,10 @@ def write_report(
     OutputError
         If the file cannot be written.
     """
-    terms = terms_of(word for one in (Section("", conclusion), *sections) for word in one.words())
-    page = (
-        _environment(True)
-        .get_template("report.html")
-        .render(title=title, subtitle=subtitle, conclusion=conclusion, sections=sections, terms=terms)
+    environment, terms = _environment(autoescape=True), dict[str, str]()
+    environment.filters["explained"] = partial(explained, used=terms)
+    page = environment.get_template("report.html").render(
+        title=title, subtitle=subtitle, conclusion=conclusion, sections=sections, terms=terms
     )
     make_directory(path.parent)
     write_text(path, page)

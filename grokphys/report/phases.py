@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from analysis.phases.diagram import PhaseDiagram
-from analysis.stats.intervals import Interval
 from grokphys.output import write_csv
 
-NEVER = "never"
-"""Word in a table for a number of steps that is NaN."""
+STEPS, NEVER = ("train_steps", "validation_steps"), "never"
+"""Columns of numbers of steps, and the word in a table for one that is NaN."""
 
 
 def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
@@ -40,7 +39,10 @@ def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -
     for title, diagram in diagrams.items():
         first = {"diagram": title} if len(diagrams) > 1 else {}
         tables[""] += [first | row for row in diagram.rows()]
-        tables["-runs"] += [first | _said(row) for row in diagram.run_rows()]
+        tables["-runs"] += [
+            first | row | {name: NEVER if np.isnan(row[name]) else int(row[name]) for name in STEPS}
+            for row in diagram.run_rows()
+        ]
         tables["-shares"] += [
             first
             | {"phase": phase, "share": share.estimate, "share_low": share.low}
@@ -48,28 +50,6 @@ def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -
             for phase, share in diagram.shares().items()
         ]
     return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
-
-
-def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a run for a table, with the word `NEVER` where a number of steps is NaN."""
-    steps = ("train_steps", "validation_steps")
-    return {**row, **{name: or_never(row[name]) for name in steps}}
-
-
-def or_never(steps: float) -> int | str:
-    """Return a number of steps as a table shows it.
-
-    Parameters
-    ----------
-    steps : float
-        Number of steps; NaN if a threshold was never reached.
-
-    Returns
-    -------
-    int or str
-        The number, or the word `NEVER`.
-    """
-    return NEVER if np.isnan(steps) else int(steps)
 
 
 def summary(diagram: PhaseDiagram) -> list[str]:
@@ -96,8 +76,5 @@ def summary(diagram: PhaseDiagram) -> list[str]:
         f"{diagram.runs} networks, {min(each)} to {max(each)} a cell"
         + ("" if diagram.complete else "; the budget of networks ended the refinement")
     ]
-    return [*lines, "shares of the plane: " + ", ".join(_share(*item) for item in diagram.shares().items())]
-
-
-def _share(phase: str, share: Interval) -> str:
-    return f"{phase} {share.format(0, 100)} %"
+    shares = [f"{phase} {share.format(0, 100)} %" for phase, share in diagram.shares().items()]
+    return [*lines, "shares of the plane: " + ", ".join(shares)]

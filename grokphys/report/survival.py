@@ -1,17 +1,17 @@
 """Output of `grokphys survival`: the circles of many runs, and what predicts their survival."""
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.prediction import Fitness, circle_counts, fitness, survival_rates
+from analysis.circles.prediction import circle_counts, fitness, survival_rates
 from analysis.circles.signals import Circles, circles_of
 from grokphys.batches import Row, read_each, run_columns
-from grokphys.report.page import Table
-from grokphys.report.wording import caption
+from grokphys.report.page import document
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
@@ -75,8 +75,8 @@ def rows(files: Sequence[Read]) -> list[Row]:
 
 def report(
     files: Sequence[Read], groups: str, bins: int, threshold: float | None, factor: float
-) -> Iterator[str]:
-    """Yield the tables of the report on survival, or sentences that say why there is none.
+) -> list[str]:
+    """Return the tables of the report on survival, and sentences that say why one is missing.
 
     Parameters
     ----------
@@ -92,86 +92,35 @@ def report(
     factor : float
         Factor of the mean signal that decides survival.
     """
-    columns = [one for names, _, _ in files for one in names]
-    yield counts_table(columns, [circles for _, circles, _ in files]).text()
-    limit = f"{factor:g} times the mean" if threshold is None else f"{threshold:g}"
-    if not any(circles.survived.any() for _, circles, _ in files):
-        yield caption("survival", "none", limit=limit)
-        return
-    sizes = sorted({(one["tokens"], one["dim"]) for one in columns})
-    if len(sizes) > 1:
-        named = ", ".join(f"p = {p}, d = {d}" for p, d in sizes)
-        yield caption("survival", "sizes", sizes=named)
-        return
-    signal = np.concatenate([circles.initial for _, circles, _ in files])
-    gradient = np.concatenate([gradient for _, _, gradient in files])
-    survived = np.concatenate([circles.survived for _, circles, _ in files])
-    labels = [str(one["file"]) for one in columns]
-    if groups == "run":
-        labels = [run.tobytes().hex() for run in signal]
-    for name, values in (("initial signal", signal), ("initial gradient", gradient)):
-        yield Table(
-            caption("survival", "rates", limit=limit, value=name, groups=len(set(labels))),
-            [name, "circles", "survive, %"],
-            [
-                [f"{row.low:.4g} to {row.high:.4g}", str(row.rate.count), row.rate.format(1, 100)]
-                for row in survival_rates(values, survived, bins=bins, groups=labels)
-            ],
-        ).text()
-    try:
-        yield fitness_table(fitness(signal, gradient, survived, labels)).text()
-    except InputError:
-        yield caption("survival", "unjudged")
-
-
-def counts_table(columns: Sequence[Row], circles: Sequence[Circles]) -> Table:
-    """Return the table of the number of circles that survive, by p, d and weight decay.
-
-    Parameters
-    ----------
-    columns : sequence of Row
-        Columns that name each run, with its tokens p, its dimensions d, and its parameters.
-    circles : sequence of Circles
-        Circles of each file, whose runs are those of `columns` in the same order.
-    """
+    columns = [run for names, _, _ in files for run in names]
     by: dict[str, list[Any]] = {
-        "p": [one["tokens"] for one in columns],
-        "d": [one["dim"] for one in columns],
-        "weight decay": [str(one.get("parameter.weight_decay", "-")) for one in columns],
+        "p": [run["tokens"] for run in columns],
+        "d": [run["dim"] for run in columns],
+        "weight decay": [str(run.get("parameter.weight_decay", "-")) for run in columns],
     }
-    counted = circle_counts(np.concatenate([one.counts for one in circles]), by)
-    steps = np.concatenate([one.decided() for one in circles])
-    steps = steps[np.isfinite(steps)]
-    when = f", median step {np.median(steps):.0f}" if len(steps) else ""
-    return Table(
-        caption("survival", "counts", decided=len(steps), runs=len(columns), when=when),
-        [*by, "runs", "circles"],
-        [
-            [*(str(row[name]) for name in by), str(row["circles"].count), row["circles"].format(2)]
-            for row in counted
-        ],
-    )
-
-
-def fitness_table(result: Fitness) -> Table:
-    """Return the table of how well correlations and classifiers predict survival.
-
-    It has the accuracy when groups are left out, in sample and balanced, and the area under the ROC curve.
-    """
-    odds = ", ".join(
-        f"{name} {value:.2f} [{low:.2f}, {high:.2f}]"
-        for name, (value, low, high) in zip(("signal", "gradient"), result.odds, strict=True)
-    )
-    lines = []
-    for name, model in (("linear SVM", result.svm), ("logistic", result.logistic)):
-        accuracies = model.left_out.format(1, 100), model.in_sample.format(1, 100)
-        lines.append([name, *accuracies, f"{100 * model.balanced:.1f}", f"{model.area:.3f}"])
-    return Table(
-        f"Pearson correlation of survival with the initial signal {result.signal_correlation.format(2)}, "
-        f"with the gradient {result.gradient_correlation.format(2)}.\n"
-        f"Log odds per standard deviation: {odds}.\n"
-        "Accuracy in %; always predicting the more frequent outcome gives "
-        f"{100 * result.majority:.1f}. Intervals are over {result.groups} whole groups.",
-        ["from signal and gradient", "groups left out", "in sample", "balanced", "area under ROC"],
-        lines,
-    )
+    decided = np.concatenate([circles.decided() for _, circles, _ in files])
+    decided = decided[np.isfinite(decided)]
+    values: dict[str, Any] = {
+        "counts": circle_counts(np.concatenate([circles.counts for _, circles, _ in files]), by),
+        "decided": decided,
+        "median": np.median(decided) if len(decided) else np.nan,
+        "limit": f"{factor:g} times the mean" if threshold is None else f"{threshold:g}",
+        "survivors": any(circles.survived.any() for _, circles, _ in files),
+        "sizes": sorted({(run["tokens"], run["dim"]) for run in columns}),
+        "rates": {},
+        "groups": 0,
+        "fitness": None,
+    }
+    if values["survivors"] and len(values["sizes"]) == 1:
+        signal = np.concatenate([circles.initial for _, circles, _ in files])
+        gradient = np.concatenate([gradient for _, _, gradient in files])
+        survived = np.concatenate([circles.survived for _, circles, _ in files])
+        of_runs = [run.tobytes().hex() for run in signal]
+        labels = of_runs if groups == "run" else [str(run["file"]) for run in columns]
+        values["groups"] = len(set(labels))
+        for name, numbers in (("initial signal", signal), ("initial gradient", gradient)):
+            values["rates"][name] = survival_rates(numbers, survived, bins=bins, groups=labels)
+        with contextlib.suppress(InputError):  # there are too few groups, or too few that differ
+            values["fitness"] = fitness(signal, gradient, survived, labels)
+    (opening,) = document("survival.txt", **values)
+    return [*(table.text() for table in opening.tables), *opening.text]

@@ -3,9 +3,8 @@
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -21,10 +20,15 @@ _SUBSCRIPT = re.compile(r"(?<![\w/.])(\w)_(\w)(?!\w)")
 _INTERVAL = re.compile(r"(?:[hδ] = )?[-\d.]+ \[[-\d.]+, [-\d.]+\]")
 
 
-def explained(text: str) -> Markup:
-    """Return text as HTML in which terms show their explanations on hover, and intervals do not break."""
+def explained(text: str, used: dict[str, str] | None = None) -> Markup:
+    """Return text as HTML in which terms show their explanations on hover, and intervals do not break.
+
+    The terms and their explanations are added to `used`.
+    """
     parts, end = [], 0
     for match in _ANY_TERM.finditer(text):
+        if used is not None:
+            used[match[0]] = TERMS[match[0]]
         parts += [typeset(text[end : match.start()])]
         parts += [Markup('<abbr title="{}">{}</abbr>').format(TERMS[match[0]], typeset(match[0]))]
         end = match.end()
@@ -35,12 +39,6 @@ def explained(text: str) -> Markup:
 def typeset(text: str) -> Markup:
     """Return text as HTML, with escapes and with the subscripts of symbols such as f_a and n_0."""
     return Markup(_SUBSCRIPT.sub(r"\1<sub>\2</sub>", str(escape(text))))
-
-
-def terms_of(texts: Iterable[str]) -> dict[str, str]:
-    """Return the explanations of the terms that occur in texts, in alphabetical order."""
-    used = {term for text in texts for term in _ANY_TERM.findall(text)}
-    return {term: TERMS[term] for term in sorted(used, key=str.lower)}
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:
@@ -98,11 +96,3 @@ def p_value(p: float) -> str:
     if p < 0.001:
         return "< 0.001"
     return "> 0.99" if p > 0.99 else readable(p, 2)
-
-
-_CAPTIONS = tomllib.loads(files(__package__).joinpath("captions.toml").read_text("utf-8"))
-
-
-def caption(part: str, name: str, **values: Any) -> str:
-    """Return a caption of ``captions.toml`` by its part and name, with the words in braces filled in."""
-    return " ".join(_CAPTIONS[part][name].format(**values).split())

@@ -323,14 +323,15 @@ class CircleRun:
         """
         from sklearn.exceptions import ConvergenceWarning
 
-        from grokphys.report.circles import Signals, fit_and_score
+        from analysis.circles.signals import Signals
+        from analysis.laws.ode import Recipe, fit_batch
 
         steps, values = self._window(first, last)
         kind = self.kind(first, last)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConvergenceWarning)
-            scores = fit_and_score([Signals(steps, values, [])], kind=kind, **RECIPES[recipe])
+            scores = fit_batch([Signals(steps, values, [])], Recipe(kind=kind, **RECIPES[recipe]))
         law: Any = scores.law
         notes = list(dict.fromkeys(str(warning.message) for warning in caught))
         if not law.converged.all():

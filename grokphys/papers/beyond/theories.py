@@ -22,6 +22,7 @@ from scipy import stats
 
 import physics
 from analysis.circles.fourier import trajectory_signals
+from analysis.circles.signals import signals_of
 from analysis.circles.survival import StoppingRule, survives
 from analysis.comparison.compared import Comparison, compare
 from analysis.comparison.motion import frame_mean
@@ -42,7 +43,7 @@ from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, t
 from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
-from grokphys.report import circles as ding
+from grokphys.report.circles import RECIPES
 from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
 from nets.provenance import training_sets
 from nets.training import train
@@ -455,7 +456,7 @@ PAPER_SIGNALS = Setting(model=EmbeddingMLP(), runs=20, steps=1000)
             _ratio("networks", "distance", "to_another", law=name), most=0.5,
             chance=counters.exchanged("networks", "distance", "to_another"),
             note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it; {ONE_CLOCK}")
-        for name in ding.RECIPES
+        for name in RECIPES
     ),
 )  # fmt: skip
 def ode_and_mlp(run: Run) -> Result:
@@ -466,13 +467,13 @@ def ode_and_mlp(run: Run) -> Result:
     """
     setting = run.setting
     trained = train_networks(run, range(setting.runs), 1, model=setting.model, steps=setting.steps, seed=8400)
-    signals = ding.signals_of(trained, 0, setting.steps)
+    signals = signals_of(trained, 0, setting.steps)
     clock = signals[0].steps
     networks = _as_trajectory(np.stack([one.values for one in signals]), clock)
     bound = BLOWN_UP * float(networks.positions.max())
     parts: list[Columns] = []
     drawn: list[Any] = []
-    for name, recipe_ in ding.RECIPES.items():
+    for name, recipe_ in RECIPES.items():
         laws = [fit_trajectories(one.values, **recipe_) for one in signals]
         frames = np.arange(len(clock))
         paths = [law.predict(one.values[0], frames) for law, one in zip(laws, signals, strict=True)]

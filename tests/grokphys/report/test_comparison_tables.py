@@ -10,11 +10,15 @@ import pytest
 from analysis.comparison.timing import OnsetDifference, Onsets
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
-from grokphys.report import comparing as tables
-from grokphys.report.page import sentences
+from grokphys.report import comparing
 from grokphys.report.wording import median_time, p_value
 
 NONE = Interval(math.nan, math.nan, math.nan, 0)
+SHAPES = SimpleNamespace(
+    nearest=np.array([0.1, 0.2, 0.9, math.nan]),
+    distances=lambda _names: {},
+    symmetry=type("Named", (), {"name": "rotations", "__len__": lambda self: 34})(),
+)
 
 
 def difference(name, first, second, *, low=None, effect="Cliff's delta", p=0.01, adjusted=None):
@@ -46,6 +50,24 @@ def comparison(*distributions, **others):
     )
 
 
+def conclusion(compared):
+    """Sentences that open the report."""
+    return comparing._document(compared, {}, about="", pair=())[0].text
+
+
+def section(compared, title):
+    """Text and table of a section of the report."""
+    found = comparing._document(compared, {}, about="", pair=())
+    (one,) = (one for one in found if one.title == title)
+    return one.text, one.tables[0] if one.tables else None
+
+
+def moved(**others):
+    """A motion that was compared."""
+    parts = {"pairs": np.zeros((6, 2)), "times": np.arange(11.0), "alignment": "ends", "paired": True}
+    return SimpleNamespace(**parts, **{"scale": NONE, "mean_error": NONE, "chance_error": NONE} | others)
+
+
 def onset(name, first, second, ratio, p=0.01, reached=True):
     both = [Onsets(np.asarray(times, float), np.full(len(times), reached)) for times in (first, second)]
     return OnsetDifference(name, *both, p, ratio, NONE, p)
@@ -55,12 +77,8 @@ def onset(name, first, second, ratio, p=0.01, reached=True):
 
 
 def test_a_row_of_final_states_shows_both_sides_the_difference_and_the_answer():
-    found = tables.distribution_table(
-        comparison(
-            difference("circles", 0.5, 0.25, effect="Cohen's h"),
-            difference("train loss", 3.0, 1.0),
-        )
-    )
+    both = difference("circles", 0.5, 0.25, effect="Cohen's h"), difference("train loss", 3.0, 1.0)
+    _, found = section(comparison(*both), "Side by side")
     assert found.header == [
         "quantity", "simulated", "trained", "difference", "effect", "adjusted p", "different?"
     ]  # fmt: skip
@@ -87,13 +105,15 @@ def test_a_row_of_final_states_shows_both_sides_the_difference_and_the_answer():
 )
 def test_the_answer_needs_both_the_test_and_the_interval(low, p, adjusted, answer):
     one = difference("x", 3.0, 1.0, low=low, p=p, adjusted=adjusted)
-    assert tables.distribution_table(comparison(one)).rows[0][-1] == answer
+    _, found = section(comparison(one), "Side by side")
+    assert found.rows[0][-1] == answer
 
 
 def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
     fast = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
     never = onset("quality", [50] * 5, [50] * 4, Interval(0.5, 0.0, math.inf, 1), p=0.5, reached=False)
-    found = tables.onset_table(comparison(onsets={"train_accuracy": fast, "quality": never}))
+    late = "When thresholds are reached"
+    _, found = section(comparison(onsets={"train_accuracy": fast, "quality": never}), late)
     assert found.header[:3] == ["threshold", "simulated: reached by, %", "simulated: median time"]
     assert found.header[3:6] == ["trained: reached by, %", "trained: median time", "ratio of times"]
     row = found.rows[0]
@@ -108,19 +128,18 @@ def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
     assert found.rows[1][2] == "reached by fewer than half"
     assert found.rows[1][5:] == ["undetermined", "0.50", "no"]
     assert "multiplied by 1/τ" not in found.caption
-    moved = tables.onset_table(comparison(onsets={"train_accuracy": fast}, motion=SimpleNamespace()))
-    assert "trained runs, times of simulated multiplied by 1/τ" in moved.caption
+    _, aligned = section(comparison(onsets={"train_accuracy": fast}, motion=moved()), late)
+    assert "trained runs, times of simulated multiplied by 1/τ" in aligned.caption
     one_side = onset("train_accuracy", [10] * 5, [30] * 4, Interval(1.2, 0.9, 1.5, 9))
-    assert tables.onset_table(comparison(onsets={"x": one_side})).rows[0][-1] == "unclear"
+    assert section(comparison(onsets={"x": one_side}), late)[1].rows[0][-1] == "unclear"
 
 
 def test_a_row_of_shapes_has_the_quartiles_of_the_finite_distances():
     distances = {"simulated, final": [0.1, 0.2, 0.3, 0.4, 0.5, math.nan], "other trained": [math.nan]}
-    shapes = SimpleNamespace(
-        distances=lambda names: {name: np.array(values) for name, values in distances.items()},
-        symmetry=type("Named", (), {"name": "rotations", "__len__": lambda self: 34})(),
-    )
-    found = tables.shape_table(comparison(shapes=shapes))
+    shapes = SimpleNamespace(**vars(SHAPES) | {"distances": lambda _names: {
+        name: np.array(values) for name, values in distances.items()
+    }})  # fmt: skip
+    _, found = section(comparison(shapes=shapes), "Final shapes")
     assert found.rows == [
         ["simulated, final", "0.300", "0.200 to 0.400"],
         ["other trained", "-", "-"],
@@ -131,11 +150,9 @@ def test_a_row_of_shapes_has_the_quartiles_of_the_finite_distances():
 
 def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_were_measured():
     numbers = [Interval(k + 0.5, k + 0.25, k + 0.75, 9) for k in range(4)]
-    motion = SimpleNamespace(
-        pairs=np.zeros((6, 2)), times=np.arange(11.0), scale=numbers[1], mean_error=numbers[2],
-        chance_error=numbers[3], paired=False,
-    )  # fmt: skip
-    found = tables.motion_table(comparison(motion=motion))
+    motion = moved(scale=numbers[1], mean_error=numbers[2], chance_error=numbers[3])
+    motion.paired = False
+    _, found = section(comparison(motion=motion), "Motion")
     assert found.caption.startswith("Means over 6 pairs of runs and 11 times")
     assert [row[1] for row in found.rows] == [
         "1.5 [1.2, 1.8]", "2.5 [2.2, 2.8]", "3.5 [3.2, 3.8]"
@@ -143,11 +160,12 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
     assert found.rows[0][0] == "time factor τ, time of simulated in a unit of time of trained"
     assert found.rows[2][0] == "mean error of two simulated runs that end alike"
     motion.paired = True
-    assert tables.motion_table(comparison(motion=motion)).rows[2][0] == "mean error of runs paired at random"
+    _, found = section(comparison(motion=motion), "Motion")
+    assert found.rows[2][0] == "mean error of runs paired at random"
     accuracy = SimpleNamespace(
         predicted=np.zeros(7), bias=numbers[0], error=numbers[1], correlation=numbers[2], slope=numbers[3]
     )
-    found = tables.accuracy_table(comparison(accuracy=accuracy))
+    _, found = section(comparison(accuracy=accuracy), "Predicted and measured accuracy")
     assert found.rows == [["0.5 [0.2, 0.8]", "1.5 [1.2, 1.8]", "2.5 [2.2, 2.8]", "3.5 [3.2, 3.8]"]]
     assert found.header == [
         "measured minus predicted", "root mean square of that", "correlation", "slope"
@@ -171,7 +189,7 @@ def test_findings_name_each_quantity_with_the_answer_of_the_table():
     lower = replace(lower, difference=Interval(-2.0, -3.0, -1.0, 9))
     alike, few = difference("size", 3.0, 1.0, low=-1.0, p=0.3), difference("bias", 3.0, 1.0, low=math.nan)
     unclear = difference("RQI", 3.0, 1.0, low=-1.0)
-    (text,) = tables.findings(comparison(higher, lower, alike, few, unclear))
+    (text,), _ = section(comparison(higher, lower, alike, few, unclear), "Side by side")
     for words in (
         "shown in loss (higher in simulated, δ = 0.50 [0.25, 0.75]), quality (lower in simulated, ",
         "No difference is shown in size.",
@@ -180,7 +198,8 @@ def test_findings_name_each_quantity_with_the_answer_of_the_table():
         "among the 5 tests",
     ):
         assert words in text
-    assert tables.findings(comparison()) == ["The ensembles can only be compared by their final frames."]
+    (text,), _ = section(comparison(), "Side by side")
+    assert text == "The ensembles can only be compared by their final frames."
 
 
 @pytest.mark.parametrize(
@@ -193,13 +212,14 @@ def test_findings_name_each_quantity_with_the_answer_of_the_table():
     ],
 )
 def test_the_motion_says_how_times_and_runs_correspond(alignment, words):
-    motion = SimpleNamespace(alignment=alignment, paired=True, scale=Interval(2.0, math.nan, math.nan, 1))
-    who, how = sentences("comparison.txt", "motion", comparison(motion=motion))
+    motion = moved(scale=Interval(2.0, math.nan, math.nan, 1))
+    motion.alignment = alignment
+    (who, how), _ = section(comparison(motion=motion), "Motion")
     assert "run k of the other" in who
     assert words in how
     assert "1 - R²" in how
     motion.paired = False
-    who, how = sentences("comparison.txt", "motion", comparison(motion=motion, shapes=True))
+    (who, how), _ = section(comparison(motion=motion, shapes=SHAPES), "Motion")
     assert "Each trained run is compared with the simulated run" in who
     assert "Procrustes disparity" in how
 
@@ -208,20 +228,18 @@ def test_a_conclusion_has_the_numbers_of_states_motion_and_onsets():
     higher = difference("loss", 3.0, 1.0)
     late = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
     endless = replace(late, ratio=Interval(1.3, 1.25, math.inf, 9))
-    motion = SimpleNamespace(
-        mean_error=Interval(0.1, 0.0, 0.2, 9), chance_error=Interval(0.5, 0.4, 0.6, 9), paired=True
-    )
-    first, second, third = tables.conclusion(comparison(higher, motion=motion, onsets={"a": late}))
+    motion = moved(mean_error=Interval(0.1, 0.0, 0.2, 9), chance_error=Interval(0.5, 0.4, 0.6, 9))
+    first, second, third = conclusion(comparison(higher, motion=motion, onsets={"a": late}))
     assert "differ in 1 of the 1 quantities compared: loss (higher in the simulated runs)" in first
     assert "is 0.10 [0.00, 0.20], compared with 0.50 [0.40, 0.60] of runs paired at random" in second
     assert "train accuracy is reached by 5 of 5 simulated and 4 of 4 trained runs" in third
     assert "ratio of times of 3.0 [2.5, 3.5] (trained over simulated)" in third
-    assert "ratio" not in tables.conclusion(comparison(onsets={"a": endless}))[2], "no end bounds it"
-    bias = SimpleNamespace(bias=Interval(-0.12, -0.2, -0.1, 9))
-    assert "-12 [-20, -10] percentage points" in tables.conclusion(comparison(accuracy=bias))[2]
-    shapes = SimpleNamespace(nearest=np.array([0.1, 0.2, 0.9, math.nan]))
-    assert "disparity of 0.20 to the nearest" in tables.conclusion(comparison(shapes=shapes))[1]
+    assert "ratio" not in conclusion(comparison(onsets={"a": endless}))[2], "no end bounds it"
+    bias = Interval(-0.12, -0.2, -0.1, 9)
+    bias = SimpleNamespace(predicted=[0.0], bias=bias, error=bias, correlation=bias, slope=bias)
+    assert "-12 [-20, -10] percentage points" in conclusion(comparison(accuracy=bias))[2]
+    assert "disparity of 0.20 to the nearest" in conclusion(comparison(shapes=SHAPES))[1]
     motion.chance_error = NONE
-    assert [text.split()[-1] for text in tables.conclusion(comparison(motion=motion))] == [
+    assert [text.split()[-1] for text in conclusion(comparison(motion=motion))] == [
         "common.", "compared.", "runs."
     ]  # fmt: skip

@@ -148,10 +148,10 @@ def test_accuracies_are_predicted_only_of_networks_that_add_pairs_in_few_dimensi
 
 
 def test_a_table_is_aligned_and_its_caption_wrapped():
-    table = Table("One. " * 30 + "\nTwo.", ["name", "x"], [["a", "10.5"], ["long name", "1"]])
+    table = Table("One. " * 30, ["name", "x"], [["a", "10.5"], ["long name", "1"]])
     lines = table.text().splitlines()
-    assert max(map(len, lines[:3])) <= 110
-    assert lines[2:] == ["Two.", "name          x", "---------------", "a          10.5", "long name     1"]
+    assert max(map(len, lines[:2])) <= 110
+    assert lines[2:] == ["name          x", "---------------", "a          10.5", "long name     1"]
 
 
 def test_a_page_has_its_sections_in_order_and_explains_terms_of_all_of_them(tmp_path):
@@ -160,7 +160,6 @@ def test_a_page_has_its_sections_in_order_and_explains_terms_of_all_of_them(tmp_
     picture = Picture("Shows RQI.", Figure((4.0, 2.0)))
     assert picture.width == 23.6
     section = Section("T", ["R² is good."], [Table("On Lasso.", ["circles"], [["disparity"]])], [picture])
-    assert list(section.words()) == ["R² is good.", "On Lasso.", "circles", "disparity", "Shows RQI."]
     path = tmp_path / "new" / "page.html"
     write_report(path, "Title", "subtitle", ["Kaplan-Meier says so."], [section, Section("Last", ["End."])])
     page = path.read_text()
