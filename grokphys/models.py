@@ -2,8 +2,8 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_type_hints
 
 from nets import models
 from nets.settings import PER_MEMBER as PER_MEMBER
@@ -30,25 +30,15 @@ MODELS: Mapping[str, Any] = {
     )
 }
 """The classes of models of `nets` by their command-line names."""
-MODEL_OPTIONS = (
-    "tokens",
-    "dim",
-    "hidden",
-    "kind",
-    "group",
-    "scale",
-    "initialisation",
-    "depth",
-    "heads",
-    "width",
-    "causal",
-    "dropout",
-    "data",
-    "activation",
-    "even",
-    "start",
-)
-"""Options of `train` that belong to the model; each model has some of them."""
+FIXED = ("outputs_dim", "side", "embedding_penalty", "classes", "digest")
+"""Fields of models that are no options of `train`."""
+MODEL_OPTIONS: Mapping[str, Any] = {
+    name: kind
+    for model in MODELS.values()
+    for name, kind in get_type_hints(model).items()
+    if name in {field.name for field in dataclasses.fields(model)} - {*FIXED}
+} | {"hidden": tuple[int, ...], "group": str, "activation": str}
+"""Types of the options of `train` that belong to the model; each model has some of them."""
 GROUPS = {
     "Z": groups.cyclic,
     "S": groups.symmetric,
@@ -121,6 +111,42 @@ def stated(name: str) -> dict[str, str]:
         elif value is not None:
             shown[model] = str(value)
     return shown
+
+
+def built(
+    model: str, threshold: Sequence[str] = (), stop_at_thresholds: bool = False, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Return the model and the arguments of `nets.train` that options of the command line describe.
+
+    Parameters
+    ----------
+    model : str
+        Name of the model, as `model_name` accepts it.
+    threshold : sequence of str, default ()
+        Thresholds, each as NAME=VALUE.
+    stop_at_thresholds : bool, default False
+        Whether a network stops when it has reached all of them.
+    **options
+        Fields of the model, of which those that are None are left out, and settings of the training.
+
+    Returns
+    -------
+    Model
+        The model.
+    dict of str to object
+        Arguments of `nets.train`.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, it has no such option, a threshold is given twice, or a value of the model
+        is not allowed.
+    """
+    fields = {name: value for name, value in options.items() if name in MODEL_OPTIONS and value is not None}
+    settings = {name: value for name, value in options.items() if name not in MODEL_OPTIONS}
+    thresholds = once("threshold", map(named_value, threshold))
+    stop = "thresholds" if stop_at_thresholds else None
+    return build(model, fields), settings | {"thresholds": thresholds, "stop": stop}
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
@@ -221,3 +247,31 @@ def named_value(text: str) -> tuple[str, float]:
     except ValueError:
         pass
     raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}")
+
+
+def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs NAME=VALUE of an option as a dict, and refuse a name that is given more than once.
+
+    Parameters
+    ----------
+    option : str
+        Name of the option, as an argument.
+    pairs : iterable of tuple of str and object
+        Names and values.
+
+    Returns
+    -------
+    dict of str to object
+        Values by name.
+
+    Raises
+    ------
+    InputError
+        If a name occurs twice.
+    """
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise InputError(f"{option} must give {name} once, got {values[name]!r} and {value!r}")
+        values[name] = value
+    return values

@@ -1,66 +1,72 @@
-"""Code that the commands share: options, their checks, and the report of results."""
+"""Code that the commands share: options, and the report of results."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 import tyro
 
-from grokphys.output import Budget, FigureFormat
-from physics.checks import choice
-from physics.errors import InputError, OutputError
+from grokphys.output import FigureFormat
 from physics.trajectory import Trajectory
 
-Built = TypeVar("Built")
+Command = Callable[..., int]
+Options = dict[str, tuple[Any, Any]]
+"""Types and defaults of options by name."""
 
 
-class ValueNotAllowed(Exception):  # noqa: N818 - it ends as a sentence, not as an error of ours
-    """An exception for a value of the command line that the constructor of an object refuses.
-
-    Its message is the sentence of the `InputError` that the constructor has raised.
-    """
-
-
-def checked(kind: Callable[..., Built], texts: Mapping[str, Any] | None = None) -> Callable[..., Built]:
-    """Let the command line construct an object, and report the values that its constructor refuses.
-
-    Arguments of type Any, such as a group, keep their defaults, because no option can express them.
+def options_of(kind: type, types: Mapping[str, Any], without: Collection[str] = ()) -> Options:
+    """Return the fields of a dataclass as options.
 
     Parameters
     ----------
-    kind : callable
-        Class or function that makes the object.
-    texts : mapping of str to object, optional
-        Metadata of tyro (`tyro.conf.arg`) by the names of arguments. It takes precedence over the docstring.
+    kind : type
+        Dataclass whose fields are the options.
+    types : mapping of str to type
+        Types of options on the command line, where these are not the types of the fields.
+    without : collection of str, default ()
+        Names of fields that are no options.
+
+    Returns
+    -------
+    dict of str to (type, object)
+        Type and default of each option.
+    """
+    known = get_type_hints(kind) | dict(types)
+    return {each.name: (known[each.name], each.default) for each in fields(kind) if each.name not in without}
+
+
+def with_options(options: Options) -> Callable[[Command], Command]:
+    """Return a decorator that gives a command some options in the place of its ``**`` argument.
+
+    Parameters
+    ----------
+    options : dict of str to (type, object)
+        Type and default of each option; its help is in the docstring of the command.
 
     Returns
     -------
     callable
-        Function with the same arguments, which raises a `ValueNotAllowed` where `kind` raises an
-        `InputError`.
+        Decorator of a function whose other arguments are keywords.
     """
 
-    @wraps(kind)
-    def build(*args: Any, **kwargs: Any) -> Built:
-        try:
-            return kind(*args, **kwargs)
-        except InputError as error:
-            raise ValueNotAllowed(str(error)) from None
+    def decorate(command: Command) -> Command:
+        whole = inspect.signature(command)
+        parameters = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+            for name, (kind, default) in options.items()
+        ]
+        parameters += [each for each in whole.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        command.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]
+        command.__annotations__ |= {name: kind for name, (kind, _) in options.items()}
+        return command
 
-    whole, hints = inspect.signature(kind), get_type_hints(kind)
-    chosen = [one for one in whole.parameters.values() if one.annotation not in (Any, "Any")]
-    build.__signature__ = whole.replace(parameters=chosen)  # type: ignore[attr-defined]
-    added = {name: Annotated[hints[name], text] for name, text in (texts or {}).items()}
-    build.__annotations__ = hints | added
-    build.__doc__ = kind.__doc__
-    del build.__wrapped__  # otherwise tyro would use the type hints of the class
-    return build
+    return decorate
 
 
-def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
+def given_otherwise(default: str, metavar: str) -> Any:
     """Return metadata of an option (`tyro.conf.arg`) whose default the help states in words.
 
     Parameters
@@ -69,10 +75,8 @@ def given_otherwise(default: str, metavar: str, text: str | None = None) -> Any:
         The default in words, such as "the number of tokens".
     metavar : str
         Placeholder of the value in the help, such as "INT".
-    text : str, optional
-        Help of the option; by default that of the docstring.
     """
-    return tyro.conf.arg(metavar=metavar, help=text, help_behavior_hint=f"(default: {default})")
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
 
 
 StoredFile = Annotated[Path | None, given_otherwise("none, only a summary is printed", "FILE")]
@@ -92,73 +96,6 @@ Figures = Annotated[
 ]
 ModelName = Annotated[str, tyro.conf.arg(metavar="MODEL")]
 Names = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="")]
-
-
-def check_names(names: Sequence[str], known: Collection[str], budget: str) -> None:
-    """Refuse names that are not known, and a budget that does not exist.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names from the command line.
-    known : collection of str
-        Names that are allowed.
-    budget : str
-        Budget from the command line, which must be "quick", "default" or "paper".
-
-    Raises
-    ------
-    InputError
-        If a name is not known, or there is no such budget.
-    """
-    for name in names:
-        choice("names", name, tuple(known))
-    choice("budget", budget, get_args(Budget))
-
-
-def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs NAME=VALUE of an option as a dict, and refuse a name that is given more than once.
-
-    Parameters
-    ----------
-    option : str
-        Name of the option, as an argument.
-    pairs : iterable of tuple of str and object
-        Names and values.
-
-    Returns
-    -------
-    dict of str to object
-        Values by name.
-
-    Raises
-    ------
-    InputError
-        If a name occurs twice.
-    """
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise InputError(f"{option} must give {name} once, got {values[name]!r} and {value!r}")
-        values[name] = value
-    return values
-
-
-def refuse_special(out: Path | None) -> None:
-    """Refuse an output file that exists and is not a regular file, such as a device.
-
-    Parameters
-    ----------
-    out : Path or None
-        File to write; None is allowed.
-
-    Raises
-    ------
-    OutputError
-        If the file exists and is not regular.
-    """
-    if out is not None and out.exists() and not out.is_file():
-        raise OutputError(f"cannot write {out}: it exists and is not a regular file")
 
 
 def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple[Any, str]:

@@ -194,11 +194,16 @@ def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> No
     OutputError
         If the file exists and may not be replaced, or its directory does not exist or cannot be written to.
     """
-    if path.exists() and not path.is_file():
-        raise OutputError(f"cannot write {path}: it exists and is not a regular file")
+    refuse_special(path)
     if path.exists() and not overwrite:
         raise OutputError(f"{path} exists; choose another name or pass --overwrite")
     refuse_unwritable(path.absolute().parent, parents=parents)
+
+
+def refuse_special(path: Path | None) -> None:
+    """Raise an `OutputError` if an output file exists and is not a regular file, such as a device."""
+    if path is not None and path.exists() and not path.is_file():
+        raise OutputError(f"cannot write {path}: it exists and is not a regular file")
 
 
 def refuse_unwritable(directory: Path, *, parents: bool = True) -> None:

@@ -3,22 +3,23 @@
 import importlib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
+import tyro
 from tyro.conf import Positional
 
-from grokphys.options import Directory, Names, Overwrite, check_names, given_otherwise
+from grokphys.options import Directory, Overwrite, given_otherwise
 from grokphys.output import Budget, make_directory, refuse_existing, write_json
 from grokphys.progress import progress
 from physics.checks import number
 from physics.errors import InputError
 
-BENCHES = ("theory", "particles", "nets", "ode", "start", "gpu")
+Bench = Literal["theory", "particles", "nets", "ode", "start", "gpu"]
 """Names of the benchmarks, which are the modules of this package whose BENCHMARKS list functions."""
 
 
 def bench(
-    names: Positional[Names] = (),
+    names: Annotated[Positional[tuple[Bench, ...]], tyro.conf.arg(help_behavior_hint="")] = (),
     *,
     directory: Directory = Path("results/bench"),
     budget: Budget = "default",
@@ -42,7 +43,6 @@ def bench(
         minutes: Number of minutes, greater than 0, after which the benchmark gpu begins nothing more.
         overwrite: Replace files that exist.
     """
-    check_names(names, BENCHES, budget)
     if minutes is not None:
         minutes = number("minutes", minutes, above=0.0)
         if "gpu" not in names:
@@ -50,7 +50,7 @@ def bench(
                 f"minutes must be left out unless gpu is among the names, got {minutes:g} with "
                 f"{' '.join(names) or 'no names'}"
             )
-    names = tuple(dict.fromkeys(names)) or tuple(name for name in BENCHES if name != "gpu")
+    names = tuple(dict.fromkeys(names)) or tuple(name for name in get_args(Bench) if name != "gpu")
     for name in names:
         refuse_existing(directory / f"{name}.json", overwrite, parents=True)
     if "gpu" in names:

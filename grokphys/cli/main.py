@@ -4,16 +4,13 @@ The exit status is 0 on success, 1 if a file or a run failed, and 2 if an option
 is 130 after an interrupt, 143 after a termination, and 141 if the reader of the output has closed it.
 """
 
-import contextlib
 import inspect
 import os
 import re
 import signal
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -34,14 +31,13 @@ from grokphys.cli.simulate import simulate
 from grokphys.cli.survival import survival
 from grokphys.cli.train import train
 from grokphys.explorer.server import explore
-from grokphys.options import ValueNotAllowed, sentence
+from grokphys.options import Command, sentence
 from grokphys.output import printable
 from grokphys.sweeps.command import sweep
 from grokphys.warm import warm
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.trajectory.provenance import code_version
 
-Command = Callable[..., int]
 COMMANDS: dict[str, Command] = {
     "simulate": simulate,
     "train": train,
@@ -109,13 +105,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SystemExit
         After the help has been printed, if the words ask for it.
     """
-    _open_closed_streams()
     warnings.showwarning = _show_warning
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with _signals():
-            return _run(words)
-    except (InputError, ValueNotAllowed) as error:
+        return _run(words)
+    except (InputError, OverflowError) as error:
         return _fail(in_options(sentence(error), words), 2)
     except (FileFormatError, OutputError, SimulationError) as error:
         return _fail(in_options(sentence(error), words), 1)
@@ -127,14 +121,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notes = [in_options(note, words) for note in getattr(stop, "__notes__", [])]
         print("; ".join([f"grokphys: {word}", *notes]), file=sys.stderr)
         return 128 + number
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         return _fail(sentence(error), 1)
-    except MemoryError as error:
-        size = re.search(r"allocate (\S+ \w+)", str(error))
-        array = f" for an array of {size[1]}" if size else ""
-        return _fail(f"there is not enough memory{array}; use fewer or smaller runs", 1)
-    except OverflowError as error:
-        return _fail(f"a number is too large; {sentence(error)}", 2)
+
+
+def _terminate(*_: Any) -> None:
+    raise Terminated
 
 
 def _run(words: list[str]) -> int:
@@ -197,10 +189,8 @@ def in_options(text: str, words: Sequence[str]) -> str:
     if command is None:
         return text
     names = {
-        one.name for one in inspect.signature(command).parameters.values() if one.kind == one.KEYWORD_ONLY
+        each.name for each in inspect.signature(command).parameters.values() if each.kind == each.KEYWORD_ONLY
     }
-    for hint in get_type_hints(command).values():
-        names |= {field.name for field in fields(hint)} if is_dataclass(hint) else set()
 
     def option(match: re.Match[str]) -> str:
         name = match[1]
@@ -208,52 +198,6 @@ def in_options(text: str, words: Sequence[str]) -> str:
 
     text = re.sub(r"\b(\w+)=True\b", option, text)
     return re.sub(r"^(\w+)(?= (?:must|needs)\b)", option, text)
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Let SIGINT and SIGTERM raise in this thread, unless other code handles them already.
-
-    A signal that arrives while a module is imported or a kernel compiled can end in another error, whose
-    place the interrupt then takes.
-    """
-    arrived: list[KeyboardInterrupt] = []
-
-    def stop(number: int, _: Any) -> None:
-        arrived.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
-        raise arrived[-1]
-
-    usual: dict[int, Any] = {signal.SIGTERM: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
-    if threading.current_thread() is not threading.main_thread():
-        usual = {}  # only the main thread can set a handler
-    mine = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
-    for number in mine:
-        signal.signal(number, stop)
-    try:
-        yield
-    except Exception as error:
-        if not arrived:
-            raise
-        for note in getattr(error, "__notes__", []):
-            arrived[-1].add_note(note)
-        raise arrived[-1] from error
-    finally:
-        for number in mine:
-            signal.signal(number, usual[number])
-
-
-def _open_closed_streams() -> None:
-    """Let what a closed stdout or stderr would show go to the null device, also what C libraries write.
-
-    Otherwise the next file that is opened would take the number of the stream, and messages its content.
-    """
-    for number, name in ((0, ""), (1, "stdout"), (2, "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-        if name and getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the process ends
 
 
 def _fail(text: str, status: int) -> int:
@@ -267,13 +211,13 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def command() -> int:
     """Run the command line as a process, and return its exit status."""
+    for stream in ("stdin", "stdout", "stderr"):  # each that is closed opens the null device in its place
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, Path(os.devnull).open("r+"))  # noqa: SIM115 - until the process ends
+    signal.signal(signal.SIGTERM, _terminate)
     os.environ["MPLBACKEND"] = "agg"  # a notebook passes on its own, which may not be installed here
-    if hasattr(sys.stdout, "reconfigure"):  # file names need not be text
-        sys.stdout.reconfigure(errors="backslashreplace")
-    status = main()
-    for number in (signal.SIGINT, signal.SIGTERM):  # one that comes now ends the process without a traceback
-        signal.signal(number, signal.SIG_DFL)
-    return status
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # file names need not be text
+    return main()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from grokphys.models import build, defaults, model_name, named_group
-from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise, once
+from grokphys.models import build, defaults, model_name, named_group, once
+from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise
 from grokphys.output import make_directory, refuse_existing, save_figure
 from physics.errors import InputError
 

@@ -1,75 +1,28 @@
 """`grokphys simulate`: particles that cluster and align, as one ensemble."""
 
-from typing import Annotated
-
-import tyro
+from typing import Annotated, Any
 
 from grokphys.options import (
     Overwrite,
     Resume,
     StoredFile,
-    checked,
     given_otherwise,
-    refuse_special,
+    options_of,
     summarise,
+    with_options,
 )
+from grokphys.output import refuse_special
 from physics.particles.system import Observable, ParticleSystem
 from physics.simulate import simulate as simulate_system
 
-SYSTEM_OPTIONS = {
-    "tokens": given_otherwise("17", "INT", "Number of tokens, at least 3. Each of them is a particle."),
-    "dim": given_otherwise("2", "INT", "Number of dimensions, at least 1, of the space of the particles."),
-    "attraction": given_otherwise(
-        "1.0",
-        "FLOAT",
-        "Constant g_a, without unit, of the attraction between pair sums of the same class. A negative value "
-        "repels.",
-    ),
-    "repulsion": given_otherwise(
-        "1.0",
-        "FLOAT",
-        "Constant g_r, without unit, of the repulsion between pair sums of different classes. A negative "
-        "value attracts.",
-    ),
-    "alignment": given_otherwise(
-        "1.0",
-        "FLOAT",
-        "Constant f_a, without unit, of the alignment. This force pushes each pair sum along the directions "
-        "of the pair sums of its own class, and against those of the other classes.",
-    ),
-    "softening": given_otherwise(
-        "0.1",
-        "FLOAT",
-        "Length ε, at least 0, below which attraction and repulsion fade: the squared distance of two pair "
-        "sums is increased by ε².",
-    ),
-    "normalise": tyro.conf.arg(
-        help="Whether to shift the coordinates on each axis to zero mean and scale them to unit variance "
-        "after each step; the adaptive integrator keeps them so all the time.",
-        help_behavior_hint="(default: on)",
-    ),
-    "modulus": given_otherwise(
-        "the number of tokens",
-        "INT",
-        "Modulus of the classes, at least 2. The class of the pair (i, j) is i + j modulo this number.",
-    ),
-    "integrator": tyro.conf.arg(
-        help="Method of integration. euler takes the steps of the paper; adaptive follows the continuous "
-        "flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps. "
-        "--step-size then only sets the time from one step of the trajectory to the next."
-    ),
-    "relative_tolerance": given_otherwise(
-        "0.0001",
-        "FLOAT",
-        "Largest estimated error of an adaptive step, relative to the largest coordinate of the run; from "
-        "1e-12 to 0.1.",
-    ),
+TYPES = {
+    "tokens": Annotated[int | None, given_otherwise("17", "INT")],
+    "modulus": Annotated[int | None, given_otherwise("the number of tokens", "INT")],
 }
-"""Help texts of options that other commands share, or whose default is not a number."""
 
 
+@with_options(options_of(ParticleSystem, TYPES, without=("pairs", "group")))
 def simulate(
-    system: Annotated[ParticleSystem, tyro.conf.arg(constructor=checked(ParticleSystem, SYSTEM_OPTIONS))],
     *,
     steps: int = 100,
     step_size: Annotated[float | None, given_otherwise("0.02", "FLOAT")] = None,
@@ -81,6 +34,7 @@ def simulate(
     out: StoredFile = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
+    **system: Any,
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
 
@@ -90,7 +44,24 @@ def simulate(
     Example: grokphys simulate --runs 100 --alignment 2.0 --out particles.h5
 
     Args:
-        system: The particles and their forces.
+        tokens: Number of tokens, at least 3. Each of them is a particle.
+        dim: Number of dimensions, at least 1, of the space of the particles.
+        attraction: Constant g_a, without unit, of the attraction between pair sums of the same class. A
+            negative value repels.
+        repulsion: Constant g_r, without unit, of the repulsion between pair sums of different classes. A
+            negative value attracts.
+        alignment: Constant f_a, without unit, of the alignment. This force pushes each pair sum along the
+            directions of the pair sums of its own class, and against those of the other classes.
+        softening: Length ε, at least 0, below which attraction and repulsion fade: the squared distance of
+            two pair sums is increased by ε².
+        modulus: Modulus of the classes, at least 2. The class of the pair (i, j) is i + j modulo this number.
+        normalise: Whether to shift the coordinates on each axis to zero mean and scale them to unit variance
+            after each step; the adaptive integrator keeps them so all the time.
+        integrator: Method of integration. euler takes the steps of the paper; adaptive follows the continuous
+            flow that they approximate, by a Runge-Kutta method of order 5 that chooses its own steps.
+            --step-size then only sets the time from one step of the trajectory to the next.
+        relative_tolerance: Largest estimated error of an adaptive step, relative to the largest coordinate of
+            the run; from 1e-12 to 0.1.
         steps: Number of steps, at least 1. All particles move once in each step.
         step_size: Time that passes in one step, greater than 0. It has no unit: an Euler step adds this
             number times its force to the position of each particle.
@@ -109,7 +80,7 @@ def simulate(
     """
     refuse_special(out)
     trajectory = simulate_system(
-        system,
+        ParticleSystem(**system),
         steps=steps,
         step_size=step_size,
         runs=runs,

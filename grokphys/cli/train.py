@@ -1,100 +1,71 @@
 """`grokphys train`: any model of the toolkit, as one ensemble, from the command line."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-import tyro
-
-from grokphys.models import MODEL_OPTIONS, build, named_value, stated
+from grokphys.models import MODEL_OPTIONS, PER_MEMBER, built, stated
 from grokphys.options import (
     ModelName,
+    Options,
     Overwrite,
     Resume,
     StoredFile,
     Switch,
     given_otherwise,
-    once,
-    refuse_special,
+    options_of,
     summarise,
+    with_options,
 )
-from nets.settings import LOSSES, Settings
+from grokphys.output import refuse_special
+from nets.settings import Settings
+
+TYPES: dict[str, Any] = dict.fromkeys(PER_MEMBER, float | tuple[float, ...] | None)
+TYPES |= {"seed": int, "record": int | str, "observables": tuple[str, ...], "shared": tuple[str, ...]}
+"""Types of settings on the command line, where Python takes more."""
+WITHOUT = (
+    *("run_numbers", "train_examples", "validation_examples", "initial", "betas", "epsilon", "chunk"),
+    *("delta", "thresholds", "stop"),
+)
+"""Settings that the command has not, or under another name."""
+LAYERS = "else that of the layers"
+OTHERWISE = {
+    "batch_size": "all training examples",
+    "track": "at recorded steps and the last",
+    "embedding_learning_rate": LAYERS,
+    "embedding_weight_decay": LAYERS,
+    "layer_scale": "1.0",
+    "embedding_scale": "1.0",
+}
+"""Defaults in words of settings that neither Python nor a model states."""
 
 
-def _by_model(name: str) -> str:
-    """Return the defaults of an option in words, each with the models that have it."""
-    models: dict[str, list[str]] = {}
-    for model, value in stated(name).items():
-        models.setdefault(value, []).append(model)
-    return "; ".join(f"{value} for {', '.join(names)}" for value, names in models.items())
+def _options() -> Options:
+    """Return the options of the model and of the training, with the defaults of each model in words."""
+    options = {name: (kind | None, None) for name, kind in MODEL_OPTIONS.items()}
+    options |= options_of(Settings, TYPES, WITHOUT)
+    for name, (kind, default) in options.items():
+        models: dict[str, list[str]] = {}
+        for model, value in stated(name).items():
+            models.setdefault(value, []).append(model)
+        words = [f"{value} for {', '.join(names)}" for value, names in models.items()]
+        words += [OTHERWISE[name]] if name in OTHERWISE else []
+        if words:
+            several = " ..." * ("tuple" in str(kind))
+            options[name] = (
+                Annotated[kind, given_otherwise("; ".join(words), name.upper() + several)],
+                default,
+            )
+    return {"model": (ModelName, "constant-attention"), **options}
 
 
-def _of_model(metavar: str, name: str) -> Any:
-    """Return metadata of an option whose default depends on the model."""
-    return given_otherwise(_by_model(name), metavar)
-
-
-Numbers = Annotated[tuple[float, ...], tyro.conf.arg(metavar="X [X ...]")]
-Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")]
-
-
+@with_options(_options())
 def train(
-    model: ModelName = "constant-attention",
-    tokens: Annotated[int | None, _of_model("INT", "tokens")] = None,
-    dim: Annotated[int | None, _of_model("INT", "dim")] = None,
-    hidden: Annotated[tuple[int, ...] | None, _of_model("WIDTH ...", "hidden")] = None,
-    kind: Annotated[
-        Literal["regression", "classification"] | None, _of_model("{regression,classification}", "kind")
-    ] = None,
-    group: Annotated[str | None, _of_model("GROUP", "group")] = None,
-    scale: Annotated[float | None, _of_model("FLOAT", "scale")] = None,
-    initialisation: Annotated[str | None, given_otherwise("pytorch", "NAME")] = None,
-    depth: Annotated[int | None, _of_model("INT", "depth")] = None,
-    heads: Annotated[int | None, _of_model("INT", "heads")] = None,
-    width: Annotated[int | None, _of_model("INT", "width")] = None,
-    causal: Annotated[bool | None, _of_model("{True,False}", "causal")] = None,
-    dropout: Annotated[float | None, _of_model("FLOAT", "dropout")] = None,
-    data: Annotated[str | None, _of_model("NAME|PATH", "data")] = None,
-    activation: Annotated[
-        Literal["silu", "relu", "tanh", "asinh", "quadratic", "abs"] | None,
-        _of_model("{silu,relu,tanh,asinh,quadratic,abs}", "activation"),
-    ] = None,
-    even: Annotated[float | None, _of_model("FLOAT", "even")] = None,
-    start: Annotated[
-        Literal["random", "single_frequency"] | None, _of_model("{random,single_frequency}", "start")
-    ] = None,
     *,
-    runs: int = Settings.runs,
-    steps: Annotated[int | None, _of_model("INT", "steps")] = None,
-    seed: int = 0,
-    first_run: int = Settings.first_run,
-    learning_rate: Annotated[tuple[float, ...], _of_model("X [X ...]", "learning_rate")] = (),
-    weight_decay: Annotated[tuple[float, ...], _of_model("X [X ...]", "weight_decay")] = (),
-    embedding_learning_rate: Annotated[
-        tuple[float, ...],
-        given_otherwise(f"{_by_model('embedding_learning_rate')}; else that of the layers", "X [X ...]"),
-    ] = (),
-    embedding_weight_decay: Annotated[
-        tuple[float, ...],
-        given_otherwise(f"{_by_model('embedding_weight_decay')}; else that of the layers", "X [X ...]"),
-    ] = (),
-    freeze_embedding: Switch = Settings.freeze_embedding,
-    optimizer: Literal["adamw", "sgd"] = Settings.optimizer,
-    batch_size: Annotated[int | None, given_otherwise("all training examples", "INT")] = None,
-    train_fraction: Annotated[float | None, _of_model("FLOAT", "train_fraction")] = None,
-    shared: Annotated[tuple[str, ...], given_otherwise("nothing", "NAME ...")] = (),
-    layer_scale: Numbers = (1.0,),
-    embedding_scale: Numbers = (1.0,),
-    record: Annotated[str, tyro.conf.arg(metavar="WHEN")] = str(Settings.record),
-    observables: Words = LOSSES,
     threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
-    track: Annotated[int | None, given_otherwise("at recorded steps and the last", "INT")] = None,
     stop_at_thresholds: Switch = False,
-    dtype: Literal["float32", "float64"] = Settings.dtype,
-    stable_gradient: Switch = Settings.stable_gradient,
-    engine: Literal["auto", "fused", "torch"] = Settings.engine,
-    device: Annotated[str, tyro.conf.arg(metavar="DEVICE")] = Settings.device,
     out: StoredFile = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
+    **options: Any,
 ) -> int:
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
 
@@ -190,44 +161,9 @@ def train(
         overwrite: Replace files that exist: OUT, and the unfinished run in OUT.partial.
         resume: Continue the unfinished run in OUT.partial. The options must be those with which it began.
     """
-    options = locals()
     from nets.training import train as train_model  # importing torch takes seconds
 
     refuse_special(out)
-    trajectory = train_model(
-        build(model, {name: options[name] for name in MODEL_OPTIONS if options[name] is not None}),
-        runs=runs,
-        steps=steps,
-        seed=seed,
-        first_run=first_run,
-        learning_rate=_one_or_each(learning_rate),
-        weight_decay=_one_or_each(weight_decay),
-        embedding_learning_rate=_one_or_each(embedding_learning_rate),
-        embedding_weight_decay=_one_or_each(embedding_weight_decay),
-        freeze_embedding=freeze_embedding,
-        optimizer=optimizer,
-        batch_size=batch_size,
-        train_fraction=train_fraction,
-        shared=shared,
-        layer_scale=_one_or_each(layer_scale),
-        embedding_scale=_one_or_each(embedding_scale),
-        record=int(record) if record.isdecimal() and len(record) < 16 else record,
-        observables=observables,
-        thresholds=once("threshold", map(named_value, threshold)),
-        track=track,
-        stop="thresholds" if stop_at_thresholds else None,
-        dtype=dtype,
-        stable_gradient=stable_gradient,
-        engine=engine,
-        device=device,
-        out=out,
-        overwrite=overwrite,
-        resume=resume,
-        progress=True,
-    )
+    model, settings = built(threshold=threshold, stop_at_thresholds=stop_at_thresholds, **options)
+    trajectory = train_model(model, out=out, overwrite=overwrite, resume=resume, progress=True, **settings)
     return summarise(trajectory, out)
-
-
-def _one_or_each(values: tuple[float, ...]) -> Any:
-    """Return None without values, a number for one, and a list for several."""
-    return None if not values else values[0] if len(values) == 1 else list(values)

@@ -213,16 +213,14 @@ def resolved(kind: str, given: Mapping[str, Any]) -> Values:
 def _simulate_parameters(given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the type and the default of each parameter of `grokphys simulate` and of the system."""
     system = choice("system", given.get("system", "particles"), get_args(SystemName))
-    whole = _parameters(simulate) | _parameters(getattr(physics, SYSTEMS[system]))
-    return whole | {"system": (SystemName, system)}
+    particles = _parameters(physics.ParticleSystem)
+    whole = {name: each for name, each in _parameters(simulate).items() if name not in particles}
+    return whole | _parameters(getattr(physics, SYSTEMS[system])) | {"system": (SystemName, system)}
 
 
 def _train_parameters(given: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return those of `grokphys train`, with one rate for each cell, and the CPU by default."""
     table = dict(_parameters(train))
-    for name in models.PER_MEMBER:
-        default = table[name][1]
-        table[name] = (float, default[0]) if default else (float | None, None)
     own = models.defaults(given.get("model", table["model"][1]), frozen=given.get("freeze_embedding", False))
     table |= {name: (type(value), value) for name, value in own.items()}
     return table | {"device": (str, "cpu")}
@@ -246,7 +244,7 @@ def coerced(name: str, value: Any, annotation: Any) -> Any:
     if origin in (Union, types.UnionType):
         if value is None and types.NoneType in inner:
             return None
-        return coerced(name, value, next(kind for kind in inner if kind is not types.NoneType))
+        return coerced(name, value, str if str in inner and isinstance(value, str) else inner[0])
     if origin is Literal:
         return choice(name, value, inner)
     if origin is tuple:

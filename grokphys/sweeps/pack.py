@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 import physics
-from grokphys.models import MODEL_OPTIONS, PER_MEMBER, build, named_group, named_value
-from grokphys.options import once
+from grokphys.models import PER_MEMBER, built, named_group
 from grokphys.papers.pieces import code_digest
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
 from physics.checks import short_text
@@ -172,8 +171,7 @@ def _affordable(kind: str, common: Values) -> int:
         pairs = getattr(system, "pair_count", system.tokens)
         operations = float(common["steps"]) * pairs**2 * system.dim
     else:
-        _thresholds(common)
-        model = _model(common)
+        model, _ = built(**common)
         parameters = model.initial(np.random.default_rng(0), np.random.default_rng(0))
         size = 40.0 * sum(value.size for value in parameters.values())
         operations = 0.15 * size * (common["batch_size"] or len(model.task.labels)) * common["steps"]
@@ -187,15 +185,6 @@ def _system(common: Values) -> Any:
     if options["group"] is not None:
         options["group"] = named_group(options["group"])
     return kind(**options)
-
-
-def _model(common: Values) -> Any:
-    return build(common["model"], {name: common[name] for name in MODEL_OPTIONS if common[name] is not None})
-
-
-def _thresholds(common: Values) -> dict[str, float]:
-    """Return the threshold of each observable, and refuse one that is given twice."""
-    return once("threshold", map(named_value, common["threshold"]))
 
 
 def _simulate(pack: Pack, **storing: Any) -> Trajectory:
@@ -214,19 +203,15 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
 
     import nets
 
-    options = {name: value for name, value in pack.common.items() if name not in ("model", *MODEL_OPTIONS)}
+    model, options = built(**pack.common)
     options |= pack.columns | storing
-    thresholds = _thresholds({"threshold": options.pop("threshold")})
-    stop = "thresholds" if options.pop("stop_at_thresholds") else None
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         return nets.train(
-            _model(pack.common),
+            model,
             runs=len(pack.numbers),
             run_numbers=pack.numbers,
-            thresholds=thresholds,
-            stop=stop,
             chunk=1 if options["device"] == "cpu" else None,
             keep_start=False,  # a million initial states would be most of a sweep
             **options,

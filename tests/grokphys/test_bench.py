@@ -60,7 +60,7 @@ def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, ca
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["nothing"], 2, "got 'nothing'"),
+        (["nothing"], 2, "Invalid choice"),
         (["gpu", "--minutes", "0"], 2, "minutes must be a finite number greater than 0"),
         (
             ["nets", "--minutes", "3"],
