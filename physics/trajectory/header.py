@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import LARGEST, finite_array, mapping, regular_array, short_text, whole_number
-from physics.errors import FileFormatError, InputError, NewerFormatError
+from physics.checks import choice, finite_array, mapping, regular_array, short_text, whole_number
+from physics.errors import InputError, NewerFormatError
 
 Path = str | os.PathLike[str]
 """Type of arguments that name a file."""
@@ -55,10 +55,8 @@ class Layout:
 
     @cached_property
     def columns(self) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Name, NumPy type and shape of all that a frame holds: step, time, positions, then observables."""
+        """Name, NumPy type and shape of what a frame holds: first the positions, then the observables."""
         return [
-            ("step", "<i8", ()),
-            ("time", "<f8", ()),
             ("positions", self.dtype, (self.runs, self.tokens, self.dim)),
             *((name, dtype, (self.runs, *shape)) for name, (dtype, shape) in self.observables.items()),
         ]
@@ -72,15 +70,13 @@ class Layout:
         if observables.keys() != self.observables.keys():
             first, got = listed(self.observables), listed(observables)
             raise InputError(f"observables must be those of the first frame, {first}, got {got}")
-        values = []
-        for name, (dtype, shape) in self.observables.items():
-            value = np.asarray(observables[name])
-            if value.shape != (self.runs, *shape) or not np.can_cast(value.dtype, dtype, "same_kind"):
+        values = [np.asarray(observables[name]) for name in self.observables]
+        for value, (name, dtype, shape) in zip(values, self.columns[1:], strict=True):
+            if value.shape != shape or not np.can_cast(value.dtype, dtype, "same_kind"):
                 raise InputError(
-                    f"observable {name!r} must be {np.dtype(dtype)} of the shape {(self.runs, *shape)} in "
-                    f"every frame, as in the first, got {value.dtype} of {value.shape}"
+                    f"observable {name!r} must be {np.dtype(dtype)} of the shape {shape} in every frame, as "
+                    f"in the first, got {value.dtype} of {value.shape}"
                 )
-            values.append(value)
         return values
 
 
@@ -108,43 +104,39 @@ class Header:
     start: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def check(self) -> None:
-        """Raise an `InputError` if a file cannot hold this header.
+    def to_json(self) -> bytes:
+        """Return the header as JSON, from which `from_json` makes it again.
 
-        This is so if a parameter has the wrong form or cannot be stored as JSON, or the positions or an
-        observable are empty in a frame.
+        An `InputError` refuses a header that a file cannot hold: if a parameter has the wrong form or cannot
+        be stored as JSON, or the positions or an observable are empty in a frame.
         """
         check_parameters(self.parameters, self.layout.runs)
-        for name, _, shape in self.layout.columns[2:]:
-            require_values(name, shape)
+        for name, _, shape in self.layout.columns:
+            if 0 in shape:
+                raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
+        values = {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
         try:
-            json.dumps(self.to_json(), allow_nan=False)
+            return json.dumps(values, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InputError(f"parameters must hold only values that JSON can store: {error}") from None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the header as a dict of values that JSON can hold, from which `from_json` makes it again."""
-        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
-
     @classmethod
-    def from_json(cls, path: FilePath, values: Any) -> "Header":
-        """Return the header that `to_json` has written, from `values` that are not trusted.
+    def from_json(cls, path: FilePath, text: bytes) -> "Header":
+        """Return the header that `to_json` has written, from a `text` that is not trusted.
 
-        A newer version or an invalid layout is a `FileFormatError`, which names `path`. Content of another
-        form is a `KeyError`, a `TypeError` or a `ValueError`.
+        A newer version is a `NewerFormatError`, which names `path`. Content of another form is one of the
+        errors `DAMAGED`.
         """
-        check_version(path, values["schema"], values["schema_version"])
+        values = json.loads(text)
+        check_version(path, values["schema_version"])
         layout = dict(values["layout"])
         for name in ("runs", "tokens", "dim", "frames"):
-            if not isinstance(layout[name], int) or layout[name] < (name != "frames"):
-                raise ValueError(f"its number of {name} is {layout[name]!r}")
-        if layout["dtype"] not in ("float32", "float64"):
-            raise ValueError(f"its positions are {layout['dtype']!r}")
+            whole_number(name, layout[name], 0 if name == "frames" else 1)
+        choice("dtype", layout["dtype"], ("float32", "float64"))
         layout["observables"] = _types(layout["observables"])
-        parameters = check_parameters(values["parameters"], layout["runs"])
         return cls(
             Layout(**layout),
-            parameters,
+            check_parameters(values["parameters"], layout["runs"]),
             dict(values["made_with"]),
             _types(values["start"]),
             str(values["identity"]),
@@ -161,17 +153,99 @@ def _types(values: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
     return types
 
 
-def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, NDArray[Any]]:
-    """Return the values of a mapping as arrays, if a file can hold their names; None is empty."""
-    return {
-        observable_name(name): regular_array(f"{argument}[{name!r}]", value)
-        for name, value in mapping(argument, values).items()
-    }
+def check_version(path: FilePath, version: Any) -> None:
+    """Refuse a file of a later version of the schema, with a `NewerFormatError`."""
+    if int(version) > SCHEMA_VERSION:
+        raise NewerFormatError(
+            f"{path} has schema version {int(version)}; this version of GrokPhys reads up to "
+            f"{SCHEMA_VERSION}, please upgrade"
+        )
+
+
+# -- what a file can hold ----------------------------------------------------------------------------------
 
 
 def listed(names: Iterable[str]) -> str:
     """Return names in a sentence, each in quotes, or "none"."""
     return ", ".join(map(repr, names)) or "none"
+
+
+def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
+    """Return a copy of the parameters of a trajectory, after checking the entries that the package reads.
+
+    `runs` is the number of runs, which lists of one entry for each run must have. An entry of the wrong form
+    is an `InputError`, and half of a surrogate pair a `UnicodeEncodeError`.
+    """
+    # This refuses unpaired surrogates, which cannot be shown or stored.
+    json.dumps(parameters, ensure_ascii=False, default=str).encode()
+    if not isinstance(parameters, dict):
+        raise InputError(f"parameters must be a dict, got {short_text(parameters)}")
+
+    for name in ("model", "system"):
+        mapping(f"parameters[{name!r}]", parameters.get(name))
+    whole_number("parameters['first_run']", parameters.get("first_run", 0), 0)
+    if parameters.get("modulus") is not None:
+        whole_number("parameters['modulus']", parameters["modulus"], 2)
+    per_run, numbers = parameters.get("per_run", ()), parameters.get("run_numbers")
+    named = isinstance(per_run, list | tuple) and all(isinstance(name, str) for name in per_run)
+    if not named or {"runs", "first_run", "per_run"} & set(per_run):
+        got = short_text(per_run)
+        raise InputError(f"parameters['per_run'] must be names of parameters that differ by run, got {got}")
+    for name in (*per_run, *(() if numbers is None else ("run_numbers",))):
+        values = parameters.get(name)
+        if not isinstance(values, list) or len(values) != runs:
+            got = short_text(values)
+            raise InputError(f"parameters[{name!r}] must be a list of {runs} items, one a run, got {got}")
+    for number in numbers or ():
+        whole_number("parameters['run_numbers']", number, 0)
+    return dict(parameters)
+
+
+def observable_name(name: Any) -> str:
+    """Return a name of an observable or of an initial array, after checking that a file can hold it.
+
+    An `InputError` refuses what is not a string, the strings "", "." and "..", and those with "/", a zero
+    byte or half of a surrogate pair.
+    """
+    if not isinstance(name, str) or name in ("", ".", "..") or re.search(r"[/\x00\ud800-\udfff]", name):
+        raise InputError(
+            "names of observables and of initial arrays must be text without '/' and zero bytes, and not '', "
+            f"'.' or '..', got {short_text(name)}"
+        )
+    return name
+
+
+def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") -> np.dtype[Any]:
+    """Return the number type of an observable, after checking that a file can hold it.
+
+    An `InputError` refuses all but bool, integers, and real or complex numbers with parts of at most 64 bits.
+    """
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise InputError(
+            f"{what}[{name!r}] must be numbers of at most 64 bits, or complex numbers of at most 128, "
+            f"got {dtype}"
+        )
+    return dtype
+
+
+def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, NDArray[Any]]:
+    """Return the values of a mapping as arrays, if a file can hold their names and types; None is empty."""
+    arrays = {
+        observable_name(name): regular_array(f"{argument}[{name!r}]", value)
+        for name, value in mapping(argument, values).items()
+    }
+    for name, array in arrays.items():
+        observable_type(name, array.dtype, argument)
+    return arrays
+
+
+def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Return NumPy's string of the type of each observable, and its shape in one frame of one run, by name.
+
+    `measured` maps names to values of one frame, (runs, ...) each. A name or type that a file cannot hold is
+    an `InputError`.
+    """
+    return {name: (v.dtype.str, v.shape[1:]) for name, v in named_arrays("observables", measured).items()}
 
 
 def checked_observables(
@@ -186,7 +260,6 @@ def checked_observables(
     for name in clocks.keys() - arrays.keys():
         raise InputError(f"clocks must belong to observables ({listed(arrays)}), got one of {name!r}")
     for name, values in arrays.items():
-        observable_type(name, values.dtype)
         expected = (runs, len(clocks[name][0]) if name in clocks else frames)
         if values.shape[:2] != expected:
             raise InputError(
@@ -196,89 +269,6 @@ def checked_observables(
     return arrays
 
 
-def require_values(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse, by an `InputError`, to store what has the given `shape` in a frame if that is empty."""
-    if 0 in shape:
-        raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
-
-
-def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return NumPy's string of the type of each observable, and its shape in one frame of one run, by name.
-
-    `measured` maps names to values of one frame, (runs, ...) each. A name or type that a file cannot hold is
-    an `InputError`.
-    """
-    arrays = named_arrays("observables", measured)
-    return {name: (observable_type(name, v.dtype).str, v.shape[1:]) for name, v in arrays.items()}
-
-
-def check_version(path: FilePath, schema: Any, version: Any) -> None:
-    """Refuse a file with another schema, or, with a `NewerFormatError`, a later version of it."""
-    if schema != SCHEMA:
-        raise FileFormatError(f"{path} is not a GrokPhys trajectory (schema {SCHEMA!r}, found {schema!r})")
-    if int(version) > SCHEMA_VERSION:
-        raise NewerFormatError(
-            f"{path} has schema version {int(version)}; this version of GrokPhys reads up to "
-            f"{SCHEMA_VERSION}, please upgrade"
-        )
-
-
-def check_parameters(parameters: Any, runs: int) -> dict[str, Any]:
-    """Return a copy of the parameters of a trajectory, after checking the entries that the package reads.
-
-    `runs` is the number of runs, which lists of one entry for each run must have. An entry of the wrong form
-    is an `InputError`, and half of a surrogate pair a `UnicodeEncodeError`.
-    """
-    # This refuses unpaired surrogates, which cannot be shown or stored.
-    json.dumps(parameters, ensure_ascii=False, default=str).encode()
-    if not isinstance(parameters, dict):
-        raise InputError(f"parameters must be a dict, got {short_text(parameters)}")
-
-    def require(name: str, good: bool, allowed: str) -> None:
-        if not good:
-            raise InputError(
-                f"parameters[{name!r}] must be {allowed}, got {short_text(parameters.get(name))}"
-            )
-
-    for name in ("model", "system"):
-        require(name, isinstance(parameters.get(name, {}), dict), "a dict")
-
-    def counts(value: Any, least: int = 0) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST
-
-    require("first_run", counts(parameters.get("first_run", 0)), "a whole number from 0 to 2^53")
-    numbers, per_run = parameters.get("run_numbers"), parameters.get("per_run", ())
-    whole = isinstance(numbers, list) and len(numbers) == runs and all(map(counts, numbers))
-    require("run_numbers", numbers is None or whole, f"a list of {runs} whole numbers, one for each run")
-    modulus = parameters.get("modulus")
-    require("modulus", modulus is None or counts(modulus, 2), "a whole number from 2 to 2^53")
-    names = isinstance(per_run, list | tuple) and all(isinstance(name, str) for name in per_run)
-    reserved = {"runs", "first_run", "per_run"} & set(per_run if names else ())
-    require("per_run", names and not reserved, "a list of names of parameters that differ between runs")
-    for name in per_run:
-        values = parameters.get(name)
-        good = isinstance(values, list) and len(values) == runs
-        require(name, good, f"a list of {runs} items, one for each run")
-    return dict(parameters)
-
-
-def observable_name(name: Any) -> str:
-    """Return a name of an observable or of an initial array, after checking that a file can hold it.
-
-    An `InputError` refuses what is not a string, the strings "", "." and "..", and those with "/", a zero
-    byte or half of a surrogate pair.
-    """
-    sound = (
-        isinstance(name, str) and name not in ("", ".", "..") and not re.search(r"[/\x00\ud800-\udfff]", name)
-    )
-    if not sound:
-        raise InputError(
-            "names of observables and of initial arrays must be text without '/' and zero bytes, and not '', "
-            f"'.' or '..', got {short_text(name)}"
-        )
-    return str(name)
-
-
 def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArray[Any]]:
     """Return the arrays with which runs begin, (runs, ...) each, such as the initial layers of networks.
 
@@ -286,7 +276,6 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
     """
     arrays = named_arrays("start", start)
     for name, values in arrays.items():
-        observable_type(name, values.dtype, "start")
         if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
             raise InputError(
                 f"start[{name!r}] must have the shape (runs, ...) with {runs} runs and not be empty, got "
@@ -327,32 +316,29 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
     time_array = np.array(
         step_array if times is None else finite_array(f"times of {name}", times), np.float64
     )
-    if length is None:
-        length = len(step_array)
+    length = len(step_array) if length is None else length
     if step_array.shape != (length,) or time_array.shape != (length,):
         got = f"{step_array.size} and {time_array.size}"
         raise InputError(f"{name} and times of {name} must have {length} entries, got {got}")
-    if len(step_array) and step_array.max() > np.iinfo(np.int64).max:
+    if length and step_array.max() > np.iinfo(np.int64).max:
         raise InputError(f"{name} must be at most 2^63 - 1, got {step_array.max()}")
     step_array = step_array.astype(np.int64)
-    if np.any(step_array[1:] <= step_array[:-1]):
-        at = int(np.argmax(step_array[1:] <= step_array[:-1]))
+    for at in np.flatnonzero(step_array[1:] <= step_array[:-1])[:1]:
         raise InputError(f"{name} must increase, got {step_array[at]} followed by {step_array[at + 1]}")
     return step_array, time_array
 
 
 def checked_clocks(clocks: Mapping[str, Any] | None) -> dict[str, Clock]:
     """Return copies of the steps and times of some observables by name, each as from `checked_clock`."""
-    found = {}
+    checked = {}
     for name, clock in mapping("clocks", clocks).items():
+        what = f"clocks[{name!r}]"
         try:
             steps, times = clock
         except (TypeError, ValueError):
-            raise InputError(
-                f"clocks[{name!r}] must be a pair of steps and times, got {short_text(clock)}"
-            ) from None
-        found[name] = checked_clock(f"clocks[{name!r}]", steps, times)
-    return found
+            raise InputError(f"{what} must be a pair of steps and times, got {short_text(clock)}") from None
+        checked[name] = checked_clock(what, steps, times)
+    return checked
 
 
 def checked_index(index: int, length: int, what: str) -> slice:
@@ -365,8 +351,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
     index = whole_number(what, index, -length)
     if index >= length:
         raise InputError(f"{what} must be below {length}, got {index}")
-    index %= length
-    return slice(index, index + 1)
+    return slice(index % length, index % length + 1)
 
 
 def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
@@ -382,16 +367,3 @@ def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
             f"mask, got {short_text(tokens)}"
         )
     return chosen
-
-
-def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") -> np.dtype[Any]:
-    """Return the number type of an observable, after checking that a file can hold it.
-
-    An `InputError` refuses all but bool, integers, and real or complex numbers with parts of at most 64 bits.
-    """
-    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise InputError(
-            f"{what}[{name!r}] must be numbers of at most 64 bits, or complex numbers of at most 128, "
-            f"got {dtype}"
-        )
-    return dtype

@@ -7,94 +7,58 @@ import io
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from physics.errors import InUseError, OutputError
 
-FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-"""Errors of file systems without locks, on which nothing can be locked."""
+FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
 
 
-class LockedFile:
+class LockedFile(io.FileIO):
     """A file that is open for writing under an exclusive lock, which ends with this object or its process.
 
     The lock is an flock of the file's own descriptor. A missing file is created. If another object holds the
-    lock, an `InUseError` is raised, unless `wait` is True.
+    lock, an `InUseError` is raised, unless `wait` is True. On a file system without locks nothing is locked.
     """
 
     def __init__(self, path: Path, *, wait: bool = False) -> None:
         self.path, self._process = path, os.getpid()
         while True:
-            # a signal interrupts neither the end of such an object nor its method `close`
-            self._file = io.FileIO(path, "r+", opener=lambda name, _: os.open(name, FLAGS, 0o666))
-            for patience in (0.0, 0.01, 0.05):  # as `claimed` takes the lock for a moment
-                time.sleep(patience)
-                if _lock(self._file.fileno(), exclusive=True, wait=wait):
-                    break
-            else:
-                self._file.close()
-                raise InUseError(f"{path} is being written by another process; wait for it or stop it")
+            super().__init__(path, "r+", opener=lambda name, _: os.open(name, FLAGS, 0o666))
+            try:
+                fcntl.flock(self, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                self.close()
+                raise InUseError(
+                    f"{path} is being written by another process; wait for it or stop it"
+                ) from None
+            except OSError:  # the file system has no locks
+                return
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(self._file.fileno()), path.stat()):
-                    return
-            self._file.close()  # it was removed or replaced by the process that held the lock
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the lock is held."""
-        return not self._file.closed
+                if os.path.samestat(os.fstat(self.fileno()), path.stat()):
+                    return  # otherwise the process that held the lock has removed or replaced the file
 
     @property
     def size(self) -> int:
         """Size of the file in bytes."""
-        return os.fstat(self._file.fileno()).st_size
+        return os.fstat(self.fileno()).st_size
 
-    def write(self, at: int, data: Any) -> int:
-        """Write bytes at a position, and return the position behind them."""
+    def write_at(self, place: int, data: bytes) -> int:
+        """Write all of `data` at a position, and return the position behind it."""
         view = memoryview(data)
-        self._file.seek(at)
-        at += len(view)
+        self.seek(place)
         while len(view):
-            view = view[self._file.write(view) :]
-        return at
-
-    def truncate(self, size: int) -> None:
-        """Cut the file at a size in bytes."""
-        self._file.truncate(size)
-
-    def sync(self) -> None:
-        """Return as soon as the operating system has the file on disk."""
-        os.fsync(self._file.fileno())
+            view = view[self.write(view) :]
+        return place + len(data)
 
     def close(self) -> None:
         """Close the file and release the lock; the file itself stays."""
-        if self.is_open and self._process == os.getpid():  # processes that were forked have the lock too
+        if not self.closed and self._process == os.getpid():  # processes that were forked have the lock too
             with contextlib.suppress(OSError):
-                fcntl.flock(self._file.fileno(), fcntl.LOCK_UN)
-        self._file.close()
-
-
-def _lock(descriptor: int, *, exclusive: bool, wait: bool = False) -> bool:
-    """Lock an open file, and return whether that succeeded; a file system without locks always succeeds."""
-    kind = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB)
-    try:
-        fcntl.flock(descriptor, kind)
-    except OSError as error:
-        return error.errno in NO_LOCKS
-    return True
-
-
-def claimed(path: Path) -> bool:
-    """Return whether somebody holds the file `path` as a `LockedFile`, because they write it."""
-    try:
-        with path.open("rb") as file:
-            return not _lock(file.fileno(), exclusive=False)
-    except OSError:
-        return False
+                fcntl.flock(self, fcntl.LOCK_UN)
+        super().close()
 
 
 @contextlib.contextmanager
@@ -104,18 +68,18 @@ def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
     The context yields whether the lock is held: False if another process holds it, unless `wait` is True. If
     the directory does not exist or cannot be written, an `OutputError` is raised.
     """
-    lock = None
     try:
-        with contextlib.suppress(InUseError):
-            lock = LockedFile(path.with_name(path.name + ".lock"), wait=wait)
+        lock = LockedFile(path.with_name(path.name + ".lock"), wait=wait)
+    except InUseError:
+        yield False
+        return
     except OSError as error:
         raise OutputError(f"cannot write {path.name}.lock in {path.parent}: {error.strerror}") from None
     try:
-        yield lock is not None
+        yield True
     finally:
-        if lock is not None:
-            lock.path.unlink(missing_ok=True)
-            lock.close()
+        lock.path.unlink(missing_ok=True)
+        lock.close()
 
 
 @contextlib.contextmanager
@@ -142,30 +106,36 @@ def signals_deferred() -> Iterator[list[Any]]:
             handlers[number](number, frame)
 
 
-def replace_as_a_whole(path: Path, write: Callable[[BinaryIO], object], *, alone: bool = False) -> None:
+def replace_as_a_whole(
+    path: Path,
+    write: Callable[[BinaryIO], object],
+    *,
+    alone: bool = False,
+    ending: str = "partial",
+    overwrite: bool = True,
+) -> None:
     """Replace or create the file `path`; an old file stays until the new one is complete and on disk.
 
-    The function `write` receives an open binary file in the same directory, under a random name that ends in
-    ``.partial``, or under the name ``path.partial`` if the caller holds a lock and is thus `alone`. It is
-    removed if writing fails, and an `OutputError` says why.
+    The function `write` receives an open binary file in the same directory, under a random name with this
+    `ending`, or under the name ``path.ending`` if the caller holds a lock and is thus `alone`. It is removed
+    if writing fails, and an `OutputError` says why. Without `overwrite`, a file that was created meanwhile
+    stays.
     """
     token = "" if alone else f".{os.urandom(8).hex()}"
-    partial = path.with_name(f"{path.name}{token}.partial")
+    partial = path.with_name(f"{path.name}{token}.{ending}")
     try:
         with contextlib.ExitStack() as undo:
-            undo.callback(_remove, partial)
-            _remove(partial)
-            with partial.open("xb") as file:  # it follows no link
+            undo.callback(partial.unlink, missing_ok=True)
+            partial.unlink(missing_ok=True)
+            with partial.open("x+b") as file:  # it follows no link
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
+            if not overwrite and path.exists():
+                what = "it was created in the meantime; choose another name or pass overwrite=True"
+                raise FileExistsError(errno.EEXIST, what)
             partial.replace(path)
             undo.pop_all()
     except (OSError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
         reason = getattr(error, "strerror", None) or error
         raise OutputError(f"cannot write {path}: {reason}") from None
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)

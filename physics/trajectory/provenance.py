@@ -11,12 +11,11 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, partial
 from importlib import metadata, util
 from pathlib import Path
 from tokenize import TokenError
-from types import CellType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,17 +82,15 @@ def is_ours(kind: type) -> bool:
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
     """Return the parameter that tells whether a user's own code has changed; empty if there is none.
 
-    "own_code" maps the names of functions and classes to their digests: those of `parts`, of their public
-    attributes, and of a dictionary `measures` of their class.
+    "own_code" maps the names of functions and classes to their digests: those of `parts` and of their public
+    attributes.
     """
     digests: dict[str, str] = {}  # several functions may have one name, as lambdas do
-    for part in parts:
-        measures = inspect.getattr_static(part, "measures", None)
-        for value in (part, *public(part).values(), *(measures.values() if type(measures) is dict else ())):
-            definition = _definition(value)
-            if any(_top(kind) not in NOT_OWN for kind in getattr(definition, "__mro__", (definition,))):
-                name, digest = definition.__qualname__, code_digest(definition)
-                digests[name] = f"{digests[name]} {digest}" if name in digests else digest
+    for value in (value for part in parts for value in (part, *public(part).values())):
+        definition = _definition(value)
+        if _own(definition):
+            name, digest = definition.__qualname__, code_digest(definition)
+            digests[name] = f"{digests[name]} {digest}" if name in digests else digest
     return {OWN_CODE: digests} if digests else {}
 
 
@@ -116,54 +113,32 @@ def public(value: Any) -> dict[str, Any]:
     }
 
 
-def code_digest(*definitions: Any) -> str:
-    """Return digits that identify the source text of functions, and of the members of classes.
+def code_digest(definition: Any) -> str:
+    """Return digits that identify the source text of a function, or of a class and its own base classes.
 
-    Own base classes, plain values of a class, and plain values of closure variables are included. The result
-    is "unknown" if the source text of a function cannot be had.
+    Plain values and functions in the closure of a function are included. The result is "unknown" if a source
+    text cannot be had.
     """
-    texts = [text for definition in definitions for text in _texts(definition)]
+    texts = [_source(part) for part in _own(definition)]
+    if inspect.isfunction(definition):
+        for value in inspect.getclosurevars(definition).nonlocals.values():
+            texts += [_source(value)] if inspect.isfunction(value) else []
+            texts += [repr(value)] if isinstance(value, PLAIN) else []
     return _digits("\n".join(texts).encode()) if all(texts) else UNKNOWN
 
 
-def _texts(definition: Any) -> list[str]:
-    """Return the texts that tell a function or a class from others; "" stands for one that is unknown."""
-    if inspect.isfunction(definition):
-        return [_source(definition), *_kept_values(definition)]
-    texts = [definition.__qualname__]
-    for kind in definition.__mro__:
-        if _top(kind) not in NOT_OWN:
-            texts.append(_source(kind))
-            for _, member in sorted(vars(kind).items(), key=lambda member: member[0]):
-                getters = (member.fget, member.fset) if isinstance(member, property) else (member,)
-                texts += [text for one in filter(None, map(_function, getters)) for text in _kept_values(one)]
-    return texts
-
-
-def _kept_values(function: Any) -> list[str]:
-    """Return the texts of the closure variables and defaults of a function that are plain or functions."""
-    values = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
-    values += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    inner = [_source(value) for value in values if inspect.isfunction(value)]
-    return inner + [repr(value) for value in values if isinstance(value, PLAIN)]
+def _own(definition: Any) -> list[Any]:
+    """Return a function, or a class and its bases, without those that come from libraries."""
+    return [part for part in getattr(definition, "__mro__", (definition,)) if _top(part) not in NOT_OWN]
 
 
 def _definition(value: Any) -> Any:
     """Return the function within a method, a partial, cached or compiled function; else a class."""
-    function = _function(value.func if isinstance(value, partial) else value)
-    return function or (value if inspect.isclass(value) else type(value))
-
-
-def _function(value: Any) -> Any:
-    """Return the function that a value is or wraps, or None."""
-    if _top(type(value)) == "numba":
-        value = getattr(value, "py_func", value)
-    if isinstance(value, cached_property):
-        value = value.func
-    value = getattr(value, "__func__", value)
-    if not inspect.isclass(value) and callable(value):
+    value = value.func if isinstance(value, partial) else value
+    value = getattr(getattr(value, "py_func", value), "__func__", value)
+    if callable(value) and not inspect.isclass(value):
         value = inspect.unwrap(value)
-    return value if inspect.isfunction(value) else None
+    return value if inspect.isfunction(value) or inspect.isclass(value) else type(value)
 
 
 def _source(definition: Any) -> str:
@@ -251,30 +226,16 @@ def require_same(
     `parameters` and `versions` are those of the unfinished run at `path`, and `header` is that of the program
     that resumes it.
     """
-    there, here = dict(parameters), json.loads(json.dumps(dict(header.parameters)))
-    code = there.pop(OWN_CODE, {}), here.pop(OWN_CODE, {})
-    unknown = [name for name, digest in code[1].items() if UNKNOWN in digest]
-    for values, digests in zip((there, here), code, strict=True):
-        values |= {f"{OWN_CODE} {name}": digest for name, digest in digests.items()}
-    different = [
-        f"{key}: {there.get(key)!r} there, {here.get(key)!r} here"
-        for key in sorted({*there, *here})
-        if there.get(key) != here.get(key)
-    ]
-    if different:
-        differences = "; ".join(different)
-        raise InputError(f"{path} cannot be resumed, because it has another configuration ({differences})")
-    versions_differ = [
-        f"{name} {versions.get(name)} there, {header.made_with.get(name)} here"
-        for name in DECIDE_BITS
-        if versions.get(name) != header.made_with.get(name)
-    ]
-    if versions_differ:
+    here = json.loads(json.dumps(dict(header.parameters)))
+    if different := _differences(parameters, here, sorted({*parameters, *here}), ": "):
+        raise InputError(f"{path} cannot be resumed, because it has another configuration ({different})")
+    if different := _differences(versions, header.made_with, DECIDE_BITS, " "):
         raise InputError(
             f"{path} cannot be resumed, because its further steps could differ in their last bits "
-            f"({'; '.join(versions_differ)}); "
+            f"({different}); "
             "continue it with the versions that began it, or pass overwrite=True to start again"
         )
+    unknown = [name for name, digest in header.parameters.get(OWN_CODE, {}).items() if UNKNOWN in digest]
     if unknown:
         warnings.warn(
             f"{path} is resumed without comparing the code of {', '.join(unknown)}, whose source text is "
@@ -282,3 +243,12 @@ def require_same(
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def _differences(there: Mapping[str, Any], here: Mapping[str, Any], names: Sequence[str], sign: str) -> str:
+    """Return what differs between two mappings, in words."""
+    return "; ".join(
+        f"{name}{sign}{there.get(name)} there, {here.get(name)} here"
+        for name in names
+        if there.get(name) != here.get(name)
+    )

@@ -6,8 +6,10 @@ the run is complete, it makes the trajectory file of the log under the name ``NA
 
 import contextlib
 import math
+import os
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path as FilePath
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +19,7 @@ from physics.checks import file_path, flag
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.memory import require_memory
 from physics.trajectory.header import Header, Layout, Path, checked_start
-from physics.trajectory.locks import LockedFile
+from physics.trajectory.locks import LockedFile, replace_as_a_whole
 from physics.trajectory.log import END, MAGIC, Log, head_of, is_log, record_of
 from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.trajectory import Trajectory, load
@@ -36,15 +38,16 @@ class MemoryRecorder:
     def __init__(
         self, layout: Layout, parameters: Mapping[str, Any], start: Mapping[str, NDArray[Any]] | None = None
     ) -> None:
+        columns = [(dtype, (shape[0], layout.frames, *shape[1:])) for _, dtype, shape in layout.columns]
+        dtype, shape = columns[0]
         require_memory(
             f"{layout.frames} frames of {layout.runs} runs",
-            layout.frames * math.prod(layout.columns[2][2]) * np.dtype(layout.dtype).itemsize,
+            math.prod(shape) * np.dtype(dtype).itemsize,
             "record less often, or give out, so that they are streamed to a file",
         )
         self.frames, self.last_step, self.complete = 0, -1, False
-        self._columns = [
-            np.empty((*shape[:1], layout.frames, *shape[1:]), dtype) for _, dtype, shape in layout.columns
-        ]
+        self._steps, self._times = np.empty(layout.frames, np.int64), np.empty(layout.frames)
+        self._columns = [np.empty(shape, dtype) for dtype, shape in columns]
         self._layout, self._parameters, self._start = layout, parameters, start
 
     def append(
@@ -56,26 +59,24 @@ class MemoryRecorder:
     ) -> None:
         """Copy a frame to the next place of the arrays; all observables of the layout must be given."""
         values = (positions, *self._layout.measured(observables or {}))
-        self._columns[0][self.frames], self._columns[1][self.frames] = step, time
-        for column, value in zip(self._columns[2:], values, strict=True):
+        self._steps[self.frames], self._times[self.frames] = step, time
+        for column, value in zip(self._columns, values, strict=True):
             column[:, self.frames] = value
         self.frames, self.last_step = self.frames + 1, step
 
     def frame(self, index: int) -> NDArray[Any]:
         """Return a copy of the positions (runs, tokens, dim) of the frame `index`; -1 is the last one."""
-        return self._columns[2][:, : self.frames][:, index].copy()
+        return self._columns[0][:, : self.frames][:, index].copy()
 
     def result(self) -> Trajectory:
         """Return the trajectory recorded so far, complete or not; it shares memory with the recorder."""
-        steps, times, positions, *observables = self._columns
         n = self.frames
+        positions, *observables = (column[:, :n] for column in self._columns)
         return Trajectory(
-            positions[:, :n],
-            steps[:n],
-            times[:n],
-            observables={
-                name: v[:, :n] for name, v in zip(self._layout.observables, observables, strict=True)
-            },
+            positions,
+            self._steps[:n],
+            self._times[:n],
+            observables=dict(zip(self._layout.observables, observables, strict=True)),
             parameters=self._parameters,
             start=self._start,
             complete=self.complete,
@@ -90,90 +91,68 @@ class MemoryRecorder:
             error.recorded = self.result()  # type: ignore[attr-defined]
 
 
-class _Target:
-    """A file to be written: its log is locked, and it is written under a temporary name and renamed.
+def _checked_target(path: Path, *, overwrite: bool, resume: bool | None) -> tuple[FilePath, FilePath]:
+    """Return the absolute path of a file to be written, and that of its log.
 
-    An `OutputError` says why it may not be written; nothing has been changed then. Without `resume`, which is
-    None if the caller cannot resume a run, an unfinished run is only replaced if `overwrite` is True.
+    An `OutputError` says why the file may not be written.
     """
+    target, replace = file_path("out", path), flag("overwrite", overwrite)
+    if resume is not None:
+        flag("resume", resume)
+    if target.is_dir():
+        raise OutputError(f"cannot write {target}: it is a directory")
+    if not target.parent.is_dir():
+        raise OutputError(f"cannot write {target}: the directory {target.parent} does not exist")
+    if target.exists() and not replace and not resume:
+        raise OutputError(f"{target} exists; choose another name or pass overwrite=True")
+    return target, target.with_name(target.name + ".partial")
 
-    def __init__(self, path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-        self.path, self.overwrite = file_path("out", path), flag("overwrite", overwrite)
-        if resume is not None:
-            flag("resume", resume)
-        self.partial = self.path.with_name(self.path.name + ".partial")
-        self._merging = self.path.with_name(self.path.name + ".merging")
-        if self.path.is_dir():
-            raise OutputError(f"cannot write {self.path}: it is a directory")
-        if not self.path.parent.is_dir():
-            raise OutputError(f"cannot write {self.path}: the directory {self.path.parent} does not exist")
-        if self.path.exists() and not overwrite and not resume:
-            raise OutputError(f"{self.path} exists; choose another name or pass overwrite=True")
-        with self.sentences():
-            self.log = LockedFile(self.partial)
-            if self.log.size and not overwrite and not resume:
-                self.log.close()
-                go_on = "" if resume is None else "resume=True to continue it, or "
-                raise OutputError(
-                    f"{self.partial} holds an unfinished run; pass {go_on}overwrite=True to start again"
-                )
 
-    def publish(self, trajectory: Trajectory, kept: str = "") -> None:
-        """Write a trajectory to the file; without `overwrite`, a file that was created meanwhile stays."""
-        from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
+@contextlib.contextmanager
+def _naming(path: FilePath, kept: str = "") -> Iterator[None]:
+    """Turn errors of the operating system or of HDF5 into an `OutputError` that names the file `path`.
 
-        with self.sentences(kept):
-            try:
-                self._merging.unlink(missing_ok=True)  # left by a killed process
-                write_file(self._merging, trajectory)
-                if not self.overwrite and self.path.exists():
-                    raise OutputError(
-                        f"{self.path} was created in the meantime; choose another name or pass overwrite=True"
-                    )
-                self._merging.replace(self.path)
-                self.close(keep=False)
-            finally:
-                self._merging.unlink(missing_ok=True)
-
-    def close(self, *, keep: bool) -> None:
-        """Release the lock; unless `keep` is True, the log is removed before."""
-        if not keep and self.log.is_open:
-            self.partial.unlink(missing_ok=True)
-        self.log.close()
-
-    @contextlib.contextmanager
-    def sentences(self, kept: str = "") -> Iterator[None]:
-        """Turn errors of the operating system or of HDF5 into an `OutputError` that names this file.
-
-        `kept` is the end of the message, which says which frames are kept.
-        """
-        try:
-            yield
-        except OutputError:
+    `kept` is the end of the message, which says which frames are kept.
+    """
+    try:
+        yield
+    except OutputError as error:
+        if not kept:
             raise
-        except (OSError, RuntimeError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise OutputError(f"cannot write {self.path}: {reason}{kept}") from error
+        raise OutputError(f"{error}{kept}") from None
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise OutputError(f"cannot write {path}: {reason}{kept}") from error
+
+
+def _publish(trajectory: Trajectory, path: FilePath, *, overwrite: bool, alone: bool) -> None:
+    from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
+
+    replace_as_a_whole(
+        path,
+        lambda file: write_file(file, trajectory),
+        alone=alone,
+        ending="merging",
+        overwrite=overwrite,
+    )
 
 
 def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
     """Write `trajectory` to the file `path`: `Trajectory.save` describes arguments and errors."""
-    kinds = trajectory._kinds()
-    layout = Layout(
-        trajectory.runs,
-        trajectory.tokens,
-        trajectory.dim,
-        str(trajectory.dtype),
-        observables={name: (dtype.str, shape) for name, (dtype, shape) in kinds.items()},
-    )
-    if not trajectory.made_with:
-        trajectory.made_with = made_with("physics")
-    Header(layout, trajectory.parameters, trajectory.made_with).check()
-    target = _Target(path, overwrite=overwrite)
-    try:
-        target.publish(trajectory)
-    finally:
-        target.close(keep=bool(target.log.is_open and target.log.size))
+    kinds = {name: (dtype.str, shape) for name, (dtype, shape) in trajectory._kinds().items()}
+    runs, _, tokens, dim = trajectory._shape
+    layout = Layout(runs, tokens, dim, str(trajectory.dtype), observables=kinds)
+    trajectory.made_with = trajectory.made_with or made_with("physics")
+    Header(layout, trajectory.parameters, trajectory.made_with).to_json()
+    target, partial = _checked_target(path, overwrite=overwrite, resume=None)
+    with contextlib.ExitStack() as stack:
+        if partial.exists():
+            with _naming(target):
+                log = stack.enter_context(LockedFile(partial))
+            if log.size and not overwrite:
+                raise OutputError(f"{partial} holds an unfinished run; pass overwrite=True to start again")
+        _publish(trajectory, target, overwrite=overwrite, alone=False)
+        partial.unlink(missing_ok=True)
 
 
 class FileRecorder:
@@ -225,77 +204,86 @@ class FileRecorder:
         arrays = checked_start(start, layout.runs)
         types = {name: (values.dtype.str, values.shape) for name, values in arrays.items()}
         header = Header(layout, dict(parameters), made_with(*packages), types)
-        header.check()
+        head = head_of(header, arrays)
         self.complete = False
         """Whether there is nothing left to record."""
         self.frames, self.last_step = 0, -1
         self.identity = header.identity
         """Identifier that distinguishes this run from all others, even of the same configuration."""
+        self.path, self._partial = _checked_target(path, overwrite=overwrite, resume=resume)
+        self.where = f" in {self._partial}"
+        self._layout, self._overwrite, self._can_resume = layout, overwrite, resume is not None
         self._resumed: Trajectory | None = None
-        self._failure = ""
-        self._can_resume = resume is not None
-        self._target = _Target(path, overwrite=overwrite, resume=resume)
-        self.path = self._target.path
-        self.where = f" in {self._target.partial}"
+        self._end, self._failure = 0, ""
+        with _naming(self.path):
+            self._log = LockedFile(self._partial)
         try:
-            if resume and not overwrite and self._target.path.exists():
+            if resume and not overwrite and self.path.exists():
                 self._return(header)
-            else:
-                self._begin(header, arrays, resume=bool(resume), until=until)
+            elif self._log.size and not overwrite and not resume:
+                go_on = "resume=True to continue it, or " if self._can_resume else ""
+                raise OutputError(
+                    f"{self._partial} holds an unfinished run; pass {go_on}overwrite=True to start again"
+                )
+            elif not resume or not self._continue(header, len(head), until):
+                self._begin(head)
         except BaseException:
-            self._target.close(keep=bool(self._target.log.size))
+            self.close()
             raise
+
+    def _begin(self, head: bytes) -> None:
+        """Begin a new log."""
+        with _naming(self.path):
+            self._log.truncate(0)
+            try:
+                self._end = self._log.write_at(0, head)
+            except BaseException:
+                self._log.truncate(0)
+                raise
 
     def _return(self, header: Header) -> None:
         """Return the complete file of the run that was to be resumed."""
-        target, finished = self._target, load(self._target.path)
-        require_same(target.path, finished.parameters, header.made_with, header)
+        finished = load(self.path)
+        require_same(self.path, finished.parameters, header.made_with, header)
         if not finished.complete:
-            raise OutputError(f"{target.path} was stored unfinished and cannot be resumed")
+            raise OutputError(f"{self.path} was stored unfinished and cannot be resumed")
         with contextlib.suppress(FileFormatError):
-            if is_log(target.partial) and Log(target.partial).header.identity == finished.identity:
-                target.log.truncate(0)  # a killed process has left the log
-        self._layout, self._resumed, self.complete = header.layout, finished, True
-        self.frames, self.last_step = finished.frames, int(finished.steps[-1]) if finished.frames else -1
-        target.close(keep=bool(target.log.size))
+            if is_log(self._partial) and Log(self._partial).header.identity == finished.identity:
+                self._log.truncate(0)  # a killed process has left the log
+        self._take(finished, complete=True)
+        self.close()
 
-    def _begin(
-        self, header: Header, start: Mapping[str, NDArray[Any]], *, resume: bool, until: int | None
-    ) -> None:
-        """Continue the log of an unfinished run, or begin a new log."""
-        target, head = self._target, head_of(header, start)
-        if resume and target.log.size:
-            with target.partial.open("rb") as file:
-                begins = MAGIC.startswith(file.read(len(MAGIC)))
-            if begins and target.log.size < len(head):
-                warnings.warn(
-                    f"{target.partial} was killed before it began; the run starts again",
-                    RuntimeWarning,
-                    stacklevel=5,
-                )
-            elif not is_log(target.partial):
-                raise InputError(
-                    f"{target.partial} cannot be resumed: it was written by another version of GrokPhys, or "
-                    "is not an unfinished run; pass overwrite=True to start again"
-                )
-            else:
-                log = Log(target.partial)
-                require_same(target.partial, log.header.parameters, log.header.made_with, header)
-                if until is not None:
-                    log.forget(int(np.searchsorted(log.steps, until, side="right")))
-                header, self.complete, self._end = log.header, log.complete, log.end
-                self.frames, self.last_step = len(log.steps), int(log.steps[-1]) if len(log.steps) else -1
-                target.log.truncate(self._end)
-                self._resumed = load(target.partial)
-        self._layout, self.identity = header.layout, header.identity
-        if self._resumed is None:
-            with target.sentences():
-                target.log.truncate(0)
-                try:
-                    self._end = target.log.write(0, head)
-                except BaseException:
-                    target.log.truncate(0)
-                    raise
+    def _continue(self, header: Header, least: int, until: int | None) -> bool:
+        """Continue the log of an unfinished run; return whether it has a head, of `least` bytes or more."""
+        if not self._log.size:
+            return False
+        with self._partial.open("rb") as file:
+            begins = MAGIC.startswith(file.read(len(MAGIC)))
+        if begins and self._log.size < least:
+            warnings.warn(
+                f"{self._partial} was killed before it began; the run starts again",
+                RuntimeWarning,
+                stacklevel=5,
+            )
+            return False
+        if not begins:
+            raise InputError(
+                f"{self._partial} cannot be resumed: it was written by another version of GrokPhys, or is "
+                "not an unfinished run; pass overwrite=True to start again"
+            )
+        log = Log(self._partial)
+        require_same(self._partial, log.header.parameters, log.header.made_with, header)
+        if until is not None:
+            log.forget(int(np.searchsorted(log.steps, until, side="right")))
+        self._log.truncate(log.end)
+        self._layout, self.identity, self._end = log.header.layout, log.header.identity, log.end
+        self._take(load(self._partial), complete=log.complete)
+        return True
+
+    def _take(self, stored: Trajectory, *, complete: bool) -> None:
+        """Go on behind the frames of a trajectory."""
+        self._resumed, self.complete, self.frames = stored, complete, stored.frames
+        self.last_step = int(stored.steps[-1]) if stored.frames else -1
 
     def append(
         self,
@@ -312,32 +300,27 @@ class FileRecorder:
         """
         if self._failure:
             raise OutputError(self._failure)
-        if not self._target.log.is_open:
-            raise OutputError(f"cannot add a frame to {self._target.path}: its recording has ended")
+        if self._log.closed:
+            raise OutputError(f"cannot add a frame to {self.path}: its recording has ended")
         values = (positions, *self._layout.measured(observables or {}))
         columns = [
             np.asarray(value, dtype, order="C").reshape(shape)
-            for value, (_, dtype, shape) in zip(values, self._layout.columns[2:], strict=True)
+            for value, (_, dtype, shape) in zip(values, self._layout.columns, strict=True)
         ]
-        end = self._end
         try:
-            with self._target.sentences(
-                f"; the frames written before are{self.where}" if self.frames else ""
-            ):
-                for part in record_of(step, time, columns):
-                    end = self._target.log.write(end, part)
+            with _naming(self.path, f"; the frames written before are{self.where}" if self.frames else ""):
+                end = self._log.write_at(self._end, record_of(step, time, columns))
         except OutputError as error:
             self._failure = str(error)
             with contextlib.suppress(OSError):
-                self._target.log.truncate(self._end)
+                self._log.truncate(self._end)
             raise
-        self._end, self.last_step = end, step
-        self.frames += 1
+        self._end, self.last_step, self.frames = end, step, self.frames + 1
 
     def flush(self) -> None:
         """Return as soon as every frame is on disk, or raise the `OutputError` that prevents it."""
-        with self._target.sentences():
-            self._target.log.sync()
+        with _naming(self.path):
+            os.fsync(self._log.fileno())
 
     def frame(self, index: int) -> NDArray[Any]:
         """Return a copy of the positions (runs, tokens, dim) of frame `index` of a run that is resumed."""
@@ -346,14 +329,14 @@ class FileRecorder:
 
     def result(self) -> Trajectory:
         """Open the finished file, and return its trajectory."""
-        return load(self._target.path)
+        return load(self.path)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
-            if error is None and self._target.log.is_open:
+            if error is None and not self._log.closed:
                 self._finish()
         except BaseException as failure:
             self._tell(failure)
@@ -363,19 +346,23 @@ class FileRecorder:
         if error is not None:
             self._tell(error)
 
-    def close(self) -> None:
-        """End the recording without making the finished file; a log without frames is removed."""
-        self._target.close(keep=self.frames > 0)
-
     def _finish(self) -> None:
         """Turn the log into the trajectory file."""
         if self._failure:
             raise OutputError(self._failure)
-        kept = f"; the frames are{self.where}"
-        with self._target.sentences(kept):
-            self._target.log.write(self._end, END)
-            self._target.log.sync()
-        self._target.publish(load(self._target.partial), kept)
+        with _naming(self.path, f"; the frames are{self.where}"):
+            self._log.write_at(self._end, END)
+            os.fsync(self._log.fileno())
+            _publish(load(self._partial), self.path, overwrite=self._overwrite, alone=True)
+            self._partial.unlink()
+            self._log.close()
+
+    def close(self) -> None:
+        """End the recording without making the finished file; a log without frames is removed."""
+        if not self._log.closed:
+            if not self._log.size or (self._end and not self.frames):
+                self._partial.unlink(missing_ok=True)
+            self._log.close()
 
     def _tell(self, error: BaseException) -> None:
         """Add a note to what interrupts the recording, which says where the frames are.
@@ -383,10 +370,10 @@ class FileRecorder:
         An extension module whose import is interrupted raises an `ImportError`.
         """
         interrupts = isinstance(error, ImportError) or not isinstance(error, Exception)
-        if self.frames and interrupts and self._target.partial.exists():
+        if self.frames and interrupts and self._partial.exists():
             go_on = "; pass resume=True to continue it" if self._can_resume else ""
             kept = "1 frame is" if self.frames == 1 else f"{self.frames} frames are"
-            error.add_note(f"{kept} kept in {self._target.partial}{go_on}")
+            error.add_note(f"{kept} kept in {self._partial}{go_on}")
 
 
 def recorder(

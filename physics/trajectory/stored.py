@@ -1,31 +1,40 @@
-"""Trajectories in files, and in the logs of unfinished runs, which are read when they are used."""
+"""Trajectories in files, and in the logs of unfinished runs, which are read when they are used.
 
+A file may come from anyone. Therefore nothing outside the file is read (external storage, links, virtual
+datasets), and only numbers are read (no objects, no references).
+"""
+
+import contextlib
+import errno
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import file_path
 from physics.errors import FileFormatError
-from physics.trajectory.h5md import (
-    attributes_of,
-    clock_of,
-    damage,
-    dataset,
-    has,
-    is_boolean,
-    item,
-    opened,
-    runs_of,
+from physics.trajectory.header import (
+    DAMAGED,
+    SCHEMA,
+    Clock,
+    Path,
+    check_parameters,
+    check_version,
+    checked_clock,
+    observable_name,
+    observable_type,
 )
-from physics.trajectory.header import Path, check_parameters, observable_name
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.trajectory import Trajectory
 
 POSITION = "particles/tokens/position"
+LARGEST_CHUNK = 2**26
+"""Largest chunk in bytes that is read, unless all data are larger; a chunk is unpacked as a whole."""
 
 
 class StoredTrajectory(Trajectory):
@@ -37,60 +46,61 @@ class StoredTrajectory(Trajectory):
 
     def __init__(self, path: Path) -> None:
         self.path = file_path("path", path)
-        self._log: Log | None = None
         self._look()
 
     def _look(self) -> None:
         """Read everything except positions and observables."""
-        self._cache: NDArray[Any] | None = None
-        with damage(self.path):
+        self._log: Log | None = None
+        with _damage(self.path):
             if self.path.is_file() and is_log(self.path):
-                self._look_at_log(Log(self.path))
+                log = Log(self.path)
+                header, layout = log.header, log.header.layout
+                self._dtype, self._clocks = np.dtype(layout.dtype), {}
+                self._types = {name: (np.dtype(kind), s) for name, (kind, s) in layout.observables.items()}
+                self.parameters, self.made_with = dict(header.parameters), dict(header.made_with)
+                self.identity, self.start = header.identity, log.start
+                self._take(log)
                 return
-            self._log, self._stamp = None, self._stat()
-        with opened(self.path) as file:
-            attributes = attributes_of(self.path, file)
-            value = dataset(file, f"{POSITION}/value")
+            self._stamp = self._stat()
+        with _opened(self.path) as file:
+            attributes = _attributes_of(self.path, file)
+            value = _dataset(file, f"{POSITION}/value")
             if value.ndim != 3 or value.dtype not in (np.float32, np.float64):
                 raise ValueError(f"positions are {value.dtype} {value.shape}")
             self.complete = bool(attributes["complete"])
-            runs, tokens = runs_of(file, value.shape[1])
-            self.steps, self.times = clock_of(file, POSITION, len(value))
+            runs, tokens = _runs_of(file, value.shape[1])
+            self.steps, self.times = _clock_of(file, POSITION, len(value))
             self._dtype, self._shape = value.dtype, (runs, len(value), tokens, value.shape[2])
             self._types, self._clocks = {}, {}
-            for name in map(observable_name, item(file, "observables")):
-                values = dataset(file, f"observables/{name}/value")
+            for name in map(observable_name, _item(file, "observables")):
+                values = _dataset(file, f"observables/{name}/value")
                 if values.ndim < 2 or values.shape[1] != runs:
                     raise ValueError(f"{name!r} does not have {runs} runs")
-                self._types[name] = np.dtype(bool) if is_boolean(values) else values.dtype, values.shape[2:]
-                if item(file, f"observables/{name}/step") != item(file, f"{POSITION}/step"):
-                    self._clocks[name] = clock_of(file, f"observables/{name}", len(values))
+                self._types[name] = np.dtype(bool) if _is_boolean(values) else values.dtype, values.shape[2:]
+                if _item(file, f"observables/{name}/step") != _item(file, f"{POSITION}/step"):
+                    self._clocks[name] = _clock_of(file, f"observables/{name}", len(values))
                 elif len(values) != self.frames:
                     raise ValueError(f"{name!r} does not have {self.frames} frames")
             self.parameters = check_parameters(json.loads(attributes["config"]), runs)
-            self.made_with = dict(json.loads(attributes.get("libraries", "{}")))
-            self.made_with.setdefault("grokphys", bytes(attributes["code_version"]).decode())
-            self.identity = bytes(attributes.get("identity", b"")).decode()
-            initial = list(item(file, "parameters/start")) if has(item(file, "parameters"), "start") else []
-            stored = {name: dataset(file, f"parameters/start/{name}") for name in initial}
+            self.made_with = dict(json.loads(attributes["libraries"]))
+            self.identity = bytes(attributes["identity"]).decode()
+            names = list(_item(file, "parameters/start")) if _has(_item(file, "parameters"), "start") else []
+            stored = {name: _dataset(file, f"parameters/start/{name}") for name in names}
             names = [name for name, values in stored.items() if "CLASS" not in values.attrs]
-        self.start = LazyArrays(names, lambda name: self._whole(f"parameters/start/{name}"))
-        self._observables = LazyArrays(self._types, self._observable)
-
-    def _look_at_log(self, log: Log) -> None:
-        header, layout = log.header, log.header.layout
-        self._log, self._dtype, self._clocks = log, np.dtype(layout.dtype), {}
-        self._types = {name: (np.dtype(kind), shape) for name, (kind, shape) in layout.observables.items()}
-        self.parameters, self.made_with = dict(header.parameters), dict(header.made_with)
-        self.identity = header.identity
-        self.start = log.start()
-        self._take(log)
+        self.start = _LazyArrays(names, lambda name: self._whole(f"parameters/start/{name}"))
+        self._forget()
 
     def _take(self, log: Log) -> None:
+        """Take the present frames of a log."""
         layout = log.header.layout
-        self.steps, self.times, self.complete = log.steps, log.times, log.complete
+        self._log, self.steps, self.times, self.complete = log, log.steps, log.times, log.complete
         self._shape = (layout.runs, len(log.steps), layout.tokens, layout.dim)
-        self._cache, self._observables = None, LazyArrays(self._types, self._observable)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was read, which is read again when it is used."""
+        self._cache: NDArray[Any] | None = None
+        self._observables = _LazyArrays(self._types, lambda name: _by_run(self._rows(name, slice(None))))
 
     @property
     def code_version(self) -> str:
@@ -103,7 +113,7 @@ class StoredTrajectory(Trajectory):
         if self._log is None:
             return 0
         try:
-            with damage(self.path):
+            with _damage(self.path):
                 self._log.refresh()
         except FileNotFoundError:
             self._become_finished()
@@ -135,35 +145,32 @@ class StoredTrajectory(Trajectory):
             return self._cache[runs, frames]
         return _by_run(self._rows(None, frames)[:, runs])
 
-    def _observable(self, name: str) -> NDArray[Any]:
-        return _by_run(self._rows(name, slice(None)))
-
     def _rows(self, name: str | None, frames: slice) -> NDArray[Any]:
         """Return some frames of the positions (None) or of an observable, (n, runs, ...)."""
         if self._log is not None:
-            column = 2 if name is None else 3 + list(self._types).index(name)
+            column = 0 if name is None else 1 + list(self._types).index(name)
             try:
-                with damage(self.path):
-                    return self._log.read(column, range(len(self._log.steps))[frames])
+                with _damage(self.path):
+                    return self._log.read(column, range(self.frames)[frames])
             except FileNotFoundError:
                 if not self.complete:
                     raise
             self._become_finished()
-        if name is None:
-            rows = self._whole(f"{POSITION}/value", frames)
-            return rows.reshape(len(rows), self.runs, self.tokens, self.dim)
-        return self._whole(f"observables/{name}/value", frames)
+        if name is not None:
+            return self._whole(f"observables/{name}/value", frames)
+        rows = self._whole(f"{POSITION}/value", frames)
+        return rows.reshape(len(rows), self.runs, self.tokens, self.dim)
 
     def _whole(self, name: str, part: slice = slice(None)) -> NDArray[Any]:
         if self._stat() != self._stamp:
             raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
-        with opened(self.path) as file:
-            stored = dataset(file, name)
+        with _opened(self.path) as file:
+            stored = _dataset(file, name)
             values: NDArray[Any] = stored[part]
-            return values.astype(bool) if is_boolean(stored) else values
+            return values.astype(bool) if _is_boolean(stored) else values
 
     def _stat(self) -> tuple[int, int, int]:
-        with damage(self.path):
+        with _damage(self.path):
             stat = self.path.stat()
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
@@ -179,22 +186,144 @@ def _by_run(rows: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(np.moveaxis(rows, 1, 0))
 
 
-class LazyArrays(Mapping[str, NDArray[Any]]):
+class _LazyArrays(Mapping[str, NDArray[Any]]):
     """Arrays of a file by name, each of which is read on first use and kept."""
 
     def __init__(self, names: Any, read: Callable[[str], NDArray[Any]]) -> None:
-        self._names, self._read = tuple(names), read
-        self._values: dict[str, NDArray[Any]] = {}
+        self._values: dict[str, NDArray[Any] | None] = dict.fromkeys(names)
+        self._read = read
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._values:
-            if name not in self._names:
-                raise KeyError(name)
-            self._values[name] = self._read(name)
-        return self._values[name]
+        values = self._values[name]
+        if values is None:
+            values = self._values[name] = self._read(name)
+        return values
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._values)
+
+
+# -- what a file holds -------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(path: FilePath) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading; every failure within the context is a `FileFormatError`."""
+    with _damage(path):
+        path.stat()
+        if not path.is_file():
+            raise FileFormatError(f"{path} is a directory or a device, not a trajectory file")
+        if not h5py.is_hdf5(path):
+            raise FileFormatError(f"{path} is not an HDF5 file")
+        with h5py.File(path, "r", locking="best-effort") as file:
+            yield file
+
+
+@contextlib.contextmanager
+def _damage(path: FilePath) -> Iterator[None]:
+    """Turn errors of reading, which have many types in h5py, into a `FileFormatError` that names `path`.
+
+    A missing file remains a `FileNotFoundError`, with a message that names the file too.
+    """
+    try:
+        yield
+    except (FileFormatError, TimeoutError):  # or a signal handler ends the reading
+        raise
+    except FileNotFoundError:
+        partial = path.with_name(path.name + ".partial")
+        more = f"; the run is unfinished; open {partial} to see its frames" if partial.exists() else ""
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}{more}") from None
+    except BlockingIOError:
+        raise FileFormatError(f"{path} cannot be read yet: another program is writing it") from None
+    except PermissionError:
+        raise FileFormatError(f"{path} cannot be read: no permission") from None
+    except MemoryError:
+        raise FileFormatError(f"{path} holds more than this machine's memory") from None
+    except (*DAMAGED, OSError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        text = "its end is missing" if "truncated file" in text else text
+        raise FileFormatError(f"{path} is damaged: {text[:200]}") from error
+
+
+def _attributes_of(path: FilePath, file: h5py.File) -> dict[str, Any]:
+    """Return the attributes of a file, and refuse a file that is not ours or newer than this code."""
+    attributes = {}
+    group = _item(file, "parameters") if _has(file, "parameters") else file
+    for name in ("schema", "schema_version", "config", "libraries", "identity", "complete"):
+        if name in group.attrs:
+            # HDF5 can hang on damaged strings of variable length
+            if h5py.h5a.open(group.id, name.encode()).dtype.kind not in "iufS":
+                raise ValueError(f"{name!r} is neither a number nor a string of fixed length")
+            attributes[name] = group.attrs[name]
+    if attributes.get("schema") != SCHEMA.encode():
+        kind = "an H5MD file of another program" if _has(file, "h5md") else "an HDF5 file"
+        raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
+    check_version(path, attributes["schema_version"])
+    return attributes
+
+
+def _has(place: Any, name: str) -> bool:
+    """Return whether a group has a link of this name, without following it as ``in`` of h5py would."""
+    return isinstance(place, h5py.Group) and place.id.links.exists(name.encode())
+
+
+def _item(file: h5py.File, name: str) -> Any:
+    """Return the object at a path in the file; links that lead elsewhere are refused."""
+    place = file
+    for part in name.split("/"):
+        if not _has(place, part):
+            raise ValueError(f"it holds no {name}")
+        if place.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise ValueError(f"{part} in {name} is a link, which is not followed")
+        place = place[part]
+    return place
+
+
+def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """Return a dataset of numbers that is stored entirely in this file, or raise an error."""
+    place = _item(file, name)
+    if not isinstance(place, h5py.Dataset) or place.shape is None:
+        raise ValueError(f"{name} is not a dataset with values")
+    if place.is_virtual or place.external:
+        raise ValueError(f"{name} keeps its data in another file, which is not read")
+    observable_type(name, place.dtype)
+    if place.chunks is None:
+        whole = place.id.get_storage_size() == place.size * place.dtype.itemsize
+    else:
+        chunks = math.prod(-(-n // size) for n, size in zip(place.shape, place.chunks, strict=True))
+        whole = place.id.get_num_chunks() == chunks
+        whole &= math.prod(place.chunks) * place.dtype.itemsize <= max(LARGEST_CHUNK, place.nbytes)
+    if not whole:
+        raise ValueError(f"{name} claims the shape {place.shape}, but less is stored")
+    return place
+
+
+def _is_boolean(values: h5py.Dataset) -> bool:
+    """Return whether integers stand for booleans, which an attribute marks; its text is not read."""
+    return bool(values.dtype == np.int8) and "dtype" in values.attrs
+
+
+def _clock_of(file: h5py.File, group: str, length: int) -> Clock:
+    """Return the steps and times of the `length` frames of a group."""
+    step, time = _dataset(file, f"{group}/step"), _dataset(file, f"{group}/time")
+    if not step.shape == time.shape == (length,) or step.dtype.kind not in "iu" or time.dtype.kind != "f":
+        kinds = f"steps {step.dtype} {step.shape} and times {time.dtype} {time.shape}"
+        raise ValueError(f"{group} has {kinds} for {length} frames")
+    return checked_clock(f"steps in {group}", step[:], time[:])
+
+
+def _runs_of(file: h5py.File, points: int) -> tuple[int, int]:
+    """Return the numbers of runs and tokens; refuse points that are not sorted by run, and then by token."""
+    run, token = (_dataset(file, f"particles/tokens/{name}") for name in ("run", "token"))
+    if not points or {run.shape, token.shape} != {(points,)} or {run.dtype.kind, token.dtype.kind} - {*"iu"}:
+        kinds = f"{run.dtype} {run.shape} and {token.dtype} {token.shape}"
+        raise ValueError(f"the runs and tokens of its {points} points are {kinds}")
+    runs = int(run[-1]) + 1
+    tokens, rest = divmod(points, runs) if 0 < runs <= points else (0, 1)
+    sorted_points = [] if rest else divmod(np.arange(points), tokens)
+    if rest or not all(map(np.array_equal, sorted_points, (run[:], token[:]))):
+        raise ValueError(f"its {points} points are not sorted into {runs} runs and by token")
+    return runs, tokens

@@ -406,7 +406,7 @@ def test_bad_input(tmp_path):
                 recorder.step(**second)
     with pytest.raises(InputError, match="checkpoint needs at least one step before it, got none"):
         nets.Recorder(torch.zeros(3, 2), path).checkpoint()
-    with pytest.raises(InputError, match=r"parameters\['model'\] must be a dict, got 'mine'"):
+    with pytest.raises(InputError, match=r"parameters\['model'\] must be a mapping, .* got 'mine'"):
         with nets.Recorder(torch.zeros(3, 2), path, parameters={"model": "mine"}, overwrite=True) as recorder:
             recorder.step()
     with nets.Recorder(torch.zeros(3, 2), path, overwrite=True) as recorder:
