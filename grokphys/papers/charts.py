@@ -36,6 +36,18 @@ def panels(
         yield figure, figure.subplots(rows, columns, **options)
 
 
+def label(ax: Axes, x: str = "", y: str = "", title: str = "", *, legend: Any = None, **options: Any) -> None:
+    """Name the axes, and put a legend below them if a curve has a label.
+
+    `options` are those of `Axes.set`, and `legend` holds those of `legend_below`, or False for no legend.
+    """
+    ax.set(**{"xlabel": x or ax.get_xlabel(), "ylabel": y or ax.get_ylabel()} | options)
+    if title:
+        ax.set_title(title)
+    if legend is not False and ax.get_legend_handles_labels()[0]:
+        legend_below(ax, **(legend or {}))
+
+
 def intervals(
     ax: Axes, places: Any, values: Sequence[Interval], *, across: bool = False, **look: Any
 ) -> Axes:
@@ -44,15 +56,11 @@ def intervals(
     With `across`, the places are on the y-axis and the bars are horizontal. `look` holds options of
     `Axes.errorbar`.
     """
-    middle, low, high = (
-        np.array([getattr(value, side) for value in values]) for side in ("estimate", "low", "high")
-    )
+    middle, low, high = np.array([(value.estimate, value.low, value.high) for value in values]).T
     bars = np.nan_to_num(np.clip([middle - low, high - middle], 0, None))
     options: dict[str, Any] = {"marker": "o", "markersize": 4, "capsize": 2} | look
-    if across:
-        ax.errorbar(middle, places, xerr=bars, **options)
-    else:
-        ax.errorbar(places, middle, bars, **options)
+    where = (middle, places, None, bars) if across else (places, middle, bars)
+    ax.errorbar(*where, **options)
     return ax
 
 
@@ -70,14 +78,12 @@ def survival(ax: Axes, values: Any, survived: Any, groups: Any, **look: Any) -> 
     bins = survival_rates(values[:, None], survived[:, None], groups=groups)
     look = {"color": SURVIVES} | look
     intervals(ax, [one.value for one in bins], [one.rate for one in bins], **look)
-    ax.set(ylabel="survival rate")
 
 
-def densities(ax: Axes, values: Any, survived: Any, edges: Any, label: str) -> None:
+def densities(ax: Axes, values: Any, survived: Any, edges: Any, quantity: str) -> None:
     """Draw the distribution of a quantity over dead circles, and over survivors."""
     for state, color, alive in (("dead", DEAD, False), ("survived", SURVIVES, True)):
         part = values[survived == alive]
         if len(part):  # an empty histogram has no density
             ax.hist(part, edges, density=True, alpha=0.55, color=color, label=f"{state} ({len(part)})")
-    ax.set(xlabel=label, ylabel="density")
-    legend_below(ax)
+    label(ax, quantity, "density")

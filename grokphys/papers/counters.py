@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grokphys.papers.evidence import chosen_rows, numbered, where
+from grokphys.papers.evidence import chosen_rows, numbered
 
 Draw = Callable[[Any, np.random.Generator], Any]
 """Function of the rows of a table and a random generator that returns a column."""
@@ -37,6 +36,23 @@ class Chance:
         return self.make(tables, generator)
 
 
+def changed(words: str, table: str, change: Callable[[Any, np.random.Generator], Any]) -> Chance:
+    """Return a model of data in which a table has other columns.
+
+    Parameters
+    ----------
+    words : str
+        What is changed, for the page of rules.
+    table : str
+        Name of the table.
+    change : callable
+        Function of the rows and a random generator that returns new columns by name; others stay.
+    """
+    return Chance(
+        words, lambda tables, rng: {**tables, table: {**tables[table], **change(tables[table], rng)}}
+    )
+
+
 def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, Any] | None = None) -> Chance:
     """Return a model of chance for rules that permutes one column.
 
@@ -52,20 +68,19 @@ def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, A
     """
     chosen = dict(among or {})
 
-    def chance(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
+    def permuted(rows: Any, generator: np.random.Generator) -> Any:
         values = np.array(rows[column])
-        own = numbered(rows[within]) if within else np.zeros(len(values), int)
+        groups = numbered(rows[within]) if within else np.zeros(len(values), int)
         mixed = chosen_rows(rows, chosen)
-        for k in range(int(own.max()) + 1 if len(own) else 0):
-            here = np.flatnonzero(mixed & (own == k))
+        for k in np.unique(groups):
+            here = np.flatnonzero(mixed & (groups == k))
             values[here] = values[generator.permutation(here)]
-        return {**tables, table: {**rows, column: values}}
+        return {column: values}
 
     rows = "rows" if within or chosen else "all rows"
     of = [f"the same `{within}`"] * bool(within) + [f"`{name}` = {value:g}" for name, value in chosen.items()]
     words = f"`{column}` shuffled among {rows} of `{table}`" + (" with " + " and ".join(of) if of else "")
-    return Chance(words, chance)
+    return changed(words, table, permuted)
 
 
 def exchanged(table: str, first: str, second: str) -> Chance:
@@ -74,14 +89,13 @@ def exchanged(table: str, first: str, second: str) -> Chance:
     The columns `first` and `second` of a table are exchanged in each row with the probability 1/2.
     """
 
-    def chance(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
-        a, b = rows[first], rows[second]
-        swap = generator.random(len(a)) < 0.5
-        own = {first: np.where(swap, b, a), second: np.where(swap, a, b)}
-        return {**tables, table: {**rows, **own}}
+    def swapped(rows: Any, generator: np.random.Generator) -> Any:
+        swap = generator.random(len(rows[first])) < 0.5
+        a, b = (np.where(swap, *pair) for pair in ((rows[second], rows[first]), (rows[first], rows[second])))
+        return {first: a, second: b}
 
-    return Chance(f"`{first}` and `{second}` exchanged in half of the rows of `{table}`, at random", chance)
+    words = f"`{first}` and `{second}` exchanged in half of the rows of `{table}`, at random"
+    return changed(words, table, swapped)
 
 
 def pooled(column: str, first: tuple[str, dict[str, Any]], second: tuple[str, dict[str, Any]]) -> Chance:
@@ -92,16 +106,14 @@ def pooled(column: str, first: tuple[str, dict[str, Any]], second: tuple[str, di
     """
 
     def chance(tables: Any, generator: np.random.Generator) -> Any:
-        places = [
-            (name, np.flatnonzero(chosen_rows(tables[name], chosen))) for name, chosen in (first, second)
-        ]
-        values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in places])
-        mixed = np.split(generator.permutation(values), [len(places[0][1])])
-        found = dict(tables)
-        for (name, rows), own in zip(places, mixed, strict=True):
-            found[name] = {**found[name], column: np.array(found[name][column])}
-            found[name][column][rows] = own
-        return found
+        chosen = {name: chosen_rows(tables[name], values) for name, values in (first, second)}
+        values = np.concatenate([np.asarray(tables[name][column])[rows] for name, rows in chosen.items()])
+        mixed = np.split(generator.permutation(values), [chosen[first[0]].sum()])
+        for (name, rows), part in zip(chosen.items(), mixed, strict=True):
+            new = np.array(tables[name][column])
+            new[rows] = part
+            tables = {**tables, name: {**tables[name], column: new}}
+        return tables
 
     return Chance(f"`{column}` shuffled among the two groups that are compared", chance)
 
@@ -120,19 +132,18 @@ def instead(table: str, *, rows: Mapping[str, Any], of: Mapping[str, Any]) -> Ch
         Values by which the rows are chosen that are left out. The rows in their place get these values.
     """
 
-    def model(tables: Any, generator: np.random.Generator) -> Any:
-        whole = tables[table]
-        kept = np.setdiff1d(_places(whole, {}), _places(whole, of))
-        order = np.append(kept, _places(whole, rows))
-        found = {name: np.asarray(values)[order] for name, values in whole.items()}
+    def model(whole: Any, _: np.random.Generator) -> Any:
+        stay = np.flatnonzero(~chosen_rows(whole, of))
+        order = np.append(stay, np.flatnonzero(chosen_rows(whole, rows)))
+        new = {name: np.asarray(values)[order] for name, values in whole.items()}
         for name, value in of.items():
-            found[name][len(kept) :] = value
-        return {**tables, table: found}
+            new[name][len(stay) :] = value
+        return new
 
     both = {name: value for name, value in of.items() if rows.get(name) == value}
     new, old = (_said({name: side[name] for name in side if name not in both}) for side in (rows, of))
     words = f"rows of `{table}` with {new} in place of those with {old}"
-    return Chance(f"{words}, both with {_said(both)}" if both else words, model)
+    return changed(f"{words}, both with {_said(both)}" if both else words, table, model)
 
 
 def replaced(table: str, **columns: str) -> Chance:
@@ -140,13 +151,9 @@ def replaced(table: str, **columns: str) -> Chance:
 
     `columns` names for each column that is replaced the one in its place, as it is before any is replaced.
     """
-
-    def model(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
-        return {**tables, table: {**rows, **{name: rows[other] for name, other in columns.items()}}}
-
     words = " and ".join(f"`{name}` replaced by `{other}`" for name, other in columns.items())
-    return Chance(f"{words} in `{table}`", model)
+    new = lambda rows, _: {name: rows[other] for name, other in columns.items()}  # noqa: E731
+    return changed(f"{words} in `{table}`", table, new)
 
 
 def drawn(words: str, table: str, **columns: Draw | float) -> Chance:
@@ -162,16 +169,14 @@ def drawn(words: str, table: str, **columns: Draw | float) -> Chance:
         For each new column, its value, or a function of the rows and a random generator that returns it.
     """
 
-    def model(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
+    def model(rows: Any, generator: np.random.Generator) -> Any:
         count = len(next(iter(rows.values())))
-        new = {
+        return {
             name: np.asarray(draw(rows, generator)) if callable(draw) else np.full(count, draw)
             for name, draw in columns.items()
         }
-        return {**tables, table: {**rows, **new}}
 
-    return Chance(words, model)
+    return changed(words, table, model)
 
 
 def rarest_absent(table: str, column: str) -> Chance:
@@ -181,21 +186,14 @@ def rarest_absent(table: str, column: str) -> Chance:
     often.
     """
 
-    def model(tables: Any, generator: np.random.Generator) -> Any:
-        rows = tables[table]
-        names, own, counts = np.unique(rows[column], return_inverse=True, return_counts=True)
-        rare = own == counts.argmin()
-        values = names[own]
+    def common(rows: Any, generator: np.random.Generator) -> Any:
+        names, kinds, counts = np.unique(rows[column], return_inverse=True, return_counts=True)
+        rare = kinds == counts.argmin()
+        values = names[kinds]
         values[rare] = generator.choice(values[~rare], rare.sum())
-        return {**tables, table: {**rows, column: values}}
+        return {column: values}
 
-    return Chance(f"the rarest `{column}` of `{table}` replaced by others, at random", model)
-
-
-def _places(rows: Any, chosen: Mapping[str, Any]) -> NDArray[np.intp]:
-    """Return the numbers of the rows of a table in which columns have the chosen values."""
-    count = len(next(iter(rows.values())))
-    return where({**rows, "": np.arange(count)}, **chosen)[""]
+    return changed(f"the rarest `{column}` of `{table}` replaced by others, at random", table, common)
 
 
 def _said(chosen: Mapping[str, Any]) -> str:

@@ -98,7 +98,7 @@ def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
     Interval
         The slope; NaN if there is no point or all x are equal.
     """
-    return jackknife(_slope, (x, y), level, groups=groups)
+    return jackknife(_slope, x, y, level=level, groups=groups)
 
 
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
@@ -118,7 +118,7 @@ def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval
     Interval
         The correlation; NaN for fewer than three rows, or if a column is constant.
     """
-    found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), (x, y), level, groups=groups)
+    found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), x, y, level=level, groups=groups)
     return found.map(np.tanh)
 
 
@@ -144,19 +144,17 @@ def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Int
     def tau(a: Any, b: Any) -> float:
         return float(stats.kendalltau(a, b).statistic) if len(a) > 1 else np.nan
 
-    return jackknife(tau, (x, y), level, groups=groups)
+    return jackknife(tau, x, y, level=level, groups=groups)
 
 
-def jackknife(
-    statistic: Callable[..., float], columns: tuple[Any, ...], level: float, *, groups: Any = None
-) -> Interval:
+def jackknife(statistic: Callable[..., float], *columns: Any, level: float, groups: Any = None) -> Interval:
     """Return a smooth statistic of columns, with an interval from leaving out one group after the other.
 
     Parameters
     ----------
     statistic : callable
         Function of columns that returns a number.
-    columns : tuple of array_like, shape (n,) each
+    *columns : array_like, shape (n,)
         Arguments of the statistic.
     level : float
         Confidence level, such as 0.95.
@@ -183,13 +181,7 @@ def jackknife(
 
 
 def paired_gap(
-    statistic: Callable[..., Any],
-    columns: tuple[Any, ...],
-    first: Any,
-    second: Any,
-    level: float,
-    *,
-    groups: Any,
+    statistic: Callable[..., Any], first: Any, second: Any, *columns: Any, level: float, groups: Any
 ) -> Interval:
     """Return a statistic of some rows minus that of others, if each group has rows of both kinds.
 
@@ -197,7 +189,7 @@ def paired_gap(
     ----------
     statistic : callable
         Function of columns that returns a number.
-    columns : tuple of array_like, shape (n,) each
+    *columns : array_like, shape (n,)
         Arguments of the statistic.
     first, second : array_like of bool, shape (n,)
         Which rows are of the first kind, and which of the second.
@@ -215,7 +207,7 @@ def paired_gap(
     def gap(a: Any, b: Any, *values: Any) -> float:
         return float(statistic(*(x[a] for x in values)) - statistic(*(x[b] for x in values)))
 
-    return jackknife(gap, (first, second, *columns), level, groups=groups)
+    return jackknife(gap, first, second, *columns, level=level, groups=groups)
 
 
 def median(values: Any, level: float) -> Interval:
@@ -286,12 +278,11 @@ def contrast(hits: Any, inside: Any, level: float) -> Interval:
     return difference(share(hits[inside], level), share(hits[~inside], level))
 
 
-def smallest(estimates: Sequence[Interval]) -> Interval:
-    """Return the smallest of several estimates, with the smallest lower and the smallest upper bound."""
-    estimate, low, high = (
-        min(getattr(part, side) for part in estimates) for side in ("estimate", "low", "high")
-    )
-    return Interval(estimate, low, high, estimates[0].count)
+def rarest(values: Sequence[Any], column: Any, level: float, *, groups: Any = None) -> Interval:
+    """Return the share of the rarest of some values of a column, with the smallest of both bounds of each."""
+    shares = [share(np.asarray(column) == value, level, groups=groups) for value in values]
+    low, high = (min(getattr(part, side) for part in shares) for side in ("low", "high"))
+    return Interval(min(part.estimate for part in shares), low, high, shares[0].count)
 
 
 def _passes(x: Any, values: Any, half: float = 0.5) -> float:

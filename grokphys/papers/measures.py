@@ -15,6 +15,7 @@ Examples
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,81 +42,57 @@ def column_of(rows: Columns, column: Column) -> Any:
     return eval(column, {"np": np}, dict(rows)) if isinstance(column, str) else column(rows)
 
 
-def _estimated(
-    estimate: Callable[..., Interval], columns: tuple[Column, ...], table: str, by: Any, **which: Any
-) -> Measure:
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, which["constants"], which["among"])
-        groups = column_of(rows, by) if by else None
-        return estimate(*(column_of(rows, column) for column in columns), level, groups=groups)
-
-    return measure
-
-
-def share(table: str, hits: Column, *, by: Column = "", among: Column = "", **constants: Any) -> Measure:
-    """Return a measure of the share of rows for which something is true, by `evidence.share`."""
-    return _estimated(evidence.share, (hits,), table, by, among=among, constants=constants)
-
-
-def mean(table: str, values: Column, *, by: Column = "", among: Column = "", **constants: Any) -> Measure:
-    """Return a measure of the mean of a column, or of its means in the units, by `evidence.mean`."""
-    return _estimated(evidence.mean, (values,), table, by, among=among, constants=constants)
-
-
-def slope(
-    table: str, x: Column, y: Column, *, by: Column = "", among: Column = "", **constants: Any
-) -> Measure:
-    """Return a measure of the slope of the least-squares line of y over x, by `evidence.slope`."""
-    return _estimated(evidence.slope, (x, y), table, by, among=among, constants=constants)
-
-
-def correlation(
-    table: str, x: Column, y: Column, *, by: Column = "", among: Column = "", **constants: Any
-) -> Measure:
-    """Return a measure of Pearson's correlation of two columns, by `evidence.correlation`."""
-    return _estimated(evidence.correlation, (x, y), table, by, among=among, constants=constants)
-
-
-def rank_correlation(
-    table: str, x: Column, y: Column, *, by: Column = "", among: Column = "", **constants: Any
-) -> Measure:
-    """Return a measure of Kendall's τ of two columns, by `evidence.rank_correlation`."""
-    return _estimated(evidence.rank_correlation, (x, y), table, by, among=among, constants=constants)
-
-
-def statistic(
-    function: Callable[..., float],
+def of_rows(
+    estimate: Callable[..., Interval],
     table: str,
     *columns: Column,
     by: Column = "",
     among: Column = "",
     **constants: Any,
 ) -> Measure:
-    """Return a measure of a smooth function of columns, by `evidence.jackknife`."""
-
-    def estimate(*arguments: Any, groups: Any) -> Interval:
-        *values, level = arguments
-        return evidence.jackknife(function, tuple(values), level, groups=groups)
-
-    return _estimated(estimate, columns, table, by, among=among, constants=constants)
-
-
-def median(table: str, values: Column, *, among: Column = "", **constants: Any) -> Measure:
-    """Return a measure of the median of a column, by `evidence.median`."""
-    return lambda tables, level: evidence.median(
-        column_of(rows_of(tables, table, constants, among), values), level
-    )
-
-
-def crossing(table: str, x: Column, successes: Column, trials: Column, **constants: Any) -> Measure:
-    """Return a measure of the place at which a share of trials reaches one half, by `evidence.crossing`."""
+    """Return a measure of columns of the chosen rows, by a function of `evidence`; see the module's text."""
 
     def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, constants)
-        places, hits, counts = (column_of(rows, column) for column in (x, successes, trials))
-        return evidence.crossing(places, hits, counts, level)
+        rows = rows_of(tables, table, constants, among)
+        groups = {"groups": column_of(rows, by)} if by else {}
+        return estimate(*(column_of(rows, column) for column in columns), level=level, **groups)
 
     return measure
+
+
+share: Callable[..., Measure] = partial(of_rows, evidence.share)
+"""Measure of the share of rows for which something is true."""
+mean: Callable[..., Measure] = partial(of_rows, evidence.mean)
+"""Measure of the mean of a column, or of its means in the units."""
+median: Callable[..., Measure] = partial(of_rows, evidence.median)
+"""Measure of the median of a column."""
+slope: Callable[..., Measure] = partial(of_rows, evidence.slope)
+"""Measure of the slope of the least-squares line of the second column over the first."""
+correlation: Callable[..., Measure] = partial(of_rows, evidence.correlation)
+"""Measure of Pearson's correlation of two columns."""
+rank_correlation: Callable[..., Measure] = partial(of_rows, evidence.rank_correlation)
+"""Measure of Kendall's τ of two columns."""
+crossing: Callable[..., Measure] = partial(of_rows, evidence.crossing)
+"""Measure of the place x at which successes reach one half of the trials, from three columns."""
+contrast: Callable[..., Measure] = partial(of_rows, evidence.contrast)
+"""Measure of the share of rows with the first column true inside a part (the second) minus that outside."""
+
+
+def statistic(function: Callable[..., float], table: str, *columns: Column, **which: Any) -> Measure:
+    """Return a measure of a smooth function of columns, by `evidence.jackknife`."""
+    return of_rows(partial(evidence.jackknife, function), table, *columns, **which)
+
+
+def paired_gap(
+    function: Callable[..., Any], table: str, *columns: Column, first: Column, second: Column, **which: Any
+) -> Measure:
+    """Return a measure of a function of some rows minus that of others, by `evidence.paired_gap`."""
+    return of_rows(partial(evidence.paired_gap, function), table, first, second, *columns, **which)
+
+
+def rarest(table: str, column: Column, values: Any, *, by: Column = "") -> Measure:
+    """Return a measure of the share of the rarest of some values of a column."""
+    return of_rows(partial(evidence.rarest, values), table, column, by=by)
 
 
 def of_networks(
@@ -172,44 +149,3 @@ def ratio(first: Measure, second: Measure) -> Measure:
 def share_of_networks(table: str, holds: Callable[[Any], Any], **constants: Any) -> Measure:
     """Return a measure of the share of networks whose rows meet a condition."""
     return of_networks(table, holds, evidence.share, **constants)
-
-
-def paired_gap(
-    statistic: Callable[..., Any],
-    table: str,
-    *columns: Column,
-    first: Column,
-    second: Column,
-    by: Column,
-    **constants: Any,
-) -> Measure:
-    """Return a measure of a statistic of some rows minus that of others, by `evidence.paired_gap`."""
-
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, constants)
-        values = tuple(column_of(rows, column) for column in columns)
-        halves = column_of(rows, first), column_of(rows, second)
-        return evidence.paired_gap(statistic, values, *halves, level, groups=column_of(rows, by))
-
-    return measure
-
-
-def contrast(table: str, hits: Column, inside: Column, **constants: Any) -> Measure:
-    """Return a measure of the share of rows for which something is true inside a part minus that outside."""
-
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, constants)
-        return evidence.contrast(column_of(rows, hits), column_of(rows, inside), level)
-
-    return measure
-
-
-def rarest(table: str, column: Column, values: Any, *, by: Column = "") -> Measure:
-    """Return a measure of the share of the rarest of some values of a column, by `evidence.smallest`."""
-
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, {})
-        found, groups = column_of(rows, column), column_of(rows, by) if by else None
-        return evidence.smallest([evidence.share(found == value, level, groups=groups) for value in values])
-
-    return measure

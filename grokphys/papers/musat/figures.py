@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 from analysis.circles.classes import structures
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
+from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, where
+from grokphys.papers.evidence import Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.musat import tables as musat
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
-from grokphys.report.musat import TABLE_1, TABLE_2, typical_runs
+from grokphys.report.musat import TABLE_1, typical_runs
 from nets.models import ConstantAttention
 from nets.networks import networks as revived
 from physics.errors import InputError
+from physics.particles.structures import grid_imperfections
 from physics.trajectory import Trajectory
 
 # -- final structures --------------------------------------------------------------------------------------
@@ -87,7 +89,6 @@ def arrangements(run: Run) -> Result:
         rows.append({"f_a": np.full(setting.runs, f_a), **musat.structures_of(end)})
         name = "musat-5" if f_a == 1.0 else f"musat-5-fa{f_a:g}"
         pictures[name] = musat.gallery(end[: setting.shown], f"$f_a$ = {f_a:g}, {setting.steps} steps")
-    assert {float(row["f_a"][0]) for row in rows} == set(TABLE_2)
     return Result({"runs": joined(rows)}, pictures)
 
 
@@ -125,11 +126,10 @@ def embeddings(run: Run) -> Result:
         trained = musat.networks(
             decay, runs=setting.runs, seed=run.seed(5200 + round(10 * decay)), epochs=setting.steps
         )
-        table = musat.table_of(trained)
-        rows.append({"weight_decay": np.full(setting.runs, decay), **table})
+        rows.append({"weight_decay": np.full(setting.runs, decay), **musat.table_of(trained)})
         name = "musat-D" if decay == 1.0 else f"musat-D-wd{decay:g}"
         title = f"Weight decay {decay:g}, {setting.steps} epochs"
-        pictures[name] = musat.gallery(trained.final[: setting.shown], title, table["accuracy"])
+        pictures[name] = musat.gallery(trained.final[: setting.shown], title, rows[-1]["accuracy"])
     return Result({"runs": joined(rows)}, pictures)
 
 
@@ -171,16 +171,13 @@ def higher(run: Run) -> Result:
 
 
 def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, dim: int) -> Figure:
-    count = SHOWN_HIGHER[dim]
-    with charts.panels(2.1 * count, 7.3, len(planes), count, title=f"D = {dim}, weight decay 1") as (
-        figure,
-        axes,
-    ):
+    count, title = SHOWN_HIGHER[dim], f"D = {dim}, weight decay 1"
+    with charts.panels(2.1 * count, 7.3, len(planes), count, title) as (figure, axes):
+        for ax, plane in zip(axes[:, 0], planes, strict=True):
+            ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
         for n in range(count):
             for ax, plane in zip(axes[:, n], planes, strict=True):
                 show_embedding(final[n][:, plane], ax)
-                if n == 0:
-                    ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
             words = musat.what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
             axes[0, n].set_title(f"{n}: {words}", fontsize="small")
     return figure
@@ -192,21 +189,9 @@ FIRST, SECOND = np.triu_indices(17)
 CLASS = (FIRST + SECOND) % 17
 
 
-def _embeddings(tables: Tables) -> NDArray[np.float64]:
-    """Return embeddings (networks, 17, 2) from the table "tokens", with a row for each token of a network."""
-    rows = tables["tokens"]
-    order = np.lexsort((rows["token"], rows["network"]))
-    return np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
-
-
-def _circles(tables: Tables) -> NDArray[np.bool_]:
-    rows = tables["tokens"]
-    return np.asarray(rows["circle"][rows["token"] == 0])[np.argsort(rows["network"][rows["token"] == 0])]
-
-
-def _clustered(tables: Tables) -> NDArray[np.float64]:
-    """Return, for each network, the fraction of pair sums whose nearest other pair sum has the same class."""
-    return np.asarray(1 - musat.structures_of(_embeddings(tables))["imperfections"] / musat.PAIRS)
+def clustered(E: Any) -> NDArray[np.float64]:
+    """Return the fraction of pair sums of each embedding whose nearest other one has the same class."""
+    return np.asarray(1 - grid_imperfections(E) / musat.PAIRS)
 
 
 def aligned(E: Any) -> NDArray[np.float64]:
@@ -234,16 +219,23 @@ def aligned(E: Any) -> NDArray[np.float64]:
     return np.mean(parts, axis=0)
 
 
-def _of(kind: bool, measure: Any) -> Measure:
-    return lambda tables, level: mean(measure(tables)[_circles(tables) == kind], level)
+def _of(kind: bool | None, values: Any) -> Measure:
+    """Return a measure of the mean of values of networks that are circles or not, or of all."""
+
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = tables["tokens"]
+        order = np.lexsort((rows["token"], rows["network"]))
+        E = np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
+        circle = rows["circle"][order][::17]
+        return mean(values(E)[slice(None) if kind is None else circle == kind], level)
+
+    return measure
 
 
 NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
 SHUFFLED = counters.shuffled("tokens", "token", within="network")
-PAPER_TYPICAL, PAPER_MORE = (
-    Setting(runs=100, decay=1.0, epochs=musat.EPOCHS),
-    Setting(runs=14, decay=0.6, epochs=musat.EPOCHS),
-)
+PAPER_TYPICAL = Setting(runs=100, decay=1.0, epochs=musat.EPOCHS)
+PAPER_MORE = Setting(runs=14, decay=0.6, epochs=musat.EPOCHS)
 MAP = (
     "The color of the plane is the class that the network answers there, and that of a marker the correct "
     "class of its pair sum; diamonds with a dark edge are pairs for validation."
@@ -261,7 +253,7 @@ TYPICAL = (
     rules=(
         Statement("clusters", "the grid structure makes the pair sums cluster based on the modular sum",
             f"{NEAREST}, of networks that are no circles",
-            _of(False, _clustered), least=0.5, chance=SHUFFLED),
+            _of(False, clustered), least=0.5, chance=SHUFFLED),
     ),
 )  # fmt: skip
 def grid_map(run: Run) -> Result:
@@ -283,10 +275,10 @@ def grid_map(run: Run) -> Result:
     rules=(
         Statement("aligned", "they are aligned along lines that pass through the origin",
             "part of the length of pair sums that lies along the line of their class, of circles",
-            _of(True, lambda tables: aligned(_embeddings(tables))), least=0.9, chance=SHUFFLED),
+            _of(True, aligned), least=0.9, chance=SHUFFLED),
         Statement("not clustered", "Pair sums are no longer clustered",
             f"{NEAREST}; of circles minus of the rest",
-            measures.difference(_of(True, _clustered), _of(False, _clustered)), most=-0.1,
+            measures.difference(_of(True, clustered), _of(False, clustered)), most=-0.1,
             chance=counters.shuffled("tokens", "circle")),
     ),
 )  # fmt: skip
@@ -310,7 +302,7 @@ def circle_map(run: Run) -> Result:
     cost="a minute",
     rules=(
         Statement("clusters", "the pair sums tend to cluster based on their modular sum", NEAREST,
-            lambda tables, level: mean(_clustered(tables), level), least=0.5, chance=SHUFFLED),
+            _of(None, clustered), least=0.5, chance=SHUFFLED),
     ),
 )  # fmt: skip
 def more_maps(run: Run) -> Result:
@@ -340,11 +332,9 @@ def _trained_classifiers(run: Run, seed: int) -> Trajectory:
 
 
 def _tokens(trained: Trajectory) -> dict[str, Any]:
-    x, y = trained.final.reshape(-1, 2).T
-    return {
-        "network": np.repeat(np.arange(trained.runs), 17), "token": np.tile(np.arange(17), trained.runs),
-        "x": x, "y": y, "circle": np.repeat(structures(trained.final).circle, 17),
-    }  # fmt: skip
+    x, y = np.moveaxis(trained.final, 2, 0)
+    circle = structures(trained.final).circle[:, None]
+    return table_of({"network": range(trained.runs), "token": range(17)}, x=x, y=y, circle=circle)
 
 
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
@@ -362,11 +352,9 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     chosen = typical_runs(trained, structures(trained.final))
     if kind not in chosen and run.budget == "paper":
         raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
-    with charts.page(9.6, 4.9) as figure:
+    with charts.panels(9.6, 4.9, 1, 2) as (figure, axes):
         figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
-        left, right = figure.subplots(1, 2)
-    title = "classes and pair sums (diamonds: validation)"
-    sums = _show(trained, chosen.get(kind, 0), left, right, title)
+    sums = _show(trained, chosen.get(kind, 0), *axes, "classes and pair sums (diamonds: validation)")
     return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
 
 
@@ -398,7 +386,6 @@ def _show(
     E, task = trained.final[run].astype(float), alone.model.task
     sums = E[task.inputs].sum(axis=1)
     held_out = np.isin(np.arange(len(task)), alone.examples("validation")[0])
-    seen = alone.classify(sums)[0]
     grid, bounds = maps.plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
@@ -409,13 +396,9 @@ def _show(
         alone.classify(grid)[0].reshape(side, side), bounds, right, count=task.classes, sums=sums,
         labels=task.labels, held_out=held_out, title=title,
     )  # fmt: skip
-    a, b = task.inputs.T
-    x, y = sums.T
-    return {"network": np.full(len(a), run), "a": a, "b": b, "x": x, "y": y} | {
-        "class": task.labels,
-        "seen": seen,
-        "validates": held_out,
-    }
+    columns = dict(zip("abxy", (*task.inputs.T, *sums.T), strict=True))
+    answers = {"class": task.labels, "seen": alone.classify(sums)[0], "validates": held_out}
+    return {"network": np.full(len(sums), run)} | columns | answers
 
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------
@@ -435,9 +418,23 @@ GEOMETRIC = "the means over the networks are geometric"
 
 def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the mean magnitudes of weights and biases after training, and during training at some decays."""
+    last, course = tables["networks"], tables["course"]
+    decays = np.unique(course["weight_decay"])
     with charts.panels(9.6, 4.8, 1, 2) as (figure, (left, right)):
-        _show_last(left, tables["networks"], setting)
-        _show_course(right, tables["course"])
+        for name, label in LABELS.items():
+            logs = [np.log(where(last, weight_decay=decay)[name]) for decay in setting.decays]
+            charts.intervals(left, setting.decays, [mean(one, 0.95).map(np.exp) for one in logs], label=label)
+        left.set_title(f"After {setting.epochs} epochs, {setting.runs} networks each")
+        for decay in decays[:: max(len(decays) // 3, 1)]:
+            rows = where(course, weight_decay=decay)
+            (line,) = right.plot(rows["step"], rows["weight_norm"], label=f"weight decay {decay:g}")
+            right.plot(rows["step"], rows["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
+        right.set_title("Weights (lines), biases (dashed)")
+        for ax, x, kind, title in (
+            (left, "weight decay", "geometric", "with 95 % intervals"), (right, "epoch", "arithmetic", None),
+        ):  # fmt: skip
+            y = f"magnitude, {kind} mean\nover the networks"
+            charts.label(ax, x, y, ylim=(0, None), legend={"title": title})
     return {"musat-6": figure}
 
 
@@ -470,46 +467,21 @@ def norms(run: Run) -> Result:
     magnitudes at weight decay 1 with those at 0.
     """
     setting = run.setting
-    parts = [run.keep(f"decay-{decay:g}", partial(_trained_06, run, decay)) for decay in setting.decays]
     last, course = [], []
-    for decay, part in zip(setting.decays, parts, strict=True):
-        last.append(
-            {"weight_decay": np.full(setting.runs, decay)} | {name: part[name][:, -1] for name in LABELS}
+    for decay in setting.decays:
+        part = run.keep(f"decay-{decay:g}", partial(_trained_06, run, decay))
+        ends, means = (
+            {name: of(part[name]) for name in LABELS} for of in (lambda x: x[:, -1], lambda x: x.mean(0))
         )
-        course.append(
-            {"weight_decay": np.full(len(part["steps"]), decay), "step": part["steps"]}
-            | {name: part[name].mean(axis=0) for name in LABELS}
-        )
-    tables = {"networks": joined(last), "course": joined(course)}
-    return Result(tables)
+        last.append({"weight_decay": np.full(setting.runs, decay)} | ends)
+        course.append(table_of({"weight_decay": [decay], "step": part["steps"]}, **means))
+    return Result({"networks": joined(last), "course": joined(course)})
 
 
 def _trained_06(run: Run, decay: float) -> dict[str, Any]:
     setting = run.setting
-    every = setting.epochs // 40
     trained = musat.networks(
         decay, runs=setting.runs, seed=run.seed(6600 + round(10 * decay)), epochs=setting.epochs,
-        record=every, observables=tuple(LABELS),
+        record=setting.epochs // 40, observables=tuple(LABELS),
     )  # fmt: skip
     return {"steps": trained.steps} | {name: trained.observables[name] for name in LABELS}
-
-
-def _show_last(ax: Any, rows: Columns, setting: Setting) -> None:
-    for name, label in LABELS.items():
-        logs = [np.log(where(rows, weight_decay=decay)[name]) for decay in setting.decays]
-        charts.intervals(ax, setting.decays, [mean(one, 0.95).map(np.exp) for one in logs], label=label)
-    title = f"After {setting.epochs} epochs, {setting.runs} networks each"
-    ax.set(xlabel="weight decay", ylabel="magnitude, geometric mean\nover the networks", title=title)
-    ax.set(ylim=(0, None))
-    charts.legend_below(ax, title="with 95 % intervals")
-
-
-def _show_course(ax: Any, rows: Columns) -> None:
-    decays = np.unique(rows["weight_decay"])
-    for decay in decays[:: max(len(decays) // 3, 1)]:
-        own = where(rows, weight_decay=decay)
-        (line,) = ax.plot(own["step"], own["weight_norm"], label=f"weight decay {decay:g}")
-        ax.plot(own["step"], own["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
-    ax.set(xlabel="epoch", ylabel="magnitude, arithmetic mean\nover the networks", ylim=(0, None))
-    ax.set_title("Weights (lines), biases (dashed)")
-    charts.legend_below(ax)

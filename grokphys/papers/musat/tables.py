@@ -155,11 +155,11 @@ def shuffled_runs(table: str, column: str) -> counters.Chance:
     It is permuted among all runs of a table that `counted` has condensed.
     """
 
-    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
-        rows = run_by_run(tables[table])
-        return {**tables, table: {**rows, column: generator.permutation(rows[column])}}
+    def mixed(rows: Any, generator: np.random.Generator) -> Any:
+        runs = run_by_run(rows)
+        return runs | {column: generator.permutation(runs[column]), "runs": np.ones(len(runs[column]), int)}
 
-    return counters.Chance(f"`{column}` shuffled among all runs of `{table}`", chance)
+    return counters.changed(f"`{column}` shuffled among all runs of `{table}`", table, mixed)
 
 
 def random_positions(table: str, dim: int = 2) -> counters.Chance:
@@ -167,22 +167,32 @@ def random_positions(table: str, dim: int = 2) -> counters.Chance:
 
     The runs of a table get the structures of 17 tokens at normally distributed positions in `dim` dimensions.
     """
-
-    def chance(tables: Tables, generator: np.random.Generator) -> Tables:
-        rows = tables[table]
-        E = generator.standard_normal((len(rows["circle"]), 17, dim))
-        return {**tables, table: {**rows, **structures_of(E)}}
-
-    return counters.Chance("17 tokens at normally distributed positions", chance)
+    return counters.changed(
+        "17 tokens at normally distributed positions",
+        table,
+        lambda rows, rng: structures_of(rng.standard_normal((len(rows["circle"]), 17, dim))),
+    )
 
 
-def percent_of(circles: int, source: str) -> Printed:
-    """Return a number of circles among the paper's 100 runs as a percentage with Wilson's 95 % interval.
+def circles_of(row: Any) -> Interval:
+    """Return the circles of a row of the paper's tables, in % of 100 runs, with Wilson's 95 % interval."""
+    return proportion(row.circles, PAPER_RUNS).map(lambda share: 100 * share)
 
-    `source` is its place in the paper.
-    """
-    found = evidence.share(np.arange(PAPER_RUNS) < circles, 0.95)
-    return Printed(str(circles), source, (100 * found.low, 100 * found.high), counted=True)
+
+def percent_of(row: Any, source: str) -> Printed:
+    """Return the circles of a row of the paper's tables as a printed percentage; `source` is their place."""
+    percent = circles_of(row)
+    return Printed(str(row.circles), source, (percent.low, percent.high), counted=True)
+
+
+def printed(ours: Interval, source: str, decimals: int = 1) -> Printed:
+    """Return a number with its interval as the paper prints them, with some decimals."""
+    return Printed(f"{ours.estimate:.{decimals}f}", source, (ours.low, ours.high))
+
+
+def related(decay: float) -> Measure:
+    """Return a measure of the correlation of imperfections and accuracy of networks that are no circles."""
+    return measures.correlation("networks", "imperfections", "accuracy", weight_decay=decay, circle=False)
 
 
 # -- pictures ----------------------------------------------------------------------------------------------
@@ -238,16 +248,12 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
     the variance of ours. The interval may exceed 100 %. Networks with a circle count, or those without.
     """
 
-    def measure(tables: Tables, level: float) -> Interval:
-        values = evidence.where(tables["networks"], weight_decay=decay, circle=circle)["accuracy"]
-        found = evidence.mean(values, level)
-        if len(values) < 2:
-            return found
-        t = float(stats.t.ppf((1 + level) / 2, len(values) - 1))
-        half = t * float(values.std(ddof=1)) * (1 / len(values) + 1 / count) ** 0.5
-        return Interval(found.estimate, found.estimate - half, found.estimate + half, len(values))
+    def sampled(values: Any, level: float) -> Interval:
+        ours = evidence.mean(values, level)
+        half = (ours.high - ours.estimate) * (1 + ours.count / count) ** 0.5
+        return replace(ours, low=ours.estimate - half, high=ours.estimate + half)
 
-    return measure
+    return measures.of_rows(sampled, "networks", "accuracy", weight_decay=decay, circle=circle)
 
 
 AS_MANY = "the paper states no error, so the interval is that of a mean over as many networks as it has"
@@ -257,24 +263,18 @@ def _numbers_table_1() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for decay, row in TABLE_1.items():
         source, rest = f"Table 1, weight decay {decay:g}", PAPER_RUNS - row.circles
-        own, related = row.imperfections, row.correlation
-        assert isinstance(related, Interval)
+        assert isinstance(row.correlation, Interval)
         rules += [
-            Number(f"decay {decay:g}: circles (%)", percent_of(row.circles, source),
+            Number(f"decay {decay:g}: circles (%)", percent_of(row, source),
                 circles("networks", 100, weight_decay=decay), margin=4.0, digits=1, possible=PERCENT),
             Number(f"decay {decay:g}: accuracy of {rest} that are no circles (%)",
                 Printed(f"{row.rest_accuracy:.1f}", source), _sampled(decay, False, rest), margin=12.0,
                 digits=1, possible=PERCENT, note=AS_MANY),
-            Number(f"decay {decay:g}: grid imperfections",
-                Printed(f"{own.estimate:.1f}", source, (own.low, own.high)),
+            Number(f"decay {decay:g}: grid imperfections", printed(row.imperfections, source),
                 imperfections("networks", weight_decay=decay), margin=4.0, digits=1),
-            Number(f"decay {decay:g}: correlation",
-                Printed(f"{related.estimate:.2f}", source, (related.low, related.high)),
-                measures.correlation(
-                    "networks", "imperfections", "accuracy", weight_decay=decay, circle=False,
-                ),
+            Number(f"decay {decay:g}: correlation", printed(row.correlation, source, 2), related(decay),
                 margin=0.1),
-        ]  # fmt: skip  # fmt: skip
+        ]  # fmt: skip
         if row.circles:
             rules.append(
                 Number(f"decay {decay:g}: accuracy of {row.circles} circles (%)",
@@ -300,40 +300,46 @@ def _highly_correlated(decay: float) -> Statement:
         "for non-circles … the validation accuracy is highly correlated with the number of quantifiable "
         "grid imperfections",
         "Pearson correlation of accuracy and imperfections of networks that are no circles; by chance 0",
-        measures.correlation("networks", "imperfections", "accuracy", weight_decay=decay, circle=False),
-        most=-0.5, source="Section 4",
+        related(decay), most=-0.5, source="Section 4",
         chance=counters.shuffled("networks", "accuracy", within="weight_decay"))  # fmt: skip
+
+
+QUANTITIES: dict[str, tuple[Callable[[PaperRow], Any], Callable[[float], Measure]]] = {
+    "circles, %": (circles_of, lambda decay: circles("networks", 100, weight_decay=decay)),
+    "accuracy of circles, %": (
+        lambda row: row.circle_accuracy,
+        lambda decay: measures.mean("networks", "accuracy", weight_decay=decay, circle=True),
+    ),
+    "accuracy of non-circles, %": (
+        lambda row: row.rest_accuracy,
+        lambda decay: measures.mean("networks", "accuracy", weight_decay=decay, circle=False),
+    ),
+    "imperfections of non-circles": (
+        lambda row: row.imperfections,
+        lambda decay: imperfections("networks", weight_decay=decay),
+    ),
+    "correlation of accuracy and imperfections": (lambda row: row.correlation, related),
+}
+"""Titles of the panels; for each the number of a row of the paper, and our measure at a weight decay."""
 
 
 def _draw_table_1(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw our circles, accuracies, imperfections and correlations next to those of the paper."""
-    panels: dict[str, list[tuple[str, Any, Interval]]] = {}
-    for decay, row in TABLE_1.items():
-        constants: dict[str, Any] = {"weight_decay": decay}
-        paper = percent_of(row.circles, "")
-        low, high = paper.interval or (np.nan, np.nan)
-        circle = Interval(paper.value, low, high, PAPER_RUNS)
-        round_, rest = (constants | {"circle": kind} for kind in (True, False))
-        related = measures.correlation("networks", "imperfections", "accuracy", **rest)
-        for title, theirs, ours in (
-            ("circles, %", circle, circles("networks", 100, **constants)),
-            ("accuracy of circles, %", row.circle_accuracy, measures.mean("networks", "accuracy", **round_)),
-            ("accuracy of non-circles, %", row.rest_accuracy, measures.mean("networks", "accuracy", **rest)),
-            ("imperfections of non-circles", row.imperfections, imperfections("networks", **constants)),
-            ("correlation of accuracy and imperfections", row.correlation, related),
-        ):
-            panels.setdefault(title, []).append((f"weight decay {decay:g}", theirs, ours(tables, 0.95)))
     with charts.page(9.6, 6.4) as figure:
         axes = list(figure.subplots(2, 3, sharey=True).flat)
-    for ax, (title, rows) in zip(axes, panels.items(), strict=False):
+    for ax, (title, (theirs, ours)) in zip(axes, QUANTITIES.items(), strict=False):
         limits = PERCENT if title.endswith("%") else (-np.inf, np.inf)
-        show_estimates([(name, paper, ours.within(*limits)) for name, paper, ours in rows], ax, xlabel=title)
+        rows = [
+            (f"weight decay {decay:g}", theirs(row), ours(decay)(tables, 0.95).within(*limits))
+            for decay, row in TABLE_1.items()
+        ]
+        show_estimates(rows, ax, xlabel=title)
         ax.set_xlabel(fill(title, 30))
         ax.get_legend().remove()
-        for y, (_, _, ours) in enumerate(reversed(rows)):
-            if ours.count == 1:  # a point without an interval
+        for y, (_, _, found) in enumerate(reversed(rows)):
+            if found.count == 1:  # a point without an interval
                 beside: Any = {"textcoords": "offset points", "ha": "right", "va": "center"}
-                ax.annotate("one network", (ours.estimate, y - 0.13), (-9, 0), **beside)
+                ax.annotate("one network", (found.estimate, y - 0.13), (-9, 0), **beside)
     axes[5].set_axis_off()
     words = ("paper, with its 95 % interval\nwhere known", "here, with the 95 % interval\nof our networks")
     axes[5].legend(axes[0].get_legend_handles_labels()[0], words, loc="center")
@@ -375,10 +381,8 @@ def table_1(run: Run) -> Result:
     circles are more accurate, whether accuracy falls with imperfections, and whether circles become more
     frequent and imperfections fewer with weight decay.
     """
-    table = evidence.joined(
-        run.keep(f"decay-{decay:g}", partial(_trained_table_1, run, decay)) for decay in TABLE_1
-    )
-    return Result({"networks": table})
+    parts = (run.keep(f"decay-{decay:g}", partial(_trained_table_1, run, decay)) for decay in TABLE_1)
+    return Result({"networks": evidence.joined(parts)})
 
 
 def _trained_table_1(run: Run, decay: float) -> dict[str, Any]:
@@ -398,15 +402,14 @@ DECAY = 1.0
 def _numbers_table_2() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for f_a, row in TABLE_2.items():
-        source, own = f"Table 2, f_a = {f_a:g}", row.imperfections
+        source = f"Table 2, f_a = {f_a:g}"
         both: Any = {"independent": "run", "fitted": FITTED, "digits": 1}
-        printed = Printed(f"{own.estimate:.1f}", source, (own.low, own.high))
         rules += [
-            Number(f"f_a = {f_a:g}: circles (%)", percent_of(row.circles, source),
+            Number(f"f_a = {f_a:g}: circles (%)", percent_of(row, source),
                 circles("particles", 100, f_a=f_a), margin=3.0, **both),
-            Number(f"f_a = {f_a:g}: grid imperfections of the rest", printed,
+            Number(f"f_a = {f_a:g}: grid imperfections of the rest", printed(row.imperfections, source),
                 imperfections("particles", f_a=f_a), margin=2.0, **both),
-        ]  # fmt: skip  # fmt: skip
+        ]  # fmt: skip
     return tuple(rules)
 
 
@@ -426,11 +429,9 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw circles and imperfections of the particles by f_a, next to those of the paper."""
     shares, rest = [], []
     for f_a, row in TABLE_2.items():
-        low, high = percent_of(row.circles, "").interval or (np.nan, np.nan)
-        measures = circles("particles", 100, f_a=f_a), imperfections("particles", f_a=f_a)
-        ours = [measure(tables, 0.95) for measure in measures]
-        shares.append((f"$f_a$ = {f_a:g}", Interval(row.circles, low, high, PAPER_RUNS), ours[0]))
-        rest.append((f"$f_a$ = {f_a:g}", row.imperfections, ours[1]))
+        name, at = f"$f_a$ = {f_a:g}", {"f_a": f_a}
+        shares.append((name, circles_of(row), circles("particles", 100, **at)(tables, 0.95)))
+        rest.append((name, row.imperfections, imperfections("particles", **at)(tables, 0.95)))
     title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
     with charts.panels(9.5, 2.9, 1, 2) as (figure, (left, right)):
         show_estimates(shares, left, xlabel="circles, % of runs", title=title)
@@ -472,17 +473,12 @@ def table_2(run: Run) -> Result:
     """
     setting = run.setting
     moved = [run.keep(f"f_a-{f_a:g}", partial(_moved, run, f_a, setting.runs, 0.02, 2600)) for f_a in TABLE_2]
-    trained = run.keep(
-        "networks",
-        lambda: counted(
-            {"weight_decay": DECAY},
-            structures_of(
-                networks(DECAY, runs=setting.networks, seed=run.seed(2690), epochs=setting.epochs).final
-            ),
-        ),
-    )
-    tables = {"particles": evidence.joined(moved), "networks": trained}
-    return Result(tables)
+
+    def compared() -> dict[str, Any]:
+        trained = networks(DECAY, runs=setting.networks, seed=run.seed(2690), epochs=setting.epochs)
+        return counted({"weight_decay": DECAY}, structures_of(trained.final))
+
+    return Result({"particles": evidence.joined(moved), "networks": run.keep("networks", compared)})
 
 
 def _moved(run: Run, f_a: float, runs: int, step_size: float, seed: int) -> dict[str, Any]:
@@ -517,12 +513,15 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
 
 def _draw_map(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw circles and imperfections of the particles as maps over f_a and step size."""
-    shown = (circles, 100, "circles, % of runs"), (imperfections, 1, "grid imperfections of the rest")
+    shown = (
+        (partial(circles, scale=100), "circles, % of runs"),
+        (imperfections, "grid imperfections of the rest"),
+    )
     with charts.panels(9.5, 3.2, 1, 2) as (figure, axes):
-        for ax, (measure, scale, title) in zip(axes, shown, strict=True):
+        for ax, (measure, title) in zip(axes, shown, strict=True):
             places = [[{"f_a": f, "step_size": s} for f in setting.alignments] for s in setting.step_sizes]
             values = [[measure("particles", **at)(tables, 0.95).estimate for at in row] for row in places]
-            image = ax.imshow(scale * np.array(values), origin="lower", aspect="auto", cmap="viridis")
+            image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis")
             ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
             ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
             ax.set(xlabel="alignment constant $f_a$", ylabel="step size", title=title)
@@ -574,12 +573,12 @@ def phase_map(run: Run) -> Result:
     at f_a = 1 stay nearly the same at a smaller step.
     """
     setting = run.setting
-    table = evidence.joined(
+    parts = (
         run.keep(f"{f_a:g}-{step:g}", partial(_moved, run, f_a, setting.runs, step, 5000))
         for step in setting.step_sizes
         for f_a in setting.alignments
     )
-    return Result({"particles": table})
+    return Result({"particles": evidence.joined(parts)})
 
 
 # -- starts of the layers ----------------------------------------------------------------------------------
@@ -596,16 +595,13 @@ BLOCKS = 20
 
 def numbers_of_paper(row: PaperRow) -> Setting:
     """Return the numbers of a row of the paper's Table 1, as `numbers_of` does; variances are NaN."""
-    related = row.correlation.estimate if isinstance(row.correlation, Interval) else row.correlation
-    values: dict[str, Any] = {
-        "circles": row.circles,
-        "imperfections": row.imperfections.estimate,
-        "error": (row.imperfections.high - row.imperfections.low) / (2 * 1.96),
-        "accuracy": [row.circle_accuracy, row.rest_accuracy],
-        "variance": [np.nan, np.nan],
-        "correlation": related,
-    }
-    return Setting(networks=PAPER_RUNS, **{name: np.asarray(x, np.float64) for name, x in values.items()})
+    rest, correlation = row.imperfections, row.correlation
+    return Setting(
+        networks=PAPER_RUNS, circles=np.array(row.circles, np.float64), imperfections=rest.estimate,
+        error=(rest.high - rest.low) / (2 * 1.96), variance=np.full(2, np.nan),
+        accuracy=np.array([row.circle_accuracy, row.rest_accuracy]),
+        correlation=correlation.estimate if isinstance(correlation, Interval) else correlation,
+    )  # fmt: skip
 
 
 def numbers_of(sample: Columns) -> Setting:
@@ -749,13 +745,13 @@ def _by_block(measure: Callable[[Columns], float]) -> Measure:
 
     def by_block(tables: Tables, level: float) -> Interval:
         rows = tables["networks"]
-        found = evidence.jackknife(
-            lambda chosen: measure({name: values[chosen] for name, values in rows.items()}),
-            (np.arange(len(rows["network"])),),
-            level,
-            groups=rows["network"] % BLOCKS,
-        )
-        return replace(found, count=len(np.unique(rows["network"])))
+        number = rows["network"]
+
+        def chosen(places: Any) -> float:
+            return measure({name: values[places] for name, values in rows.items()})
+
+        found = evidence.jackknife(chosen, np.arange(len(number)), level=level, groups=number % BLOCKS)
+        return replace(found, count=len(np.unique(number)))
 
     return by_block
 
@@ -768,18 +764,6 @@ def _nearer(rows: Columns) -> float:
 def _each(rows: Columns) -> float:
     square, numbers = distance(_samples(rows, "pytorch"))
     return square / numbers
-
-
-@partial(counters.Chance, "networks of equal weight decay shuffled among initializations")
-def _shuffled_starts(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which networks of equal weight decay have exchanged initializations, as by chance."""
-    rows = tables["networks"]
-    order = np.arange(len(rows["start"]))
-    for decay in np.unique(rows["weight_decay"]):
-        here = np.flatnonzero(rows["weight_decay"] == decay)
-        order[here] = generator.permutation(here)
-    mixed = {name: rows[name][order] for name in ("circle", "imperfections", "accuracy")}
-    return {**tables, "networks": {**rows, **mixed}}
 
 
 def _draw_start(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -799,7 +783,8 @@ def _draw_start(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("PyTorch's start is the nearest", "We train 100 random initializations for 2000 epochs",
             "χ² of all numbers of Table 1, of the nearest other start minus that of PyTorch's; 6 is a ratio "
             "of likelihoods of 20",
-            _by_block(_nearer), least=6.0, digits=1, chance=_shuffled_starts),
+            _by_block(_nearer), least=6.0, digits=1,
+            chance=counters.shuffled("networks", "start", within="weight_decay")),
         Statement("PyTorch's start gives Table 1", "We train 100 random initializations for 2000 epochs",
             "χ² of a number of Table 1; 1 where both tables have one law",
             _by_block(_each), most=2.0,
@@ -838,26 +823,22 @@ def _trained_start(run: Run, start: Initialisation, decay: float) -> dict[str, A
         decay, runs=setting.runs, seed=run.seed(7100 + round(10 * decay)), epochs=setting.epochs,
         model=ConstantAttention(initialisation=start),
     )  # fmt: skip
-    constants = {"start": np.full(setting.runs, start), "weight_decay": np.full(setting.runs, decay)}
-    return {**constants, "network": np.arange(setting.runs), **table_of(trained)}
+    index = {"start": [start], "weight_decay": [decay], "network": range(setting.runs)}
+    return evidence.table_of(index, **table_of(trained))
 
 
 def show_circles(rows: Columns, starts: Sequence[str], ax: Axes) -> Axes:
     """Draw the share of circles against weight decay, for each initialization and for the paper."""
-    series = {"paper": [proportion(row.circles, PAPER_RUNS) for row in TABLE_1.values()]}
+    series = {"paper": [circles_of(row) for row in TABLE_1.values()]}
     for start in starts:
-        own = _samples(rows, start).values()
-        series[start.replace("_", " ")] = [
-            proportion(int(one["circle"].sum()), len(one["circle"])) for one in own
-        ]
-    for k, (name, values) in enumerate(series.items()):
+        shares = (circles("rows", 100, start=start, weight_decay=decay) for decay in TABLE_1)
+        series[start.replace("_", " ")] = [share({"rows": rows}, 0.95) for share in shares]
+    for k, (name, percent) in enumerate(series.items()):
         x = np.array(list(TABLE_1)) + 0.014 * (k - len(series) / 2)
         look: Any = {"color": palette.REFERENCE, "marker": "D"} if name == "paper" else {}
-        percent = [value.map(lambda share: 100 * share) for value in values]
         charts.intervals(ax, x, percent, linestyle="none", markersize=4.5, label=name, **look)
-    ax.set(xlabel="weight decay", ylabel="circles, %", title="Circles of Table 1, by initialization")
+    charts.label(ax, "weight decay", "circles, %", "Circles of Table 1, by initialization")
     ax.set_xticks(list(TABLE_1))
-    charts.legend_below(ax)
     return ax
 
 
@@ -868,11 +849,9 @@ def show_totals(totals: Columns, ax: Axes) -> Axes:
     bounds = totals["chance_95"]
     for y, right in enumerate(np.maximum(totals["chi_square"], bounds).tolist()):
         ax.text(right, y, f"  P = {totals['p_value'][y]:.2g}", va="center")
-    ax.plot(
-        bounds, range(len(names)), "|", color=palette.SECOND, markersize=26, label="95 % quantile by chance"
-    )
-    ax.set(xlabel="χ² of the numbers of Table 1", title="Distance of Table 1 from our networks")
+    look: Any = {"color": palette.SECOND, "markersize": 26, "label": "95 % quantile by chance"}
+    ax.plot(bounds, range(len(names)), "|", **look)
     ax.margins(x=0.18)
-    ax.set(xlim=(0, None), ylim=(len(names) - 0.4, -1))
-    charts.legend_below(ax)
+    sides: Any = {"xlim": (0, None), "ylim": (len(names) - 0.4, -1)}
+    charts.label(ax, "χ² of the numbers of Table 1", title="Distance of Table 1 from our networks", **sides)
     return ax
