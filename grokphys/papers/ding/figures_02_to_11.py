@@ -11,7 +11,7 @@ Ding et al., Figure 11: the circularity of random embeddings, and the survival o
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain, combinations
+from itertools import chain, combinations, islice
 from typing import Any
 
 import numpy as np
@@ -27,22 +27,11 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import circle_delta, circularity, frequency_plane, principal_components
 from analysis.circles.survival import survives
 from analysis.plots import palette
-from analysis.stats.intervals import CONFIDENCE, Interval, proportion
+from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import PAPER, QUICK, train_networks
-from grokphys.papers.evidence import (
-    Columns,
-    Measure,
-    Tables,
-    correlation,
-    jackknife,
-    joined,
-    mean,
-    paired_gap,
-    table_of,
-    where,
-)
+from grokphys.papers.evidence import Columns, Measure, Tables, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets.engines.ensemble import draw
@@ -91,16 +80,20 @@ def _apart(own: Columns) -> float:
     return float(np.log10(own["last"][alive].min() / own["last"][~alive].max()))
 
 
-@partial(counters.Chance, "survivors replaced by as many circles of the largest signals at the start")
-def _strongest_survive(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which the signals at the start decide which circles of a network survive."""
-    rows = tables["circles"]
+def _largest_at_first(rows: Any, _: np.random.Generator) -> Any:
+    """Return as many circles of each network as survive, those of the largest signals at the start."""
     survived = np.zeros(len(rows["first"]), bool)
     for network in np.unique(rows["network"]):
         own = np.flatnonzero(rows["network"] == network)
         count = np.count_nonzero(rows["survived"][own])
         survived[own[np.argsort(-rows["first"][own])[:count]]] = True
-    return {**tables, "circles": {**rows, "survived": survived}}
+    return survived
+
+
+STRONGEST_SURVIVE = counters.drawn(
+    "survivors replaced by as many circles of the largest signals at the start", "circles",
+    survived=_largest_at_first,
+)  # fmt: skip
 
 
 @recipe(
@@ -122,7 +115,7 @@ def _strongest_survive(tables: Tables, generator: np.random.Generator) -> Tables
             measures.share_of_networks("circles", lambda own: not own["survived"][np.argmax(own["first"])]),
             least=0.05,
             chance="by chance about 25 of 29 die: the statement only says that strength does not decide",
-            counter=_strongest_survive),
+            counter=STRONGEST_SURVIVE),
     ),
 )  # fmt: skip
 def signals(run: Run) -> Result:
@@ -143,9 +136,10 @@ def signals(run: Run) -> Result:
     signal, steps = found["signals"], found["steps"]
     alive = survives(signal[:, -1])
     networks, K = alive.shape
-    index = {"network": range(networks), "frequency": range(1, K + 1)}
-    columns = {"first": signal[:, 0], "last": signal[:, -1], "circularity": circularity(found["final"])}
-    rows = evidence.table_of(index, **columns, survived=alive)
+    rows = table_of(
+        {"network": range(networks), "frequency": range(1, K + 1)}, first=signal[:, 0], last=signal[:, -1],
+        circularity=circularity(found["final"]), survived=alive,
+    )  # fmt: skip
     best = 1 + int(np.argmax(signal[0, -1]))
     dead = 1 + int(np.argmax(np.where(alive[0], 0, signal[0, 0])))
     with charts.page(12.6, 4.8) as figure:
@@ -155,11 +149,10 @@ def signals(run: Run) -> Result:
         for n, k in enumerate(np.flatnonzero(alive[0]).tolist()):
             color = palette.SERIES[n % len(palette.SERIES)]
             ax.plot(steps, signal[0, :, k], color=color, linewidth=1.7, label=f"k = {k + 1}")
-        ax.set(yscale="log", xlabel="step", ylabel="Fourier signal ‖$F_k$‖", xlim=(0, steps[-1]))
+        ax.set(yscale="log", xlim=(0, steps[-1]))
         ax.set_xscale("symlog", linthresh=100)
-        ax.set_title(f"{alive[0].sum()} of {K} frequencies survive")
-        if alive[0].any():
-            charts.legend_below(ax, columns=3)
+        title = f"{alive[0].sum()} of {K} frequencies survive"
+        charts.label(ax, "step", "Fourier signal ‖$F_k$‖", title, legend={"columns": 3})
         axes = parts[1].subplots(2, len(snapshots))
         frames = [found["one"][np.searchsorted(steps, step)] for step in snapshots]
         for row, k in zip(axes, (dead, best), strict=True):
@@ -179,9 +172,7 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
     Token n is at the place k n mod p. `extent` is the largest coordinate that is shown.
     """
     p = len(points)
-    ax.scatter(
-        points[:, 0], points[:, 1], s=11, linewidths=0, c=palette.cyclic_colors(p)[k * np.arange(p) % p]
-    )
+    ax.scatter(*points.T, s=11, linewidths=0, c=palette.cyclic_colors(p)[k * np.arange(p) % p])
     ax.set(xlim=(-extent, extent), ylim=(-extent, extent), xticks=[], yticks=[])
     ax.set_aspect("equal")
     ax.spines[:].set_visible(True)
@@ -191,21 +182,25 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
 # -- Figure 3 -----------------------------------------------------------------------------------------------
 
 
-def _hits(rows: Columns) -> tuple[Any, Any]:
-    """Return whether pairs of components show the frequency of a survivor, and the network of each pair."""
-    hits = [np.isin(own["component"], own["frequency"]) for own in evidence.by_network(rows)]
-    return np.concatenate([*hits, []]), np.repeat(np.arange(len(hits)), [len(own) for own in hits])
+def _hits(rows: Columns) -> Any:
+    """Return whether pairs of components show the frequency of a survivor of their network."""
+    survivors = set(zip(rows["network"], rows["frequency"], strict=True))
+    return [pair in survivors for pair in zip(rows["network"], rows["component"], strict=True)]
 
 
-@partial(
-    counters.Chance, "random embeddings, in which as many of the strongest frequencies count as survivors"
-)
-def _random_embeddings(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which each final embedding is replaced by normally distributed numbers."""
-    rows = []
-    for network, count in zip(*np.unique(tables["planes"]["network"], return_counts=True), strict=True):
-        rows += _planes(int(network), generator.standard_normal((PAPER.tokens, PAPER.dim)), int(count))
-    return {**tables, "planes": evidence.columns_of(rows)}
+def _random_embeddings(rows: Any, generator: np.random.Generator) -> Any:
+    """Return the table of planes of embeddings of normally distributed numbers."""
+    networks, counts = np.unique(rows["network"], return_counts=True)
+    return joined(
+        _planes(network, generator.standard_normal((PAPER.tokens, PAPER.dim)), count)
+        for network, count in zip(networks, counts, strict=True)
+    )
+
+
+RANDOM = counters.changed(
+    "random embeddings, in which as many of the strongest frequencies count as survivors", "planes",
+    _random_embeddings,
+)  # fmt: skip
 
 
 @recipe(
@@ -216,23 +211,21 @@ def _random_embeddings(tables: Tables, generator: np.random.Generator) -> Tables
         Statement("correspondence",
             "The ∆ between adjacent tokens shows a correspondence between PCA and FFT",
             "share of pairs of components whose frequency is that of a survivor; by chance 4 of 29",
-            lambda tables, level: evidence.share(
-                *_hits(tables["planes"])[:1], level, groups=_hits(tables["planes"])[1],
-            ),
-            least=0.5, chance=counters.shuffled("planes", "component"),
+            measures.share("planes", _hits, by="network"), least=0.5,
+            chance=counters.shuffled("planes", "component"),
             note="of a random embedding, 36 % of the pairs show one of its four strongest frequencies"),
         Statement("significant",
             "first 10 principal components in pairs, the only components with significant singular values",
             "part of the variance along as many pairs of components as circles survive, mean of networks",
             measures.of_networks("planes", lambda own: own["variance"].sum()), least=0.95,
             chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
-            counter=_random_embeddings, note="the chance was said to be a fifth until after the run"),
+            counter=RANDOM, note="the chance was said to be a fifth until after the run"),
         Statement("better", "the Fourier transformation … can reveal circular representations better",
             "part of a plane's variance at its own frequency: Fourier planes minus pairs of components",
             measures.mean("planes", lambda rows: rows["in_fourier"] - rows["in_components"], by="network"),
             least=0.1, source="Section 2",
             chance="there is nothing to shuffle between the two bases but the sign: 0",
-            counter=_random_embeddings,
+            counter=RANDOM,
             withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency"),
     ),
 )  # fmt: skip
@@ -246,35 +239,29 @@ def components(run: Run) -> Result:
     variance these pairs hold, and whether single frequencies stand out more in Fourier planes.
     """
     final = _train(run, [run.setting.size.steps])["final"].astype(np.float64)
-    rows = [row for network, E in enumerate(final) for row in _planes(network, E)]
-    table = {name: np.array([row[name] for row in rows]) for name in PLANE}
-    shown = int(table["network"][0]) if rows else 0
-    one, E = evidence.where(table, network=shown), final[shown]
+    table = joined(_planes(network, E) for network, E in enumerate(final))
+    shown = int(table["network"][0]) if len(table["network"]) else 0
+    one, E = where(table, network=shown), final[shown]
     points, columns = principal_components(E).points, max(len(one["frequency"]), 2)
     with charts.panels(2.25 * columns, 5.6, 2, columns, squeeze=False) as (figure, axes):
-        for pair, k in enumerate(one["component"].tolist()):
-            plane = points[:, 2 * pair : 2 * pair + 2]
-            _show_plane(axes[0, pair], plane, k, 1.1 * float(np.abs(plane).max()))
-            head = f"components {2 * pair + 1}, {2 * pair + 2}\nk = {k}, Δ = {circle_delta(k, len(E))}"
-            axes[0, pair].set_title(head, fontsize="small")
-            axes[0, pair].set_xlabel(f"{one['variance'][pair]:.0%} of variance", fontsize="small")
-        for place, k in enumerate(one["frequency"].tolist()):
-            plane = frequency_plane(E, k).points
-            _show_plane(axes[1, place], plane, k, 1.1 * float(np.abs(plane).max()))
-            axes[1, place].set_title(f"k = {k}, Δ = {circle_delta(k, len(E))}", fontsize="small")
-            axes[1, place].set_xlabel(f"{one['in_fourier'][place]:.1%} at k", fontsize="small")
+        for pair, (frequency, component) in enumerate(zip(one["frequency"], one["component"], strict=True)):
+            variance, part = one["variance"][pair], one["in_fourier"][pair]
+            for ax, plane, k, head, words in (
+                (axes[0, pair], points[:, 2 * pair : 2 * pair + 2], component,
+                 f"components {2 * pair + 1}, {2 * pair + 2}\n", f"{variance:.0%} of variance"),
+                (axes[1, pair], frequency_plane(E, frequency).points, frequency, "", f"{part:.1%} at k"),
+            ):  # fmt: skip
+                _show_plane(ax, plane, k, 1.1 * float(np.abs(plane).max()))
+                ax.set_title(f"{head}k = {k}, Δ = {circle_delta(k, len(E))}", fontsize="small")
+                ax.set_xlabel(words, fontsize="small")
         axes[0, 0].set_ylabel("principal components")
         axes[1, 0].set_ylabel("Fourier planes")
-        if not rows:
+        if not len(one["frequency"]):
             axes[0, 0].set_title("no circle survives")
     return Result({"planes": table}, {"ding-3": figure})
 
 
-PLANE = ("network", "frequency", "component", "variance", "in_fourier", "in_components")
-"""Columns of the table "planes", which has no row if no circle survives."""
-
-
-def _planes(network: int, E: Array, count: int | None = None) -> list[dict[str, Any]]:
+def _planes(network: int, E: Array, count: int | None = None) -> dict[str, NDArray[Any]]:
     """Compare the Fourier planes of the survivors of a network with pairs of its principal components.
 
     `E` (tokens, dim) is the final embedding. There is a row for each survivor, the strongest first, with the
@@ -283,22 +270,16 @@ def _planes(network: int, E: Array, count: int | None = None) -> list[dict[str, 
     """
     signal, found = fourier_signals(E), principal_components(E)
     alive = np.count_nonzero(survives(signal)) if count is None else count
-    order = [int(k) + 1 for k in np.argsort(-signal)[:alive]]
-    rows = []
-    for pair, k in enumerate(order):
-        columns = slice(2 * pair, 2 * pair + 2)
-        component = found.frequency(pair)
-        rows.append(
-            {
-                "network": network,
-                "frequency": k,
-                "component": component,
-                "variance": float(found.fractions[columns].sum()),
-                "in_fourier": _part(frequency_plane(E, k).points, k),
-                "in_components": _part(found.points[:, columns], component),
-            }
-        )
-    return rows
+    order = (1 + np.argsort(-signal)[:alive]).tolist()
+    components = [found.frequency(pair) for pair in range(alive)]
+    planes = np.split(found.points[:, : 2 * alive], range(2, 2 * alive, 2), axis=1)
+    return {
+        "network": np.full(alive, network), "frequency": np.array(order, int),
+        "component": np.array(components, int),
+        "variance": found.fractions[: 2 * alive].reshape(alive, 2).sum(axis=1),
+        "in_fourier": np.array([_part(frequency_plane(E, k).points, k) for k in order]),
+        "in_components": np.array([_part(*pair) for pair in zip(planes, components, strict=False)]),
+    }  # fmt: skip
 
 
 def _part(points: Array, k: int) -> float:
@@ -338,10 +319,10 @@ def _draw_frozen(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 ax.fill_between(setting.dims, low, high, color=color, alpha=0.12, linewidth=0)
             ax.axvline(setting.tokens, color=palette.INK, linewidth=0.8, linestyle=":")
             ax.set(xlabel="embedding dimension d (dotted: d = p)", yscale="log")
-        first.set(ylabel="test loss", title=f"frozen embeddings, p = {setting.tokens}")
-        second.set(ylabel="training loss")
-        second.set_title(f"geometric mean of {setting.networks} networks, 95 % interval")
-        charts.legend_below(first, title="step", columns=2)
+        title = f"geometric mean of {setting.networks} networks, 95 % interval"
+        charts.label(second, y="training loss", title=title, legend=False)
+        title, legend = f"frozen embeddings, p = {setting.tokens}", {"title": "step", "columns": 2}
+        charts.label(first, y="test loss", title=title, legend=legend)
     return {"ding-4": figure}
 
 
@@ -516,8 +497,8 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
     by_modulus, by_dimension = (measures.rows_of(tables, "networks", {}, _usual(name)) for name in "dp")
     with charts.panels(9.6, 3.6, 1, 2, sharey=True) as (figure, (left, right)):
         charts.means(left, by_modulus["p"], by_modulus["circles"])
-        left.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
-        left.set_title(f"d = {size.dim}, {setting.networks} networks each, mean and 95 % interval")
+        title = f"d = {size.dim}, {setting.networks} networks each, mean and 95 % interval"
+        charts.label(left, "modulus p", "circles that survive", title, ylim=(0, None))
         charts.means(right, by_dimension["d"], by_dimension["circles"])
         right.set(xlabel="embedding dimension d", title=f"p = {size.tokens}")
     return {"ding-5": figure}
@@ -597,9 +578,8 @@ def _draw_moduli(setting: Setting, tables: Tables) -> dict[str, Figure]:
         for prime, label in ((True, "prime p"), (False, "composite p")):
             part = evidence.where(rows, prime=prime)
             charts.means(ax, part["p"], part["circles"], linestyle="", label=label)
-        ax.set(xlabel="modulus p", ylabel="circles that survive", ylim=(0, None))
-        ax.set_title(f"d = {setting.size.dim}, {setting.networks} networks each, 95 % intervals")
-        charts.legend_below(ax)
+        title = f"d = {setting.size.dim}, {setting.networks} networks each, 95 % intervals"
+        charts.label(ax, "modulus p", "circles that survive", title, ylim=(0, None))
     return {"ding-14": figure}
 
 
@@ -664,7 +644,7 @@ def _rates(tables: Tables) -> tuple[Any, Any, Any]:
 
 def _correlation(tables: Tables, level: float) -> Interval:
     signal, rate, embedding = _rates(tables)
-    return correlation(signal, rate, level, groups=embedding)
+    return evidence.correlation(signal, rate, level, groups=embedding)
 
 
 def _draw_signals(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -674,9 +654,8 @@ def _draw_signals(setting: Setting, tables: Tables) -> dict[str, Figure]:
     with charts.panels(5.6, 4.0) as (figure, ax):
         ax.scatter(signal, rate, s=9, color=palette.DEAD, linewidths=0, label="a frequency of an embedding")
         charts.survival(ax, circles["signal"], circles["survived"], circles["embedding"], label="bins")
-        ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="survival rate", ylim=(-0.03, 1.03))
-        ax.set_title(f"{setting.embeddings} embeddings, {setting.trials} trials each")
-        charts.legend_below(ax)
+        title = f"{setting.embeddings} embeddings, {setting.trials} trials each"
+        charts.label(ax, "initial signal ‖$F_k$‖", "survival rate", title, ylim=(-0.03, 1.03))
     return {"ding-6": figure}
 
 
@@ -702,8 +681,7 @@ def initial_signals(run: Run) -> Result:
     has a row for each frequency of each network. The rules judge the correlation of survival rate and initial
     signal.
     """
-    circles = training.train_trials(run)
-    return Result({"circles": circles})
+    return Result({"circles": training.train_trials(run)})
 
 
 # -- the middle ---------------------------------------------------------------------------------------------
@@ -722,13 +700,12 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
         look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
         ax.scatter(start, shares, label="an embedding and a factor", **look)
         charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
-        ax.set(xlabel="‖$F_k$‖ - mean of the others", ylabel="survival rate of k", ylim=(-0.03, 1.03))
         ax.set_title(
             f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
             f"{setting.embeddings} embeddings, {setting.trials} trials each",
             fontsize="medium",
         )
-        charts.legend_below(ax)
+        charts.label(ax, "‖$F_k$‖ - mean of the others", "survival rate of k", ylim=(-0.03, 1.03))
     return {"ding-6b": figure}
 
 
@@ -753,10 +730,9 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("difference",
             "the initial signal of the frequency plays a unique role in determining the final representation",
             "survival with a signal at least 10 above the mean of the others minus that at least 10 below",
-            lambda tables, level: paired_gap(
-                lambda x: x.sum() / len(x), (tables["runs"]["survived"],),
-                tables["runs"]["deviation"] >= MUCH, tables["runs"]["deviation"] <= -MUCH, level,
-                groups=tables["runs"]["embedding"],
+            measures.paired_gap(
+                lambda x: x.sum() / len(x), "runs", "survived", first=f"deviation >= {MUCH}",
+                second=f"deviation <= -{MUCH}", by="embedding",
             ),
             least=0.3, chance=counters.shuffled("runs", "survived"),
             note="corrected after the run: what one embedding has above and below is resampled together"),
@@ -771,9 +747,8 @@ def scaled(run: Run) -> Result:
     training sets start from the result. The table "runs" has a row for each network. The rules judge how
     often the frequency survives if its signal is far above or far below the mean of the others.
     """
-    setting = run.setting
-    rows = joined(run.keep(f"embedding-{n}", partial(_scale_one, run, n)) for n in range(setting.embeddings))
-    return Result({"runs": rows})
+    numbers = range(run.setting.embeddings)
+    return Result({"runs": joined(run.keep(f"embedding-{n}", partial(_scale_one, run, n)) for n in numbers)})
 
 
 def _scale_one(run: Run, number: int) -> dict[str, Any]:
@@ -786,14 +761,9 @@ def _scale_one(run: Run, number: int) -> dict[str, Any]:
         size.model, runs=len(starts), steps=size.steps, audited=int(number < 5), seed=seed, initial=starts
     )
     signal = one.signals[:, 0]
-    return {
-        "embedding": np.full(len(starts), number),
-        "frequency": np.full(len(starts), k),
-        "factor": np.repeat(setting.factors, setting.trials),
-        "deviation": signal[:, k - 1] - np.delete(signal, k - 1, axis=1).mean(axis=1),
-        "survived": one.survived[:, k - 1],
-        **one.columns(),
-    }
+    index = {"embedding": [number], "frequency": [k], "factor": np.repeat(setting.factors, setting.trials)}
+    deviation = signal[:, k - 1] - np.delete(signal, k - 1, axis=1).mean(axis=1)
+    return table_of(index, deviation=deviation, survived=one.survived[:, k - 1], **one.columns())
 
 
 # -- the right ----------------------------------------------------------------------------------------------
@@ -843,13 +813,12 @@ def pairs(run: Run) -> Result:
             (("larger", "the larger"), ("smaller", "the smaller"), ("revived", "any other, revived"))
         ):
             alive = rows[name].reshape(len(setting.ratios), -1)
-            values = [proportion(int(part.sum()), len(part)) for part in alive]
+            values = [evidence.share(part, CONFIDENCE) for part in alive]
             look: Any = {"linestyle": ":"} if n == 2 else {}
             places = np.array(setting.ratios) + 0.012 * (n - 1)  # side by side, where they agree
             charts.intervals(ax, places, values, color=palette.SERIES[n], label=label, **look)
-        ax.set(xlabel="r, ratio of the two signals", ylabel="survival rate", ylim=(-0.03, 1.03))
-        ax.set_title(f"all others at {setting.others:g}; {setting.pairs} pairs each")
-        charts.legend_below(ax)
+        title = f"all others at {setting.others:g}; {setting.pairs} pairs each"
+        charts.label(ax, "r, ratio of the two signals", "survival rate", title, ylim=(-0.03, 1.03))
     return Result({"runs": rows}, {"ding-6c": figure})
 
 
@@ -875,13 +844,9 @@ def _train_pairs(run: Run, part: range) -> dict[str, Any]:
     rows = np.arange(networks)
     others = one.survived.copy()
     others[rows, larger] = others[rows, smaller] = False
-    return {
-        "ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count),
-        "larger": one.survived[rows, larger],
-        "smaller": one.survived[rows, smaller],
-        "revived": others.any(axis=1),
-        **one.columns(),
-    }
+    fates = {"larger": one.survived[rows, larger], "smaller": one.survived[rows, smaller]}
+    ratios = {"ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count)}
+    return table_of(ratios, **fates, revived=others.any(axis=1), **one.columns())
 
 
 # -- Figure 7 ----------------------------------------------------------------------------------------------
@@ -896,20 +861,12 @@ def _machine(balanced: bool = False) -> Any:
     )
 
 
-def _plane(tables: Tables) -> tuple[Any, Any, Any]:
-    rows = tables["circles"]
-    return np.stack([rows["signal"], rows["change_4"]], axis=1), rows["survived"], rows["embedding"]
-
-
-def _accuracy(tables: Tables, level: float) -> Interval:
-    X, y, groups = _plane(tables)
-
-    def percent(index: Any) -> float:
-        if np.ptp(y[index].astype(int)) == 0:
-            return np.nan  # a machine needs both classes
-        return 100 * float(_machine().fit(X[index], y[index]).score(X[index], y[index]))
-
-    return jackknife(percent, (np.arange(len(y)),), level, groups=groups)
+def _accuracy(signal: Any, change: Any, survived: Any) -> float:
+    """Return the accuracy in % of a classifier on the circles to which it was fitted."""
+    X = np.stack([signal, change], axis=1)
+    if np.ptp(survived.astype(int)) == 0:
+        return np.nan  # a machine needs both classes
+    return 100 * float(_machine().fit(X, survived).score(X, survived))
 
 
 def _area_left_out(tables: Tables, level: float) -> Interval:
@@ -918,14 +875,15 @@ def _area_left_out(tables: Tables, level: float) -> Interval:
     Each embedding is left out in turn, and the interval is over embeddings. An embedding does not count if
     all of its circles have the same fate, or if all circles of the other embeddings do.
     """
-    X, y, groups = _plane(tables)
+    rows = tables["circles"]
+    X, y, groups = np.stack([rows["signal"], rows["change_4"]], axis=1), rows["survived"], rows["embedding"]
     areas = []
     for left in np.unique(groups):
         out = groups == left
         if all(0 < y[part].sum() < part.sum() for part in (out, ~out)):
             scores = _machine().fit(X[~out], y[~out]).decision_function(X[out])
             areas.append(roc_auc_score(y[out], scores))
-    return mean(areas, level)
+    return evidence.mean(areas, level)
 
 
 def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -939,9 +897,8 @@ def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
             change = circles[f"change_{step}"]
             look: Any = {"color": palette.SERIES[step - 1], "label": f"step {step}"}
             charts.survival(middle, change, survived, circles["embedding"], **look)
-        middle.set(xlabel="change of ‖$F_k$‖ in that step", ylabel="survival rate", ylim=(0, None))
-        middle.set_title("bins of equally many circles")
-        charts.legend_below(middle)
+        title = "bins of equally many circles"
+        charts.label(middle, "change of ‖$F_k$‖ in that step", "survival rate", title, ylim=(0, None))
         _show_change_plane(right, circles)
     return {"ding-7": figure}
 
@@ -964,7 +921,8 @@ def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "Pearson correlation of survival with the change of the signal in step 4; by chance 0",
             measures.correlation("circles", "change_4", ALIVE, by="embedding"), least=0.1,
             chance=counters.shuffled("circles", "survived", within="embedding"), note=training.BY_THE_RULE),
-        Number("right: accuracy of the linear support vector machine, in sample (%)", "83.8", _accuracy,
+        Number("right: accuracy of the linear support vector machine, in sample (%)", "83.8",
+            measures.statistic(_accuracy, "circles", "signal", "change_4", "survived", by="embedding"),
             margin=3.0, digits=1, note=f"{training.BY_THE_RULE}; {MACHINE}"),
         Statement("right",
             "frequencies with both high initial signal and gradient are more likely to survive",
@@ -982,8 +940,7 @@ def initial_gradients(run: Run) -> Result:
     network. The rules judge how survival depends on the change of the signal in step 4, and how well a linear
     classifier predicts it from the initial signal and this change.
     """
-    circles = training.train_trials(run)
-    return Result({"circles": circles})
+    return Result({"circles": training.train_trials(run)})
 
 
 def _show_change_plane(ax: Axes, circles: Any) -> None:
@@ -992,9 +949,9 @@ def _show_change_plane(ax: Axes, circles: Any) -> None:
     Survivors and dead circles have equal total weight in the classifier. There is no boundary if all circles
     survive or none does.
     """
-    X, y, _ = _plane({"circles": circles})
+    X, y = np.stack([circles["signal"], circles["change_4"]], axis=1), circles["survived"]
     for alive, color in ((False, palette.DEAD), (True, palette.SURVIVES)):
-        ax.scatter(X[y == alive, 0], X[y == alive, 1], s=5, color=color, alpha=0.5, linewidths=0)
+        ax.scatter(*X[y == alive].T, s=5, color=color, alpha=0.5, linewidths=0)
     ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=ax.get_ylim())
     if not 0 < y.sum() < len(y):
         return
@@ -1002,9 +959,8 @@ def _show_change_plane(ax: Axes, circles: Any) -> None:
     weights = svm.coef_[0] / scaler.scale_
     x = np.array([X[:, 0].min(), X[:, 0].max()])
     line = scaler.mean_[1] - (svm.intercept_[0] + weights[0] * (x - scaler.mean_[0])) / weights[1]
-    ax.plot(
-        x, line, color=palette.INK, linewidth=1, linestyle="--", label="linear classifier, balanced classes"
-    )
+    look: Any = {"color": palette.INK, "linewidth": 1, "linestyle": "--"}
+    ax.plot(x, line, label="linear classifier, balanced classes", **look)
     charts.legend_below(ax)
 
 
@@ -1033,9 +989,9 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
             guess = np.log(setting.size.tokens)
             ax.axhline(guess, color=palette.INK, linewidth=0.8, linestyle=":", label="guessing")
-            ax.set(xlabel="step", xscale="log", yscale="log")
-            ax.set_title(f"{count} kept" if count < 2 else f"{count} kept, where at least {count} survive")
-            charts.legend_below(ax, title="median and range (networks)")
+            title = f"{count} kept" if count < 2 else f"{count} kept, where at least {count} survive"
+            ax.set(xscale="log", yscale="log")
+            charts.label(ax, "step", title=title, legend={"title": "median and range (networks)"})
         axes[0].set_ylabel("test loss")
     return {"ding-8": figure}
 
@@ -1090,9 +1046,7 @@ def collaboration(run: Run) -> Result:
         return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
 
     rows = joined(in_parts(run, setting.networks, PIECE, train_part))
-    last = where(rows, step=setting.size.steps)
-    curves = where(rows, rank=0)
-    return Result({"sets": last, "curves": curves})
+    return Result({"sets": where(rows, step=setting.size.steps), "curves": where(rows, rank=0)})
 
 
 def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
@@ -1103,15 +1057,14 @@ def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, i
     rank, the validation loss and the validation accuracy.
     """
     E = revived.parameters["embedding"]
-    found = [(0, 0, float(revived.loss("validation")[0]), float(revived.accuracy("validation")[0]))]
+    sets: list[Any] = [(0, 0, revived)]
     for count in range(1, min(3, len(alive)) + 1):
-        for rank, kept in enumerate(combinations(alive, count)):
-            changed = revived.with_embedding(keep_frequencies(E, kept))
-            loss, accuracy = changed.loss("validation"), changed.accuracy("validation")
-            found.append((count, rank, float(loss[0]), float(accuracy[0])))
-            if not all_sets:
-                break
-    return found
+        for rank, kept in enumerate(islice(combinations(alive, count), None if all_sets else 1)):
+            sets.append((count, rank, revived.with_embedding(keep_frequencies(E, kept))))
+    return [
+        (count, rank, float(one.loss("validation")[0]), float(one.accuracy("validation")[0]))
+        for count, rank, one in sets
+    ]
 
 
 # -- Figure 11 ---------------------------------------------------------------------------------------------
@@ -1144,23 +1097,21 @@ def initial_circularity(run: Run) -> Result:
     """
     setting = run.setting
     p, generator = setting.tokens, generator_of(run.seed(setting.seed))
-    found = [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
-    rows = {
-        "d": np.repeat(setting.dims, setting.count),
-        "mean": np.concatenate([values.mean(axis=1) for values in found]),
-        "maximum": np.concatenate([values.max(axis=1) for values in found]),
-    }
+    values = np.concatenate(
+        [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
+    )
+    d = np.repeat(setting.dims, setting.count)
+    rows = {"d": d, "mean": values.mean(axis=1), "maximum": values.max(axis=1)}
     with charts.panels(5.6, 3.8) as (figure, ax):
         for name, color in (("maximum", palette.SECOND), ("mean", palette.FIRST)):
-            values = [mean(where(rows, d=d)[name], CONFIDENCE) for d in setting.dims]
-            charts.intervals(ax, setting.dims, values, color=color, label=f"{name} over frequencies")
+            charts.means(ax, d, rows[name], color=color, label=f"{name} over frequencies")
         d = np.geomspace(setting.dims[0], setting.dims[-1], 50)
         ax.plot(d, d / (d + p - 2), color=palette.INK, linewidth=0.9, linestyle="--", label="d / (d + p - 2)")
-        ax.set(xscale="log", xlabel="embedding dimension d", ylabel="circularity (Eq. 5)", ylim=(0, 1))
+        ax.set(xscale="log", ylim=(0, 1))
         ax.set_xticks(setting.dims, [str(d) for d in setting.dims])
         ax.minorticks_off()
-        charts.legend_below(ax)
-        ax.set_title(f"{setting.count} random embeddings, p = {p}")
+        title = f"{setting.count} random embeddings, p = {p}"
+        charts.label(ax, "embedding dimension d", "circularity (Eq. 5)", title)
     return Result({"embeddings": rows}, {"ding-11": figure})
 
 
@@ -1198,12 +1149,8 @@ def by_circularity(run: Run) -> Result:
         audited = 0 if number else setting.audited
         found = training.train_circles(model, steps=setting.size.steps, audited=audited, **own)
         start = circularity(draw(model, **own).parameters["embedding"])
-        K = start.shape[1]
-        ends = {name: values[:, None] for name, values in found.columns().items()}
-        table = table_of(
-            {"network": part, "frequency": range(K)}, circularity=start, signal=found.signals[:, 0],
-            survived=found.survived, changed=found.changed, decided=ends["decided"], audited=ends["audited"],
-        )  # fmt: skip
+        index = {"network": part, "frequency": range(start.shape[1])}
+        table = found.by_frequency(index, circularity=start, signal=found.signals[:, 0])
         return {name: values for name, values in table.items() if name != "frequency"}
 
     rows = joined(
@@ -1212,11 +1159,11 @@ def by_circularity(run: Run) -> Result:
     )
     survived, start = rows["survived"], rows["circularity"]
     with charts.panels(9.6, 3.6, 1, 2) as (figure, (left, right)):
-        edges = np.linspace(start.min(), start.max(), 31)
-        charts.densities(left, start, survived, edges, "initial circularity (Eq. 5)")
+        edges, quantity = np.linspace(start.min(), start.max(), 31), "initial circularity (Eq. 5)"
+        charts.densities(left, start, survived, edges, quantity)
         left.set_title(f"{setting.networks} networks")
         charts.survival(right, start, survived, rows["network"])
         right.axhline(survived.mean(), color=palette.SOFT, linestyle=":", linewidth=1)
-        right.set(xlabel="initial circularity (Eq. 5)", ylabel="survival rate", ylim=(0, None))
-        right.set_title("bins of equally many circles; dotted: all")
+        title = "bins of equally many circles; dotted: all"
+        charts.label(right, quantity, "survival rate", title, ylim=(0, None))
     return Result({"circles": rows}, {"ding-11b": figure})

@@ -68,18 +68,26 @@ QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
 
 
-def train_networks(run: Run, part: range, record: Any, *observables: str, **options: Any) -> Trajectory:
+def train_networks(
+    run: Run,
+    part: range,
+    record: Any,
+    *observables: str,
+    model: Any = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> Trajectory:
     """Train the networks `part` of a run, by default of the size in its setting, and with the seed there.
 
-    `record` and the names of `observables` are those of `nets.train`, as are the `options`; a `model` may be
-    one of them.
+    All arguments from `record` on are those of `nets.train`.
     """
     setting = run.setting
-    model = options.pop("model", None) or setting.size.model
-    options["seed"] = run.seed(options.get("seed", getattr(setting, "seed", 0)))
-    given = {"steps": setting.size.steps} if "steps" not in options else {}
-    given |= {"runs": len(part), "first_run": part.start, "weight_decay": DECAY, "record": record}
-    trained = train(model, observables=observables, **(given | options))
+    trained = train(
+        model or setting.size.model, runs=len(part), first_run=part.start, record=record,
+        steps=steps or setting.size.steps, seed=run.seed(setting.seed if seed is None else seed),
+        observables=observables, **{"weight_decay": DECAY} | options,
+    )  # fmt: skip
     require_finite(trained.final)
     return trained
 
@@ -173,6 +181,16 @@ class Circles:
         stops = [RULE.first(self.steps, run) for run in self.signals]
         at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
         return survives(self.signals[np.arange(len(at)), at]) != self.survived
+
+    def by_frequency(self, index: Any, **columns: Any) -> dict[str, NDArray[Any]]:
+        """Return a table with a row for each network and frequency, with further columns (networks, K).
+
+        Among them are whether the circle "survived", and whether it "changed" after the decision. `index` is
+        as in `table_of`.
+        """
+        ends = {name: self.columns()[name][:, None] for name in ("decided", "audited")}
+        every = {"survived": self.survived, "changed": self.changed} | ends
+        return table_of(index, **columns, **every)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a table with a row for each network.
@@ -273,20 +291,17 @@ def train_trials(run: Run) -> dict[str, Any]:
 
 
 def _one_embedding(run: Run, number: int) -> dict[str, Any]:
-    setting = run.setting
+    setting, size = run.setting, run.setting.size
     options: dict[str, Any] = {"runs": setting.trials, "seed": run.seed(FIRST_SEED + number)}
     options["shared"] = ("embedding",)
-    size = setting.size
     found = train_circles(size.model, steps=size.steps, audited=int(number < AUDITED), **options)
     # The same networks once more, for four steps: gradients of all frames would not fit in memory.
     early = train(size.model, steps=4, weight_decay=DECAY, record=[4], observables=("gradient",), **options)
     E, G = (np.fft.rfft(x[:, 0], axis=1)[:, 1:] for x in (early.positions, early.observables["gradient"]))
-    K = size.tokens // 2
     changes = np.diff(found.signals[:, :5], axis=1)
-    ends = {name: values[:, None] for name, values in found.columns().items()}
-    return table_of(
-        {"embedding": [number], "trial": range(setting.trials), "frequency": range(1, K + 1)},
+    frequencies = range(1, size.tokens // 2 + 1)
+    return found.by_frequency(
+        {"embedding": [number], "trial": range(setting.trials), "frequency": frequencies},
         signal=found.signals[:, 0], **{f"change_{step}": changes[:, step - 1] for step in range(1, 5)},
-        gradient=-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2), survived=found.survived,
-        changed=found.changed, decided=ends["decided"], audited=ends["audited"],
+        gradient=-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2),
     )  # fmt: skip
