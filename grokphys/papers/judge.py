@@ -17,7 +17,7 @@ from scipy import stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers.evidence import Tables, difference, exact
-from grokphys.papers.recipe import Claim, Number, Printed, Rule, Statement, Word
+from grokphys.papers.recipe import Claim, Number, Rule, Statement, Word
 
 ALPHA = 0.05
 SLACK = 1e-9
@@ -117,7 +117,7 @@ def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
         return Claim(rule, found, "inconclusive")
     if isinstance(rule, Number):
-        return Claim(rule, found, "not covered" if _differs(rule.printed, found, level) else "inconclusive")
+        return Claim(rule, found, "not covered" if _differs(rule, found, level) else "inconclusive")
     return Claim(rule, found, _statement(rule, found))
 
 
@@ -138,10 +138,10 @@ def covered(rule: Number, found: Interval) -> bool:
         our interval is at most the margin of the rule.
     """
     narrow = (found.high - found.low) / 2 <= rule.margin  # false for NaN
-    return narrow and not _differs(rule.printed, found, CONFIDENCE)
+    return narrow and not _differs(rule, found, CONFIDENCE)
 
 
-def _differs(printed: Printed, found: Interval, level: float) -> bool:
+def _differs(printed: Number, found: Interval, level: float) -> bool:
     """Return whether our number differs from the paper's by more than chance and the printed rounding.
 
     It does if the interval of the difference is farther from zero than the rounding. `level` is the

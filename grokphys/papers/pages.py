@@ -247,8 +247,7 @@ def _rule_row(rule: Rule) -> Sequence[str]:
     name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
     note = f" (*{_note(rule)}*)" if _note(rule) else ""
     if isinstance(rule, Number):
-        printed = f"{rule.printed} ({rule.printed.source})"
-        told = (printed, f"this number{note}", f"margin {rule.margin:g}", "")
+        told = (f"{rule.quoted} ({rule.source})", f"this number{note}", f"margin {rule.margin:g}", "")
     else:
         chance = rule.chance if isinstance(rule.chance, str) else _words(rule.chance)
         chance += f"; false with {_words(rule.counter)}" if rule.counter else ""

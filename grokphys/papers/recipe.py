@@ -57,43 +57,6 @@ class Setting(SimpleNamespace):
         return hash(repr(self))
 
 
-@dataclass(frozen=True)
-class Printed:
-    """A number as a paper prints it.
-
-    Attributes
-    ----------
-    text : str
-        The digits of the number, such as ``"35.5"``, which determine the rounding.
-    source : str, default ""
-        Place of the number in the paper, such as "Table 2"; by default that of the recipe.
-    interval : tuple of float, optional
-        95 % interval of the number, if the paper prints one or a count of successes implies one.
-    counted : bool, default False
-        Whether the number is a count, which is not rounded.
-    """
-
-    text: str
-    source: str = ""
-    interval: tuple[float, float] | None = None
-    counted: bool = False
-
-    @property
-    def value(self) -> float:
-        """The number as a float."""
-        return float(self.text)
-
-    @property
-    def rounding(self) -> float:
-        """Largest error of rounding, half a unit of the last printed digit; 0 for a count."""
-        return 0.0 if self.counted else float(0.5 * 10.0 ** -len(self.text.partition(".")[2]))
-
-    def __str__(self) -> str:
-        decimals = len(self.text.partition(".")[2])
-        sides = ", ".join(f"{side:.{decimals}f}" for side in self.interval or ())
-        return f"{self.text} [{sides}]" if sides else self.text
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Terms:
     """What numbers and statements have in common; see `Statement`."""
@@ -114,25 +77,43 @@ class Number(_Terms):
     ----------
     name : str
         Name of the number.
-    printed : Printed
-        The number of the paper; its text alone if the source is that of the recipe.
+    printed : str
+        The digits of the number as the paper prints them, such as ``"35.5"``, which determine the rounding.
     measure : callable
         Function of the tables and a confidence level that returns our number with its interval.
     margin : float
         Largest half-width of our interval, in the unit of the number, with which the number can be covered.
+    interval : tuple of float, optional
+        95 % interval of the printed number, if the paper has one or a count of successes implies one.
+    counted : bool, default False
+        Whether the printed number is a count, which is not rounded.
     source, independent, fitted, digits, note, possible
         As in `Statement`.
     """
 
     name: str
-    printed: Any
+    printed: str
     measure: Measure
     margin: float
+    interval: tuple[float, float] | None = None
+    counted: bool = False
 
-    def __post_init__(self) -> None:
-        printed = Printed(self.printed) if isinstance(self.printed, str) else self.printed
-        object.__setattr__(self, "printed", replace(printed, source=printed.source or self.source))
-        object.__setattr__(self, "source", self.printed.source)
+    @property
+    def value(self) -> float:
+        """The printed number as a float."""
+        return float(self.printed)
+
+    @property
+    def rounding(self) -> float:
+        """Largest error of rounding, half a unit of the last printed digit; 0 for a count."""
+        return 0.0 if self.counted else float(0.5 * 10.0 ** -len(self.printed.partition(".")[2]))
+
+    @property
+    def quoted(self) -> str:
+        """The printed number with its interval, such as "0.50 [0.40, 0.60]"."""
+        decimals = len(self.printed.partition(".")[2])
+        sides = ", ".join(f"{side:.{decimals}f}" for side in self.interval or ())
+        return f"{self.printed} [{sides}]" if sides else self.printed
 
 
 @dataclass(frozen=True)

@@ -54,14 +54,14 @@ def described(rule: Rule) -> dict[str, Any]:
     "shuffled" if it is a function), the bounds or the margin, the independent unit, and what was fitted. The
     function that measures, notes, decimals and possible values may change after a run.
     """
-    fields: dict[str, Any] = {"name": rule.name}
     if isinstance(rule, Number):
-        fields |= {"printed": str(rule.printed), "source": rule.printed.source, "margin": rule.margin}
+        own = {"printed": rule.quoted, "margin": rule.margin}
     else:
         chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
-        fields |= {"quote": rule.quote, "source": rule.source, "effect": rule.effect, "chance": chance}
-        fields |= {"least": _json(rule.least), "most": _json(rule.most)}
-    return fields | {"independent": rule.independent, "fitted": rule.fitted}
+        own = {"quote": rule.quote, "effect": rule.effect, "chance": chance}
+        own |= {"least": _json(rule.least), "most": _json(rule.most)}
+    names = ("name", "source", "independent", "fitted")
+    return {name: getattr(rule, name) for name in names} | own
 
 
 def rules_digest(rules: Sequence[Rule]) -> str:

@@ -196,7 +196,7 @@ def said(claim: Claim) -> str:
     and the size of the sample, and the verdict.
     """
     rule, ours = claim.rule, claim.found.within(*claim.rule.possible).format(claim.rule.digits)
-    paper = str(rule.printed) if isinstance(rule, Number) else f"“{rule.quote}”"
+    paper = rule.quoted if isinstance(rule, Number) else f"“{rule.quote}”"
     return f"{rule.name}: {paper}; here {ours} of {claim.found.count} ({rule.independent}s): {claim.verdict}"
 
 

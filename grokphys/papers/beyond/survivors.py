@@ -44,23 +44,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from analysis.circles import survival
-from analysis.circles.fourier import fourier_signals, trajectory_signals
-from analysis.circles.survival import survives
-from analysis.laws.nonlinear import MeanFieldRegressor
-from analysis.laws.ode import PUBLISHED, fit_trajectories
-from analysis.laws.scores import fit_law
+from analysis.circles import fourier_signals, survival, survives, trajectory_signals
+from analysis.laws import PUBLISHED, MeanFieldRegressor, fit_law, fit_trajectories
 from analysis.plots import palette
-from analysis.stats.intervals import Interval
+from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding.training import DECAY, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
+from nets import EmbeddingMLP, train
+from nets import networks as rebuilt
 from nets.architecture import EMBEDDING
-from nets.models import EmbeddingMLP
-from nets.networks import networks as rebuilt
-from nets.training import train
 from physics.neurons.spectrum import neuron_spectrum
 from physics.seeds import generator as generator_of
 

@@ -21,16 +21,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.circles.fourier import trajectory_signals
-from analysis.circles.signals import signals_of
-from analysis.circles.survival import StoppingRule, survives
+from analysis.circles import StoppingRule, signals_of, survives, trajectory_signals
 from analysis.comparison.compared import Comparison, compare
 from analysis.comparison.motion import frame_mean
 from analysis.comparison.relabelling import no_relabelling
-from analysis.laws.nonlinear import MeanFieldRegressor
-from analysis.laws.ode import PUBLISHED, fit_trajectories
-from analysis.laws.scores import Law, fit_law
-from analysis.phases.classification import PHASES
+from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories
+from analysis.phases import PHASES
 from analysis.plots import palette
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions
@@ -44,20 +40,10 @@ from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from grokphys.report.circles import RECIPES
-from nets.models import ConstantAttention, EmbeddingMLP, ToyAddition
+from nets import ConstantAttention, EmbeddingMLP, ToyAddition, train
 from nets.provenance import training_sets
-from nets.training import train
-from physics import (
-    EffectiveTheory,
-    FiniteGroup,
-    Operation,
-    ParticleSystem,
-    critical_sizes,
-    representation_quality,
-    simulate,
-)
+from physics import EffectiveTheory, FiniteGroup, Operation, ParticleSystem, Trajectory, simulate
 from physics.theory.operations import random_orders
-from physics.trajectory import Trajectory
 
 # -- laws --------------------------------------------------------------------------------------------------
 
@@ -358,7 +344,7 @@ def _theory_of(networks: Trajectory) -> Trajectory:
     states, reached = [], []
     for E, theory in zip(networks.initial.astype(float), _own_theories(networks), strict=True):
         states.append(theory.solve((E - E.mean(axis=0)) / E.std(axis=0), times * LEARNING_RATE))
-        above = representation_quality(states[-1], theory, DELTA) >= GROKKED
+        above = physics.representation_quality(states[-1], theory, DELTA) >= GROKKED
         reached.append(float(above.argmax()) if above.any() else np.nan)
     return Trajectory(
         np.stack(states), np.arange(len(times)), times,
@@ -534,7 +520,7 @@ def measure(operation: Operation, orders: int, seed: int) -> dict[str, NDArray[A
         (see `last_symbols`).
     """
     drawn = random_orders(operation, sets=orders, seed=seed)
-    sizes = critical_sizes(operation, orders=drawn)
+    sizes = physics.critical_sizes(operation, orders=drawn)
     kinds = [sizes, sizes == last_symbols(operation, drawn)] if operation.commutes else [sizes]
     (size, *last), counts = np.unique(np.stack(kinds).astype(int), axis=1, return_counts=True)
     table = {"size": size, "fraction": size / len(operation.samples)}
@@ -850,7 +836,7 @@ def _beyond_chance(tables: Tables, level: float) -> Interval:
         everything = own.size**2 - len(own) * own.shape[1] ** 2
         return float(agreement(own).mean() - across / everything)
 
-    return evidence.jackknife(beyond, tuple(cells.T), level)
+    return evidence.jackknife(beyond, *cells.T, level=level)
 
 
 def _inner_minus_others(tables: Tables, level: float) -> Interval:

@@ -23,9 +23,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from analysis.circles.fourier import fourier_signals
-from analysis.circles.geometry import circle_delta, circularity, frequency_plane, principal_components
-from analysis.circles.survival import survives
+from analysis.circles import circularity, fourier_signals, frequency_plane, principal_components, survives
+from analysis.circles.geometry import circle_delta
 from analysis.plots import palette
 from analysis.stats.intervals import CONFIDENCE, Interval
 from grokphys.papers import charts, counters, evidence, measures
@@ -34,10 +33,8 @@ from grokphys.papers.ding.training import PAPER, QUICK, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
+from nets import EmbeddingMLP, keep_frequencies, networks, scale_frequency, with_signals
 from nets.engines.ensemble import draw
-from nets.interventions import keep_frequencies, scale_frequency, with_signals
-from nets.models import EmbeddingMLP
-from nets.networks import networks
 from physics.seeds import generator as generator_of
 
 # -- Figure 2 ----------------------------------------------------------------------------------------------
@@ -172,7 +169,9 @@ def _show_plane(ax: Axes, points: Array, k: int, extent: float) -> None:
     Token n is at the place k n mod p. `extent` is the largest coordinate that is shown.
     """
     p = len(points)
-    ax.scatter(*points.T, s=11, linewidths=0, c=palette.cyclic_colors(p)[k * np.arange(p) % p])
+    ax.scatter(
+        points[:, 0], points[:, 1], s=11, linewidths=0, c=palette.cyclic_colors(p)[k * np.arange(p) % p]
+    )
     ax.set(xlim=(-extent, extent), ylim=(-extent, extent), xticks=[], yticks=[])
     ax.set_aspect("equal")
     ax.spines[:].set_visible(True)
@@ -368,7 +367,7 @@ def _train_frozen(run: Run, part: range) -> dict[str, Any]:
     d = np.array(setting.dims)[np.array(part) // setting.networks]
     model = EmbeddingMLP(setting.tokens, max(setting.dims))
     start = draw(model, runs=len(part), first_run=part.start, seed=run.seed(setting.seed)).parameters
-    frozen = {"initial": narrowed(start, d), "freeze_embedding": True}
+    frozen: dict[str, Any] = {"initial": narrowed(start, d), "freeze_embedding": True}
     names = ("train_loss", "validation_loss")
     trained = train_networks(run, part, snapshots, *names, model=model, steps=snapshots[-1], **frozen)
     table = evidence.table_of(
@@ -951,7 +950,7 @@ def _show_change_plane(ax: Axes, circles: Any) -> None:
     """
     X, y = np.stack([circles["signal"], circles["change_4"]], axis=1), circles["survived"]
     for alive, color in ((False, palette.DEAD), (True, palette.SURVIVES)):
-        ax.scatter(*X[y == alive].T, s=5, color=color, alpha=0.5, linewidths=0)
+        ax.scatter(X[y == alive, 0], X[y == alive, 1], s=5, color=color, alpha=0.5, linewidths=0)
     ax.set(xlabel="initial signal ‖$F_k$‖", ylabel="change of ‖$F_k$‖\nin step 4", ylim=ax.get_ylim())
     if not 0 < y.sum() < len(y):
         return

@@ -16,10 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals, trajectory_signals
-from analysis.circles.survival import survives
-from analysis.laws.ode import ODEFit
-from analysis.laws.scores import Law
+from analysis.circles import fourier_signals, survives, trajectory_signals
+from analysis.laws import Law, ODEFit
 from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
 from analysis.stats.intervals import CONFIDENCE, Interval
@@ -28,11 +26,9 @@ from grokphys.papers.ding import training
 from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, share, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
-from nets.interventions import keep_frequencies
-from nets.models import EmbeddingMLP
-from nets.training import train
+from nets import EmbeddingMLP, keep_frequencies, train
+from physics import Trajectory
 from physics.seeds import generator as generator_of
-from physics.trajectory import Trajectory
 
 
 def _jump(rows: Any, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals
-from analysis.circles.survival import StoppingRule, survives
-from analysis.laws.flow import affine_solution
-from analysis.laws.nonlinear import lotka_volterra
-from analysis.laws.ode import PUBLISHED, ODEFit, fit_trajectories
-from analysis.laws.scores import Law, fit_law
+from analysis.circles import StoppingRule, fourier_signals, survives
+from analysis.laws import PUBLISHED, Law, ODEFit, affine_solution, fit_law, fit_trajectories, lotka_volterra
 from grokphys.papers.evidence import joined, table_of
 from grokphys.papers.recipe import Run, Setting
-from nets.models import EmbeddingMLP
-from nets.training import train
-from physics.errors import SimulationError
-from physics.trajectory import Trajectory
+from nets import EmbeddingMLP, train
+from physics import SimulationError, Trajectory
 
 # -- training ----------------------------------------------------------------------------------------------
 

@@ -24,17 +24,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from analysis.circles.neurons import diversification
+from analysis.circles import diversification
 from analysis.plots import palette
-from analysis.stats.intervals import Interval
+from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, rank_correlation, table_of, where
-from grokphys.papers.recipe import Number, Printed, Result, Run, Setting, Statement, recipe
-from nets.models import TwoLayer
-from nets.training import train
-from physics.neurons.lottery import FourierLottery
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
+from nets import TwoLayer, train
+from physics import FourierLottery, Trajectory
 from physics.neurons.spectrum import neuron_spectrum
-from physics.trajectory import Trajectory
 
 
 def _broken_stick(rows: Any, generator: np.random.Generator) -> NDArray[Any]:
@@ -304,8 +302,8 @@ PAPER_NEURONS = Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4)
             _accuracy(*EVEN), least=99.0, possible=(0.0, 100.0), source=SOURCE.format(4),
             chance=counters.shuffled("activations", "accuracy", within="network")),
         *(
-            Number(f"accuracy with {name}", Printed(text, SOURCE.format(4)), _accuracy(name), margin=2.0,
-                digits=1)
+            Number(f"accuracy with {name}", text, _accuracy(name), margin=2.0, digits=1,
+                source=SOURCE.format(4))
             for name, text in (("x", "4.1"), ("x³", "3.6"))
         ),
     ),
@@ -482,8 +480,9 @@ PAPER_GROKKING, ENOUGH = (
     f"{PAPER_GROKKING.runs} networks reach.",
     cost="five minutes",
     rules=(
-        Number("test accuracy when all is memorized", Printed("70", "Section 5.2 (authors' page)"),
-            measures.mean("stages", "100 * validation_accuracy_I"), margin=5.0, digits=0),
+        Number("test accuracy when all is memorized", "70",
+            measures.mean("stages", "100 * validation_accuracy_I"), margin=5.0, digits=0,
+            source="Section 5.2 (authors' page)"),
         Statement("pairs that were never seen are wrong",
             "truly held-out test pairs where neither (x, y) nor (y, x) is in the training set — completely "
             "wrong",
@@ -674,10 +673,10 @@ ANY_PHASE = counters.drawn(
         Statement("ReLU keeps it nearly", "the dominant frequency remains overwhelmingly dominant", KEPT,
             measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="relu"), least=0.9,
             source="Section 4.6, Figure 13a (authors' page)", chance=ALONE, counter=ANY_POWER),
-        Number("third harmonic of ReLU over the first, input weights",
-            Printed("0.11", "Section 4.6, 1/9 (authors' page)"),
+        Number("third harmonic of ReLU over the first, input weights", "0.11",
             measures.of_networks("neurons", lambda own: np.median(own["third"]), activation="relu"),
-            margin=0.02, digits=3, note="a ratio of amplitudes, not of powers"),
+            margin=0.02, digits=3, source="Section 4.6, 1/9 (authors' page)",
+            note="a ratio of amplitudes, not of powers"),
         *(
             Statement(f"phases align, {activation}",
                 "The phase misalignment … converges to zero from any initial condition",

@@ -19,23 +19,14 @@ from sklearn.decomposition import PCA
 
 import physics
 from analysis.plots import palette
-from analysis.stats.intervals import Interval
-from analysis.stats.intervals import mean as mean_of
+from analysis.stats import Interval
+from analysis.stats import mean as mean_of
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, where
 from grokphys.papers.liu import transition
-from grokphys.papers.recipe import Number, Printed, Result, Run, Setting, Statement, recipe
-from nets.models import GroupDecoder, ToyAddition
-from nets.training import train
-from physics import (
-    EffectiveTheory,
-    LinearNetwork,
-    Operation,
-    closures,
-    random_training_sets,
-    representation_quality,
-    simulate,
-)
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
+from nets import GroupDecoder, ToyAddition, train
+from physics import EffectiveTheory, Operation, closures, representation_quality, simulate
 from physics.seeds import children
 from physics.seeds import generator as generator_of
 
@@ -468,7 +459,7 @@ def deduction(run: Run) -> Result:
     for operation in operations:
         sizes = range(1, len(operation.samples) + 1)
         for size, stream in zip(sizes, children(run.seed(1600), range(len(sizes))), strict=True):
-            masks = random_training_sets(operation, size, sets=run.setting, seed=stream)
+            masks = physics.random_training_sets(operation, size, sets=run.setting, seed=stream)
             counts = np.stack([np.bincount(operation.label[mask], minlength=6) for mask in masks])
             permitted = (counts * (counts - 1) // 2).sum(axis=1) / operation.parallelogram_count
             quality = mean_of(closures(operation, masks).quality)
@@ -634,7 +625,7 @@ def emergence(run: Run) -> Result:
         labels = rng.standard_normal((11, 3))[pairs.sum(axis=1)]
         state = None
         for ratio in np.geomspace(0.3, 0.003, 7).tolist():
-            network = LinearNetwork(labels, pairs=pairs, network_rate=ratio)
+            network = physics.LinearNetwork(labels, pairs=pairs, network_rate=ratio)
             state = network.start(rng) if state is None else state
             A, b, E = network.unpack(state)
             moving = simulate(network, initial=state, steps=200, step_size=0.01, record_every=10)
@@ -890,8 +881,8 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "Kendall's τ of the RQI with the training fraction; by chance 0",
             measures.rank_correlation("networks", "fraction", "rqi"), least=0.3, source="Figure 18 (a)",
             chance=counters.shuffled("networks", "rqi")),
-        Number("(b): r_c at which the best network begins to pass RQI 0.95", Printed("0.5", "Figure 18 (b)"),
-            best_passes, margin=0.06,
+        Number("(b): r_c at which the best network begins to pass RQI 0.95", "0.5", best_passes, margin=0.06,
+            source="Figure 18 (b)",
             note="corrected after the run: networks are resampled; before, a jackknife, which had no width"),
         Statement("(b)", "the steps to reach RQI > 0.95 ... find a phase transition at r = r_c = 0.5",
             "share of networks that pass with more than 0.6 of the data minus that with less than 0.4",

@@ -22,15 +22,12 @@ from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, where
 from grokphys.papers.liu.phases import DATA, EMBEDDING, IMAGES, SMALL
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
-from nets import TokenTransformer
+from nets import Task, TokenTransformer, ToyAddition, train
 from nets.engines.ensemble import draw
-from nets.models import ToyAddition
 from nets.models.images import load_images
-from nets.tasks import Task, modular_addition
-from nets.training import train
-from physics import EffectiveTheory
+from nets.tasks import modular_addition
+from physics import EffectiveTheory, Trajectory
 from physics.seeds import generator
-from physics.trajectory import Trajectory
 
 
 def frequency_of(E: NDArray[Any]) -> int:

@@ -29,19 +29,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from analysis.circles.geometry import effective_dimension
-from analysis.phases.classification import DELAY, PHASES, classify_phases
-from analysis.phases.diagram import Axis, Span
+from analysis.circles import effective_dimension
+from analysis.phases import PHASES, Axis, classify_phases
+from analysis.phases.classification import DELAY
+from analysis.phases.diagram import Span
 from analysis.plots import palette
-from analysis.stats.intervals import Interval
+from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Measure, Tables, above_median, joined, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Draw, Result, Run, Setting, Statement, recipe
 from grokphys.phases import ACCURACIES, Training, axis
-from nets import ImageMLP, TokenTransformer
-from nets.models import DenseModel, GroupDecoder, ToyAddition
-from nets.training import train
+from nets import DenseModel, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition, train
 
 OF_RATE = counters.replaced("networks", row="column", column="row")
 

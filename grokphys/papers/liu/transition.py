@@ -19,23 +19,14 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.integrate import solve_ivp
 
+import physics
 from analysis.plots import palette
-from analysis.stats.intervals import Interval, proportion
+from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
-from nets.models import ToyAddition
-from nets.networks import networks
-from nets.training import train
-from physics import (
-    EffectiveTheory,
-    Operation,
-    closures,
-    grokking_rates,
-    predicted_accuracy,
-    random_training_sets,
-    representation_quality,
-)
+from nets import ToyAddition, networks, train
+from physics import EffectiveTheory, Operation, closures, representation_quality
 from physics.seeds import children
 from physics.seeds import generator as generator_of
 
@@ -85,7 +76,7 @@ def training_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dic
     """
     streams = children(seed, range(len(sizes)))
     return {
-        int(size): random_training_sets(operation, int(size), sets=sets, seed=stream)
+        int(size): physics.random_training_sets(operation, int(size), sets=sets, seed=stream)
         for size, stream in zip(sizes, streams, strict=True)
     }
 
@@ -243,7 +234,7 @@ def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[
     There are `sets` training sets of each size from 1 to the number of all samples.
     """
     return {
-        size: grokking_rates(operation, masks)
+        size: physics.grokking_rates(operation, masks)
         for size, masks in training_sets(operation, _every_size(operation), sets, seed).items()
     }
 
@@ -289,7 +280,7 @@ def conservation(run: Run) -> Result:
     The table "flows" has a row for each start, and the rules judge the largest changes.
     """
     full = EffectiveTheory(TOKENS)
-    masks = random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=run.seed(161))
+    masks = physics.random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=run.seed(161))
     generator = generator_of(run.seed(161))
     times, rows, curves = 50, [], []
     for number, mask in enumerate(masks):
@@ -400,7 +391,7 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
         }
         for end, delta in (("", setting.delta), ("_strict", STRICT)):
             row[f"rqi{end}"] = float(representation_quality(E, theory, delta))
-            row[f"predicted_accuracy{end}"] = float(predicted_accuracy(E, theory, delta))
+            row[f"predicted_accuracy{end}"] = float(physics.predicted_accuracy(E, theory, delta))
         rows.append(row)
     return columns_of(rows)
 
@@ -639,7 +630,7 @@ def trajectories(run: Run) -> Result:
     """
     setting = run.setting
     full = EffectiveTheory(TOKENS)
-    masks = random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=run.seed(143))
+    masks = physics.random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=run.seed(143))
     generator = generator_of(run.seed(143))
     times = np.linspace(0, setting.multiples, setting.frames)
     rows: list[dict[str, float]] = []

@@ -13,20 +13,18 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles.classes import structures
+from analysis.circles import structures
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
-from analysis.stats.intervals import Interval
+from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.musat import tables as musat
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from grokphys.report.musat import TABLE_1, typical_runs
-from nets.models import ConstantAttention
-from nets.networks import networks as revived
-from physics.errors import InputError
-from physics.particles.structures import grid_imperfections
-from physics.trajectory import Trajectory
+from nets import ConstantAttention
+from nets import networks as revived
+from physics import InputError, Trajectory, grid_imperfections
 
 # -- final structures --------------------------------------------------------------------------------------
 
@@ -352,9 +350,10 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     chosen = typical_runs(trained, structures(trained.final))
     if kind not in chosen and run.budget == "paper":
         raise InputError(f"there must be a {kind} among the {trained.runs} networks, found none")
-    with charts.panels(9.6, 4.9, 1, 2) as (figure, axes):
+    with charts.panels(9.6, 4.9, 1, 2) as (figure, (left, right)):
         figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
-    sums = _show(trained, chosen.get(kind, 0), *axes, "classes and pair sums (diamonds: validation)")
+    title = "classes and pair sums (diamonds: validation)"
+    sums = _show(trained, chosen.get(kind, 0), left, right, title)
     return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
 
 

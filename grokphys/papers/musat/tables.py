@@ -23,18 +23,14 @@ from scipy import special, stats
 from analysis.plots import palette
 from analysis.plots.distributions import show_estimates
 from analysis.plots.embeddings import show_embedding
-from analysis.stats.intervals import Interval, proportion
+from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.evidence import Columns, Measure, Tables
-from grokphys.papers.recipe import Number, Printed, Result, Rule, Run, Setting, Statement, recipe
+from grokphys.papers.recipe import Number, Result, Rule, Run, Setting, Statement, recipe
 from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2, PaperRow
+from nets import ConstantAttention, train
 from nets.architecture import Initialisation
-from nets.models import ConstantAttention
-from nets.training import train
-from physics.particles.structures import circle_ratio, grid_imperfections, is_circle
-from physics.particles.system import ParticleSystem
-from physics.simulate import simulate
-from physics.trajectory import Trajectory
+from physics import ParticleSystem, Trajectory, circle_ratio, grid_imperfections, is_circle, simulate
 
 # -- ensembles, tables and measures ------------------------------------------------------------------------
 
@@ -179,15 +175,9 @@ def circles_of(row: Any) -> Interval:
     return proportion(row.circles, PAPER_RUNS).map(lambda share: 100 * share)
 
 
-def percent_of(row: Any, source: str) -> Printed:
-    """Return the circles of a row of the paper's tables as a printed percentage; `source` is their place."""
-    percent = circles_of(row)
-    return Printed(str(row.circles), source, (percent.low, percent.high), counted=True)
-
-
-def printed(ours: Interval, source: str, decimals: int = 1) -> Printed:
-    """Return a number with its interval as the paper prints them, with some decimals."""
-    return Printed(f"{ours.estimate:.{decimals}f}", source, (ours.low, ours.high))
+def printed(ours: Interval, decimals: int = 1) -> dict[str, Any]:
+    """Return a number with its interval as arguments of `Number`, as the paper prints them."""
+    return {"printed": f"{ours.estimate:.{decimals}f}", "interval": (ours.low, ours.high)}
 
 
 def related(decay: float) -> Measure:
@@ -262,25 +252,24 @@ AS_MANY = "the paper states no error, so the interval is that of a mean over as 
 def _numbers_table_1() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for decay, row in TABLE_1.items():
-        source, rest = f"Table 1, weight decay {decay:g}", PAPER_RUNS - row.circles
         assert isinstance(row.correlation, Interval)
+        at, rest = f"decay {decay:g}", PAPER_RUNS - row.circles
+        terms: Any = {"source": f"Table 1, weight decay {decay:g}", "digits": 1}
+        percent: Any = terms | {"margin": 12.0, "possible": PERCENT, "note": AS_MANY}
         rules += [
-            Number(f"decay {decay:g}: circles (%)", percent_of(row, source),
-                circles("networks", 100, weight_decay=decay), margin=4.0, digits=1, possible=PERCENT),
-            Number(f"decay {decay:g}: accuracy of {rest} that are no circles (%)",
-                Printed(f"{row.rest_accuracy:.1f}", source), _sampled(decay, False, rest), margin=12.0,
-                digits=1, possible=PERCENT, note=AS_MANY),
-            Number(f"decay {decay:g}: grid imperfections", printed(row.imperfections, source),
-                imperfections("networks", weight_decay=decay), margin=4.0, digits=1),
-            Number(f"decay {decay:g}: correlation", printed(row.correlation, source, 2), related(decay),
-                margin=0.1),
+            Number(f"{at}: circles (%)", measure=circles("networks", 100, weight_decay=decay), margin=4.0,
+                counted=True, possible=PERCENT, **printed(circles_of(row), 0), **terms),
+            Number(f"{at}: accuracy of {rest} that are no circles (%)", f"{row.rest_accuracy:.1f}",
+                _sampled(decay, False, rest), **percent),
+            Number(f"{at}: grid imperfections", measure=imperfections("networks", weight_decay=decay),
+                margin=4.0, **printed(row.imperfections), **terms),
+            Number(f"{at}: correlation", measure=related(decay), margin=0.1,
+                **printed(row.correlation, 2), source=terms["source"]),
         ]  # fmt: skip
         if row.circles:
-            rules.append(
-                Number(f"decay {decay:g}: accuracy of {row.circles} circles (%)",
-                    Printed(f"{row.circle_accuracy:.1f}", source), _sampled(decay, True, row.circles),
-                    margin=12.0, digits=1, possible=PERCENT, note=AS_MANY),
-            )  # fmt: skip
+            name = f"{at}: accuracy of {row.circles} circles (%)"
+            measure = _sampled(decay, True, row.circles)
+            rules.append(Number(name, f"{row.circle_accuracy:.1f}", measure, **percent))
     return tuple(rules)
 
 
@@ -402,13 +391,17 @@ DECAY = 1.0
 def _numbers_table_2() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for f_a, row in TABLE_2.items():
-        source = f"Table 2, f_a = {f_a:g}"
-        both: Any = {"independent": "run", "fitted": FITTED, "digits": 1}
+        terms: Any = {
+            "source": f"Table 2, f_a = {f_a:g}",
+            "independent": "run",
+            "fitted": FITTED,
+            "digits": 1,
+        }
         rules += [
-            Number(f"f_a = {f_a:g}: circles (%)", percent_of(row, source),
-                circles("particles", 100, f_a=f_a), margin=3.0, **both),
-            Number(f"f_a = {f_a:g}: grid imperfections of the rest", printed(row.imperfections, source),
-                imperfections("particles", f_a=f_a), margin=2.0, **both),
+            Number(f"f_a = {f_a:g}: circles (%)", measure=circles("particles", 100, f_a=f_a), margin=3.0,
+                counted=True, **printed(circles_of(row), 0), **terms),
+            Number(f"f_a = {f_a:g}: grid imperfections of the rest", margin=2.0,
+                measure=imperfections("particles", f_a=f_a), **printed(row.imperfections), **terms),
         ]  # fmt: skip
     return tuple(rules)
 
@@ -513,7 +506,7 @@ STEP = "a step has no chance to be shuffled: runs of another step are alike wher
 
 def _draw_map(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw circles and imperfections of the particles as maps over f_a and step size."""
-    shown = (
+    shown: Any = (
         (partial(circles, scale=100), "circles, % of runs"),
         (imperfections, "grid imperfections of the rest"),
     )

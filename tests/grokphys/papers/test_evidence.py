@@ -156,9 +156,8 @@ def test_rows_are_chosen_by_all_values():
 @given(st.integers(3, 8), st.integers(2, 30), st.integers(0, 10**6))
 def test_the_jackknife_of_a_mean_is_students_interval(groups, size, seed):
     values = np.random.default_rng(seed).normal(size=groups)
-    found = evidence.jackknife(
-        np.mean, (np.repeat(values, size),), 0.9, groups=np.repeat(np.arange(groups), size)
-    )
+    repeated, names = np.repeat(values, size), np.repeat(np.arange(groups), size)
+    found = evidence.jackknife(np.mean, repeated, level=0.9, groups=names)
     expected = evidence.mean(values, 0.9)
     assert np.allclose(
         [found.estimate, found.low, found.high], [expected.estimate, expected.low, expected.high]

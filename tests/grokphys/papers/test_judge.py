@@ -9,13 +9,13 @@ from scipy import stats
 from analysis.stats.intervals import Interval
 from grokphys.papers import evidence
 from grokphys.papers.judge import ALPHA, decide, judge, measured
-from grokphys.papers.recipe import Number, Printed, Statement
+from grokphys.papers.recipe import Number, Statement
 from physics import InputError
 
 
 def number(low, high, *, printed="0.50", interval=None, margin=0.1):
     found = Interval((low + high) / 2, low, high, 10)
-    rule = Number("n", Printed(printed, "here", interval), lambda tables, level: found, margin)
+    rule = Number("n", printed, lambda tables, level: found, margin, interval)
     return judge((rule,), {})[0].verdict
 
 
@@ -77,12 +77,12 @@ def test_what_is_exact_stays_exact_and_what_differs_keeps_its_interval():
 
 @pytest.mark.parametrize(("text", "half"), [("0.50", 0.005), ("88.7", 0.05), ("12", 0.5)])
 def test_a_printed_number_may_be_off_by_half_its_last_digit(text, half):
-    printed = Printed(text, "here")
+    printed = Number("n", text, None, 1.0)
     assert printed.rounding == pytest.approx(half)
 
     def verdict(low):
         found = Interval(low + 0.3, low, low + 0.6, 10)
-        return judge((Number("n", printed, lambda tables, level: found, margin=1.0),), {})[0].verdict
+        return judge((replace(printed, measure=lambda tables, level: found),), {})[0].verdict
 
     assert replace(printed, counted=True).rounding == 0
     assert verdict(float(text) + 0.9 * half) == "covered"
@@ -153,21 +153,14 @@ def test_of_true_nulls_one_is_decided_wrongly_in_five_per_cent_at_most():
 
 
 def of_numbers(count, printed="0.0", interval=None):
-    return tuple(
-        Number(
-            f"x{k}",
-            Printed(printed, "here", interval),
-            lambda t, level, k=k: evidence.mean(t["t"][f"x{k}"], level),
-            margin=10.0,
-        )
-        for k in range(count)
-    )
+    means = [lambda t, level, k=k: evidence.mean(t["t"][f"x{k}"], level) for k in range(count)]
+    return tuple(Number(f"x{k}", printed, mean, 10.0, interval) for k, mean in enumerate(means))
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.995])
 def test_a_printed_interval_is_that_of_a_normal_estimate_at_every_level(level):
-    rule = Number("n", Printed("0.0", "here", tuple(stats.norm.interval(0.95))), lambda t, level: None, 1.0)
-    edge = stats.norm.ppf((1 + level) / 2) + rule.printed.rounding
+    rule = Number("n", "0.0", lambda t, level: None, 1.0, tuple(stats.norm.interval(0.95)))
+    edge = stats.norm.ppf((1 + level) / 2) + rule.rounding
     found = [
         decide(rule, Interval(x, x, x, 10), level).verdict
         for x in (0.999 * edge, 1.001 * edge, -1.001 * edge)
@@ -182,7 +175,7 @@ def test_true_numbers_are_not_covered_in_five_per_cent_of_items_at_most():
         tables = {"t": {f"x{k}": rng.normal(0.0, 0.1, 40) for k in range(12)}}
         theirs = rng.normal(0.0, 1.0, 12)
         rules = tuple(
-            replace(rule, printed=Printed(f"{x:.4f}", "here", (x - 1.96, x + 1.96)))
+            replace(rule, printed=f"{x:.4f}", interval=(x - 1.96, x + 1.96))
             for rule, x in zip(of_numbers(12), theirs, strict=True)
         )
         wrong += any(claim.verdict == "not covered" for claim in judge(rules, tables))

@@ -20,7 +20,7 @@ from grokphys.cli.main import main
 from grokphys.papers import measures, pieces, run
 from grokphys.papers.pages import PAGES
 from grokphys.papers.pieces import in_parts, piece_digits
-from grokphys.papers.recipe import Number, Printed, Result, Run, Setting, Statement, recipe
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from grokphys.papers.results import read_result
 from physics import FileFormatError, InputError, OutputError
 
@@ -69,7 +69,7 @@ def test_a_recipe_completes_its_rules_and_has_the_caption_of_its_docstring():
     one = coin(registry)
     assert (one.shows, one.paper, one.item) == ("Heads of a coin. They are counted.", "beyond", "a coin")
     number, statement = one.rules
-    assert (number.printed.source, number.source, number.independent) == ("folklore", "folklore", "throw")
+    assert (number.source, number.independent) == ("folklore", "throw")
     assert (statement.source, statement.independent, statement.fitted) == ("folklore", "throw", "")
     with pytest.raises(InputError, match="different names, got coin"):
         coin(registry)
@@ -80,9 +80,10 @@ def test_a_recipe_completes_its_rules_and_has_the_caption_of_its_docstring():
 
 
 def test_printed_numbers_keep_their_digits():
-    assert str(Printed("0.50", "p", (0.4, 0.6))) == "0.50 [0.40, 0.60]"
-    assert str(Printed("12", "p", (3.0, 20.0))) == "12 [3, 20]"
-    assert (Printed("-1.25", "p").value, Printed("-1.25", "p").rounding) == (-1.25, pytest.approx(0.005))
+    assert Number("n", "0.50", None, 1.0, (0.4, 0.6)).quoted == "0.50 [0.40, 0.60]"
+    assert Number("n", "12", None, 1.0, (3.0, 20.0)).quoted == "12 [3, 20]"
+    number = Number("n", "-1.25", None, 1.0)
+    assert (number.value, number.rounding) == (-1.25, pytest.approx(0.005))
 
 
 def test_packages_name_the_papers():
