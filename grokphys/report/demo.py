@@ -22,9 +22,7 @@ from physics.trajectory import load
 from physics.trajectory.provenance import code_version
 
 WEIGHT_DECAY = 1.0
-ABOUT = (
-    "The simulated runs are the particles with f_a = 1, the trained ones the networks with weight decay {:g}."
-)
+ABOUT = "The simulated runs are the particles with f_a = 1, the trained ones networks with weight decay 1."
 
 
 def demonstrate(
