@@ -82,8 +82,8 @@ class StoredTrajectory(Trajectory):
                 elif len(values) != self.frames:
                     raise ValueError(f"{name!r} does not have {self.frames} frames")
             self.parameters = check_parameters(json.loads(attributes["config"]), runs)
-            self.made_with = dict(json.loads(attributes["libraries"]))
-            self.identity = bytes(attributes["identity"]).decode()
+            self.made_with = dict(json.loads(attributes.get("libraries", "{}")))
+            self.identity = bytes(attributes.get("identity", b"")).decode()
             names = list(_item(file, "parameters/start")) if _has(_item(file, "parameters"), "start") else []
             stored = {name: _dataset(file, f"parameters/start/{name}") for name in names}
             names = [name for name, values in stored.items() if "CLASS" not in values.attrs]
