@@ -1,5 +1,5 @@
 from .architecture import Architecture, embedded
-from .interventions import keep_frequencies, scale_frequency, with_signals
+from .interventions import keep_frequencies, scale_frequency
 from .models import (
     ConstantAttention,
     DenseModel,
@@ -12,8 +12,8 @@ from .models import (
     TwoLayer,
 )
 from .networks import networks
+from .reading import from_frames, read_checkpoints
 from .recorder import Recorder
-from .recording import recording_steps
 from .tasks import Task
 from .training import Training, train
 
@@ -32,10 +32,10 @@ __all__ = [
     "Training",
     "TwoLayer",
     "embedded",
+    "from_frames",
     "keep_frequencies",
     "networks",
-    "recording_steps",
+    "read_checkpoints",
     "scale_frequency",
     "train",
-    "with_signals",
 ]

@@ -93,9 +93,10 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
 
     Examples
     --------
-    >>> import analysis, nets, numpy as np
+    >>> import analysis, numpy as np
+    >>> from nets.interventions import with_signals
     >>> E = np.random.default_rng(0).standard_normal((7, 2))
-    >>> analysis.fourier_signals(nets.with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
+    >>> analysis.fourier_signals(with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
     [2.0, 0.0, 1.0]
     """
     coefficients, tokens = _transformed(E)

@@ -134,6 +134,9 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     if not sound:
         return f"no frequencies{said}", rows
     counts = alive.sum(axis=1)[~lost]
+    if not counts.any():
+        limit = "by the rule of twice the mean, which cannot tell where all are about equally strong"
+        return f"{sound} runs, no frequencies survive {limit}{said}", rows
     return f"{sound} runs, {counts.mean():.1f} of {alive.shape[1]} frequencies survive{said}", rows
 
 
@@ -187,7 +190,8 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
     if made.get("program") == "nets.train":
         return nets.networks(trajectory).neuron_weights()
     final = np.asarray(trajectory.final)
-    if made.get("system", {}).get("type") == "FourierLottery":
+    both = len(made.get("neurons", [])) == 2  # weights into a hidden layer, and out of it
+    if both or made.get("system", {}).get("type") == "FourierLottery":
         half = trajectory.dim // 2
         return {"W_in": final[..., :half], "W_out": final[..., half:].swapaxes(1, 2)}
     if made.get("program") == "physics.simulate":

@@ -1,89 +1,103 @@
 """`grokphys import`: conversion of a trajectory of another program."""
 
-import glob
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 from tyro.conf import Positional
 
-from grokphys.options import OutFile, Overwrite, given_otherwise
+from grokphys.options import Overwrite, given_otherwise
 from grokphys.output import printable, refuse_existing
-from physics.checks import whole_number
-from physics.errors import FileFormatError, InputError
+from physics.errors import InputError
 
 Only = Annotated[tyro.conf.FlagCreatePairsOff[bool], tyro.conf.arg(help_behavior_hint="(default: ask)")]
 
 
 def import_(
-    source: Positional[Path],
+    path: Positional[Path],
     *,
-    out: OutFile,
-    array: Annotated[str | None, given_otherwise("the only one there is", "NAME")] = None,
-    steps_array: Annotated[str | None, given_otherwise("the array steps, else 0, 1, 2, ...", "NAME")] = None,
-    modulus: Annotated[int | None, given_otherwise("that of the file, if it has one", "P")] = None,
+    out: Annotated[Path | None, given_otherwise("none, only look", "FILE")] = None,
+    array: Annotated[str | None, given_otherwise("the embedding by its name", "NAME")] = None,
+    kind: Annotated[Literal["embedding", "neurons"], tyro.conf.arg(name="as")] = "embedding",
+    modulus: Annotated[int | None, given_otherwise("that of the settings, if any", "P")] = None,
     transpose: Only = False,
     no_transpose: Only = False,
+    tokens: Annotated[str | None, given_otherwise("the first P, or all", "FIRST:END")] = None,
+    steps: Annotated[str | None, given_otherwise("those of the files", "LIST")] = None,
+    step_key: Annotated[str | None, given_otherwise("global_step, step, epoch, ...", "NAME")] = None,
+    step_name: Annotated[str | None, given_otherwise("the number in the name", "REGEX")] = None,
     dtype: Annotated[
         Literal["float32", "float64"] | None, given_otherwise("that of the source", "{float32,float64}")
     ] = None,
     overwrite: Overwrite = False,
 ) -> int:
-    """Convert a trajectory of another program: an array, a PyTorch checkpoint, or a directory of checkpoints.
+    r"""Convert checkpoints or arrays of another program to a trajectory, or look what they hold.
 
-    An array has the shape (steps, tokens, dim) or (runs, steps, tokens, dim), and the embedding in a
-    checkpoint the shape (tokens, dim), with at least 3 tokens and 1 dimension. No code in a file is run:
-    files with Python objects in addition to numbers and tensors are refused.
+    Without --out it prints what the files hold, where the steps can come from, and what it would make of
+    them. Losses and settings in or beside the files are taken along. No code in a file is run.
 
-    Example: grokphys import checkpoints/ --array embedding.weight --out mine.h5
+    Example: grokphys import checkpoints/ --modulus 113 --out mine.h5
 
     Args:
-        source: File or directory to read: .npy, .npz, a PyTorch checkpoint (.pt, .pth, .ckpt, .safetensors),
-            a directory of checkpoints or a quoted pattern such as 'run/[0-9]*.pt', or an H5MD file of another
-            program (.h5, .h5md, .hdf5). The step of a checkpoint is the number in its name, such as
-            step_100.pt, or the only one in the file that is called step, global_step, epoch or the like.
+        path: File or directory to read: PyTorch (.pt, .pth, .ckpt, .bin), pickles (.pkl), .safetensors,
+            arrays (.npy, .npz, .mat), or H5MD (.h5, .h5md, .hdf5). A file may hold one state of a network, a
+            list or mapping of states, or an array (steps, tokens, dim) or (runs, steps, tokens, dim). A
+            directory holds checkpoints, such directories as steps (checkpoint-500/), or runs. A quoted
+            pattern such as 'run/[0-9]*.pt' leaves files out.
         out: File to write. It is a trajectory, NAME.h5, and not one of the files that are read.
-        array: Name of the array in an .npz or H5MD file, or of the parameter in the checkpoints. It is needed
-            unless one array has such a shape, or the name of one parameter contains "emb".
-        steps_array: Name of the array in the file that holds the step of each frame, as whole numbers, or
-            none for 0, 1, 2, ...; for a directory, name of the number in each checkpoint that is its step.
-        modulus: Modulus of the tokens, at least 3, which is stored. The axis of this length is that of the
-            tokens; up to 9 tokens more, such as that of "=", are left out.
-        transpose: Take the last axis as the tokens, and the one before it as the dimensions, as in W_E of
-            TransformerLens (d_model, tokens). One of the two options is needed where neither the modulus nor
-            the name embedding.weight, as PyTorch stores it, says which axis is the tokens.
-        no_transpose: Take the last axis as the dimensions, and the one before it as the tokens.
-        dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64, with
-            about 16. Numbers of other types are stored without loss where one of these can hold them.
+        array: Name of the array or parameter, such as embed.W_E or particles/trajectory/position.
+        kind: What the positions are: embedding; or neurons, the weights W_in into a hidden layer, one row
+            for each token, and W_out out of it. `grokphys analyze --neurons` reads these.
+        modulus: Modulus p of the addition, at least 3. The axis of p or up to nine tokens more is that of the
+            tokens, and the first p are kept; the others, such as "=", are left out.
+        transpose: Take the last axis as the tokens, as in a matrix (dimensions, tokens).
+        no_transpose: Take the last axis as the dimensions.
+        tokens: Tokens to keep, such as 0:113.
+        steps: Steps of the frames, such as 0,1:3001:30, where ranges have both ends.
+        step_key: Name of the number in each file, or of the list beside an array, that is the step; none
+            for 0, 1, 2, ...
+        step_name: Regular expression with one group, the step in the names of the files, such as
+            'model(\d+)_'.
+        dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64.
         overwrite: Replace files that exist.
     """
-    from grokphys.importing import foreign_trajectory
+    from nets.reading.checkpoints import Wanted, files_of_runs, look, read
 
-    refuse_existing(out, overwrite)
-    if modulus is not None:
-        whole_number("modulus", modulus, 3)
     if transpose and no_transpose:
-        raise InputError("--transpose and --no-transpose exclude each other, got both")
-    read = [source, *source.iterdir()] if source.is_dir() else [source, *map(Path, glob.glob(str(source)))]  # noqa: PTH207
-    if out.exists() and any(path.exists() and path.samefile(out) for path in read):
+        raise InputError("transpose must not be combined with --no-transpose")
+    swap = True if transpose else False if no_transpose else None
+    wanted = Wanted(array, kind, steps, step_key, step_name, modulus, swap, _slice(tokens), dtype)
+    if out is None:
+        print("\n".join(printable(line) for line in look(path, wanted, _bar).splitlines()))
+        print("nothing is written: --out FILE converts it")
+        return 0
+    refuse_existing(out, overwrite)
+    if out.exists() and any(file.samefile(out) for files in files_of_runs(path) for file in files):
         raise InputError(f"out must be another file than those that are read, got {out}")
-    if source.exists() and not (source.is_file() or source.is_dir()):
-        raise FileFormatError(f"{source} is neither a file nor a directory, so nothing is imported")
-    trajectory = foreign_trajectory(
-        source,
-        array=array,
-        steps=steps_array,
-        modulus=modulus,
-        transpose=True if transpose else False if no_transpose else None,
-        dtype=dtype,
-        progress=True,
-    )
+    trajectory = read(path, wanted, _bar)
     trajectory.save(out, overwrite=overwrite)
     runs = f"{trajectory.runs} runs of " if trajectory.runs > 1 else ""
     print(
         f"{out}: {runs}{trajectory.frames} frames of {trajectory.tokens} tokens in {trajectory.dim} "
         f"dimensions, steps {trajectory.steps[0]} to {trajectory.steps[-1]}"
     )
-    for note in trajectory.parameters.get("notes", ()):
+    for note in trajectory.parameters["notes"]:
         print(printable(f"note: {note}"))
     return 0
+
+
+def _bar(paths: Sequence[Path]) -> Iterable[Path]:
+    from grokphys.progress import progress
+
+    return progress(paths, "import", "file") if len(paths) > 1 else paths
+
+
+def _slice(text: str | None) -> Any:
+    """Return the slice that a text such as 0:113 means."""
+    if text is None:
+        return None
+    try:
+        return slice(*(int(part) if part else None for part in text.split(":")))
+    except (TypeError, ValueError):
+        raise InputError(f"tokens must be FIRST:END, such as 0:113, got {text!r}") from None

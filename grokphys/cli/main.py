@@ -171,7 +171,7 @@ def in_options(text: str, words: Sequence[str]) -> str:
     """Return a message of the library in terms of the options of a command, which users can type.
 
     The argument that the message begins with becomes an option, such as ``--step-size``, and so does one
-    that it advises to set, such as ``overwrite=True``.
+    that it advises to set, such as ``overwrite=True`` or ``modulus=P``.
 
     Parameters
     ----------
@@ -193,10 +193,13 @@ def in_options(text: str, words: Sequence[str]) -> str:
     }
 
     def option(match: re.Match[str]) -> str:
-        name = match[1]
-        return f"--{name.strip('_').replace('_', '-')}" if name in names else match[0]
+        name, *value = match.groups()
+        if name not in names:
+            return match[0]
+        no, value = ("no-", []) if value == ["False"] else ("", [one for one in value if one != "True"])
+        return " ".join([f"--{no}{name.strip('_').replace('_', '-')}", *value])
 
-    text = re.sub(r"\b(\w+)=True\b", option, text)
+    text = re.sub(r"\b(\w+)=('[^']*'|[\w:,]*\w)", option, text)
     return re.sub(r"^(\w+)(?= (?:must|needs)\b)", option, text)
 
 

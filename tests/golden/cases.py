@@ -11,6 +11,7 @@ import numpy as np
 import analysis
 import nets
 import physics
+from nets.interventions import with_signals
 
 Arrays = Mapping[str, Any]
 
@@ -387,7 +388,7 @@ def networks():
         "kind": spectrum.kind,
         "scaled": nets.scale_frequency(E[0], 2, 1.5),
         "kept": nets.keep_frequencies(E[0], [1, 3]),
-        "signals": nets.with_signals(E[0], [1.0, 2.0, 3.0, 4.0, 5.0]),
+        "signals": with_signals(E[0], [1.0, 2.0, 3.0, 4.0, 5.0]),
     } | {f"weights {key}": value for key, value in weights.items()}
 
 

@@ -8,6 +8,7 @@ import analysis
 import nets
 import physics
 from nets import ConstantAttention, EmbeddingMLP, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition
+from nets.interventions import with_signals
 from nets.provenance import training_sets
 from physics import InputError
 
@@ -186,13 +187,13 @@ def test_signals_come_out_as_asked(drawn, seed, mean):
     E, _ = drawn
     wanted = np.random.default_rng(seed).uniform(0, 5, (*E.shape[:-2], E.shape[-2] // 2))
     wanted[wanted < 1] = 0
-    built = nets.with_signals(E, wanted, **({"mean": True} if mean else {}))
+    built = with_signals(E, wanted, **({"mean": True} if mean else {}))
     np.testing.assert_allclose(analysis.fourier_signals(built), wanted, atol=1e-12)
     np.testing.assert_allclose(built.mean(-2), E.mean(-2) if mean else 0, atol=1e-12)
     given_F, F = np.fft.rfft(E, axis=-2)[..., 1:, :], np.fft.rfft(built, axis=-2)[..., 1:, :]
     overlap = np.abs((given_F.conj() * F).sum(-1))
     np.testing.assert_allclose(overlap, wanted * np.linalg.norm(given_F, axis=-1), atol=1e-10)
-    np.testing.assert_allclose(nets.with_signals(E, analysis.fourier_signals(E), mean=True), E, atol=1e-12)
+    np.testing.assert_allclose(with_signals(E, analysis.fourier_signals(E), mean=True), E, atol=1e-12)
 
 
 @given(embeddings())

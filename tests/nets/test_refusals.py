@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nets
+from nets.interventions import with_signals
 from physics import InputError
 
 SMALL = nets.ConstantAttention(7)
@@ -92,10 +93,10 @@ CALLS = [
     (lambda: nets.scale_frequency(E[:2], 1, 1.0), "E"),
     (lambda: nets.keep_frequencies(E, [1, 7]), "frequencies"),
     (lambda: nets.keep_frequencies(E, 2), "frequencies"),
-    (lambda: nets.with_signals(E, [1.0]), "signals"),
-    (lambda: nets.with_signals(E, [1.0, -1.0, 0]), "signals"),
-    (lambda: nets.with_signals([E, E], np.ones((3, 3))), "signals"),
-    (lambda: nets.with_signals(0 * E, [0, 1, 0]), "E"),
+    (lambda: with_signals(E, [1.0]), "signals"),
+    (lambda: with_signals(E, [1.0, -1.0, 0]), "signals"),
+    (lambda: with_signals([E, E], np.ones((3, 3))), "signals"),
+    (lambda: with_signals(0 * E, [0, 1, 0]), "E"),
     (task(labels=[0, 1, 2]), "labels"),
     (task(labels=[0, 1]), "inputs"),
     (task(inputs=np.full((3, 2), np.nan)), "inputs"),

@@ -25,6 +25,7 @@ from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import Task, TokenTransformer, ToyAddition, train
 from nets.engines.ensemble import draw
 from nets.models.images import load_images
+from nets.recording import recording_steps
 from nets.tasks import modular_addition
 from physics import EffectiveTheory, Trajectory
 from physics.seeds import generator
@@ -101,7 +102,7 @@ def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]
     model = setting.model
     trained = nets.train(
         model, runs=1, first_run=number, seed=seed, steps=setting.steps,
-        record=nets.recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
+        record=recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
         observables=("train_accuracy", "validation_accuracy", "layers"), learning_rate=setting.learning_rate,
         weight_decay=setting.weight_decay, **EMBEDDING,
     )  # fmt: skip

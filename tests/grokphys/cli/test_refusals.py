@@ -51,7 +51,7 @@ REFUSED = [
     ("--nothing", 2, "--nothing"),
     ("compare good.h5", 2, "second"),
     ("animate good.h5", 2, "--out"),
-    ("import good.npy", 2, "--out"),
+    ("import good.npy --out t.h5 --steps x", 2, "--steps must be numbers"),
     # values
     ("simulate --tokens 2", 2, "--tokens must be at least 3, got 2"),
     ("simulate --dim 0", 2, "--dim"),
@@ -130,7 +130,7 @@ REFUSED = [
     ("animate good.h5 --out t.png --frames 0", 2, "frames"),
     ("animate good.h5 --out t.png --size 10", 2, "size"),
     ("import good.npy --out t.h5 --array nothing", 2, "--array"),
-    ("import good.npy --out t.h5 --steps-array nothing", 2, "--steps-array"),
+    ("import good.npy --out t.h5 --step-key nothing", 2, "--step-key"),
     ("import good.npy --out t.h5 --modulus 2", 2, "modulus"),
     ("import good.npy --out t.h5 --transpose --no-transpose", 2, "--transpose"),
     ("import net.h5 --out t.h5", 2, "net.h5"),

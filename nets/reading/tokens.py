@@ -1,0 +1,94 @@
+"""Which axis of an array is the tokens, and which tokens are the numbers 0 to p - 1."""
+
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+
+from nets.reading.pickles import Stored
+from physics.errors import FileFormatError, InputError
+
+MODULUS = ("modulus", "p", "prime", "mod", "P", "C", "prime_p", "n_tokens_mod")
+"""Names under which programs store the modulus."""
+EMBEDDING = re.compile(r"(?i)(?:^|\.)(?:[^.]*emb[^.]*|wte|wpe)\.weight$")
+"""Names of the weights of torch.nn.Embedding, whose axes are (tokens, dim)."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """How the last two axes of an array become (tokens, dim)."""
+
+    swap: bool
+    tokens: int | None
+    """Number of tokens to keep; None for all."""
+    modulus: int | None
+    notes: tuple[str, ...]
+
+
+def fits(count: int, modulus: int) -> bool:
+    """Whether an axis can hold the numbers 0 to p - 1, and up to nine other signs."""
+    return modulus <= count < min(2 * modulus, modulus + 10)
+
+
+def axes_of(
+    name: str,
+    array: Stored,
+    vectors: Set[str],
+    stated: Mapping[str, int],
+    modulus: int | None,
+    transpose: bool | None,
+) -> Axes:
+    """Return which axis of `array` is the tokens, or ask with an `InputError`.
+
+    `vectors` are the names of arrays of one axis, such as biases; `stated` are possible moduli in the file,
+    by where they stand; and `modulus` is the user's.
+    """
+    *_, first, last = array.shape
+    notes: list[str] = []
+    if modulus is None:
+        fitting = {where: p for where, p in stated.items() if p > 2 and (fits(first, p) or fits(last, p))}
+        reasons = ", ".join(f"{p} ({where})" for where, p in fitting.items())
+        if len(set(fitting.values())) > 1:
+            raise InputError(f"modulus must say which of these is the modulus: {reasons}")
+        if fitting:
+            modulus = next(iter(fitting.values()))
+            notes.append(f"the modulus is {reasons}")
+    linear = name.endswith("weight") and name.removesuffix("weight") + "bias" in vectors
+    embedding = (bool(EMBEDDING.search(name)) and not linear) or array.steps is not None
+    swap = transpose
+    if swap is None and modulus is not None:
+        here, there = fits(first, modulus), fits(last, modulus)
+        if here != there:
+            swap = there
+            if there:
+                notes.append(
+                    f"the tokens are the last axis, as its length is {last}: the matrix is transposed"
+                )
+        elif not here:
+            raise InputError(
+                f"modulus must be the length of an axis, but {name} has {first} and {last}, got {modulus}"
+            )
+    if swap is None and embedding:
+        swap = False
+        if modulus is None:
+            notes.append(f"the tokens are the first axis, as in torch.nn.Embedding, by the name {name}")
+    if swap is None and min(first, last) < 3:
+        swap = first < 3 <= last and last - first > 0 and array.ndim == 2
+    if swap is None:
+        raise InputError(
+            f"{name} has the axes {first} and {last}, and nothing says which is the tokens: modulus=P states "
+            "their number without signs such as '=', and transpose=True takes the last axis, transpose=False "
+            "the one before it"
+        )
+    count = last if swap else first
+    if count < 3 or not array.shape or 0 in array.shape:
+        raise FileFormatError(f"{name} must have at least 3 tokens and 1 dimension, got {array.shape}")
+    if modulus is not None and not fits(count, modulus):
+        raise InputError(f"modulus must be the number of tokens, {count} in {name}, got {modulus}")
+    if modulus is not None and count > modulus:
+        notes.append(f"of {count} tokens the first {modulus} are kept, as the modulus is {modulus}")
+    if modulus is None:
+        notes.append(
+            f"no modulus is known: analysis takes the {count} tokens as the numbers 0 to {count - 1}; "
+            "modulus=P leaves out signs such as '='"
+        )
+    return Axes(swap, modulus, modulus, tuple(notes))
