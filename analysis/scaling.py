@@ -18,8 +18,7 @@ def scaled(
     It keeps the axes, as 1. Nothing is rounded but what is 1e-308 times the largest or less. Numbers that
     are in range already keep their unit, unless it is `always` the one of the largest.
     """
-    high = array.max(axis=axis, keepdims=True, initial=0.0)
-    largest = np.maximum(high, -array.min(axis=axis, keepdims=True, initial=0.0))
+    largest = np.abs(array).max(axis=axis, keepdims=True, initial=0.0)
     exponent = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
     if not always:
         exponent[np.abs(exponent) <= SAFE] = 0

@@ -307,6 +307,6 @@ def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
     features, (Y, exponent) = X / scale, scaled(Y, 0)
     x, y = features.mean(axis=0), Y.mean(axis=0)
     # scikit-learn would leave out what is below a millionth of the largest
-    found = lstsq(features - x, Y - y, cond=np.finfo(float).eps * max(X.shape))[0]
-    coef, intercept = np.ldexp(found.T / scale, exponent.T), np.ldexp(y - x @ found, exponent[0])
-    return coef, intercept
+    cond = np.finfo(float).eps * max(X.shape)
+    slopes = lstsq(features - x, Y - y, cond, overwrite_a=True, overwrite_b=True, check_finite=False)[0]
+    return np.ldexp(slopes.T / scale, exponent.T), np.ldexp(y - x @ slopes, exponent[0])

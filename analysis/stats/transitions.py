@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,8 @@ class Transition:
         >>> found.probability(found.critical.estimate).round(6).item()
         0.5
         """
-        return np.exp(_log_probability(np.asarray(r, float), self.critical.estimate, self.width, self.shape))
+        log_r = np.log(np.maximum(np.asarray(r, float), TINY))
+        return np.exp(_with_slopes(log_r, self.critical.estimate, self.width, self.shape)[0])
 
 
 def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
@@ -131,12 +133,12 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
 
     order = np.lexsort((count, hits, r))
     r, hits, count = r[order], hits[order], count[order]
+    log_r, fails = np.log(np.maximum(r, TINY)), count - hits
 
     def cost(center: float, width: float, shape: float) -> tuple[float, Array]:
-        log_p, slopes = _with_slopes(r, center, width, shape)
+        log_p, slopes = _with_slopes(log_r, center, width, shape)
         log_q, slope = _log_complement(log_p)
-        fails = count - hits
-        return -float(hits @ log_p + fails @ log_q), -((hits + fails * slope) @ slopes)
+        return -float(hits @ log_p + fails @ log_q), -(slopes @ (hits + fails * slope))
 
     p = hits / count
     perfect = -float(np.sum(special.xlogy(hits, p) + special.xlogy(count - hits, 1 - p)))
@@ -181,12 +183,13 @@ def fit_critical_values(values: Any, step: float) -> Transition:
         got = short_text(r.tolist())
         raise InputError(f"values must be a list of at least 3 numbers that are not all equal, got {got}")
     level, weight = np.unique(r, return_counts=True)
+    log_level, log_below = (np.log(np.maximum(values, TINY)) for values in (level, level - step))
 
     def cost(center: float, width: float, shape: float) -> tuple[float, Array]:
-        upper, of_upper = _with_slopes(level, center, width, shape)
-        lower, of_lower = _with_slopes(level - step, center, width, shape)
+        upper, of_upper = _with_slopes(log_level, center, width, shape)
+        lower, of_lower = _with_slopes(log_below, center, width, shape)
         rest, slope = _log_complement(lower - upper)
-        slopes = (weight * (1 - slope)) @ of_upper + (weight * slope) @ of_lower
+        slopes = of_upper @ (weight * (1 - slope)) + of_lower @ (weight * slope)
         return -float(weight @ (upper + rest)), -slopes
 
     passed = np.cumsum(weight) / len(r)
@@ -290,33 +293,41 @@ def _fit(
     misfit = 2 * float(best.fun - perfect) / freedom if freedom > 0 else math.nan
     allowed = float(stats.chi2.ppf(CONFIDENCE, 1)) / 2 * (misfit if misfit > 1 else 1.0)
 
-    def side(direction: float, thorough: bool = False) -> float:
-        def excess(distance: float, thorough: bool = thorough) -> float:
-            def there(x: Array) -> tuple[float, Array]:
-                value, slopes = of(np.array([best.x[0] + direction * distance, *x]))
-                return value, slopes[1:]
+    def profile(offset: float, start: Array | None = None) -> float:
+        def there(x: Array) -> tuple[float, Array]:
+            value, slopes = of(np.array([best.x[0] + offset, *x]))
+            return value, slopes[1:]
 
-            if not distance:
-                return -allowed
-            rest = float(_minimise(there, best.x[1:], SPACE[1:]).fun)
-            if thorough:
-                guess = min((start[1:] for start in starts), key=lambda x: there(x)[0])
-                rest = min(rest, float(_minimise(there, guess, SPACE[1:]).fun))
-            return rest - float(best.fun) - allowed
+        start = min((guess[1:] for guess in starts), key=lambda x: there(x)[0]) if start is None else start
+        return float(_minimise(there, start, SPACE[1:]).fun) - float(best.fun) - allowed
 
-        reach = 0.02
-        while excess(reach) < 0:
-            if scale * reach >= 100:
-                return direction * math.inf
-            reach *= 2
-        end = float(optimize.brentq(excess, 0.0, reach, xtol=1e-5))
+    @cache
+    def excess(offset: float) -> float:
+        return profile(offset, best.x[1:]) if offset else -allowed
+
+    def thorough_excess(offset: float) -> float:
+        return min(excess(offset), profile(offset))
+
+    def side(direction: float) -> float:
+        end = _root(excess, direction, 100 / scale)
         # Another start of the search may fit better there, so that this is no end.
-        far = thorough or excess(end, True) > -1e-3 * allowed
-        return direction * end if far else side(direction, True)
+        if math.isfinite(end) and thorough_excess(end) <= -1e-3 * allowed:
+            end = _root(thorough_excess, direction, 100 / scale)
+        return end
 
     at, log_width, bend = (float(x) for x in best.x)
     critical = Interval(value_at(at), value_at(at + side(-1.0)), value_at(at + side(1.0)), count)
     return Transition(critical, scale * math.exp(log_width), math.expm1(bend), misfit)
+
+
+def _root(excess: Callable[[float], float], direction: float, farthest: float) -> float:
+    """Return the offset in a direction (±1) at which an excess is 0, or infinity if it is too far."""
+    reach = 0.02
+    while excess(direction * reach) < 0:
+        if reach >= farthest:
+            return direction * math.inf
+        reach *= 2
+    return float(optimize.brentq(excess, 0.0, direction * reach, xtol=1e-5))
 
 
 def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space: list[Any]) -> Any:
@@ -327,21 +338,16 @@ def _minimise(cost: Callable[[Array], tuple[float, Array]], start: Array, space:
     )
 
 
-def _log_probability(r: Array, center: float, width: float, shape: float) -> Array:
-    """Return the logarithm of `Transition.probability` at `r`, for this critical value, width and shape."""
-    return _with_slopes(r, center, width, shape)[0]
-
-
-def _with_slopes(r: Array, center: float, width: float, shape: float) -> tuple[Array, Array]:
-    """Return `_log_probability`, and its derivatives (n, 3) by the logarithms of the three parameters."""
+def _with_slopes(log_r: Array, center: float, width: float, shape: float) -> tuple[Array, Array]:
+    """Return log `Transition.probability`, and its derivatives (3, n) by the logarithms of the parameters."""
     # log(2^s - 1) by expm1, so that the limit s → 0 keeps its digits.
     doubled = shape * math.log(2)
-    distance = (np.log(np.maximum(r, TINY)) - math.log(center)) / width
+    distance = (log_r - math.log(center)) / width
     exponent = math.log(math.expm1(doubled)) - distance
     log_p = -np.logaddexp(0.0, exponent) / shape
     by_exponent = -special.expit(exponent) / shape
     by_shape = -log_p - by_exponent * (doubled / math.expm1(-doubled))
-    return log_p, np.stack([by_exponent / width, by_exponent * distance, by_shape], axis=-1)
+    return log_p, np.array([by_exponent / width, by_exponent * distance, by_shape])
 
 
 def _log_complement(log_p: Array) -> tuple[Array, Array]:
