@@ -118,9 +118,7 @@ def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
 
     An `InputError` refuses a trajectory without such a run.
     """
-    finite = finite_runs(trajectory)
-    lost = np.zeros(trajectory.runs, bool)
-    lost[finite] = lost_runs(trajectory, finite)
+    finite, lost = finite_runs(trajectory), lost_runs(trajectory)
     if (lost | ~finite).all():
         raise InputError(
             "trajectory must hold a run that is finite and does not blow up, got none"
@@ -133,54 +131,44 @@ def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
     return np.flatnonzero(finite & ~lost)
 
 
-def lost_runs(trajectory: Trajectory, among: Any = slice(None)) -> NDArray[np.bool_]:
-    """Return which runs `among` those of a trajectory blew up; states of an affine flow may grow at will."""
-    system = trajectory.parameters.get("system")
-    if isinstance(system, Mapping) and system.get("type") == "AffineFlow":
-        return np.zeros(len(trajectory.final[among]), bool)
-    return blown_up(trajectory.final[among], np.nan_to_num(trajectory.initial[among]))
-
-
 def finite_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
     """Return which runs of a trajectory have finite first and last frames."""
     ends = (trajectory.initial, trajectory.final)
     return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
 
 
+def lost_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
+    """Return which of the finite runs of a trajectory blew up; states of an affine flow may grow at will."""
+    lost = np.zeros(trajectory.runs, bool)
+    system = trajectory.parameters.get("system")
+    if not (isinstance(system, Mapping) and system.get("type") == "AffineFlow"):
+        finite = finite_runs(trajectory)
+        lost[finite] = blown_up(trajectory.final[finite], trajectory.initial[finite])
+    return lost
+
+
 def unfinite_text(numbers: NDArray[np.int64]) -> str:
     """Return words that some runs are not finite, such as "run 1 is not finite and does not count"."""
     verbs = ("is", "does") if len(numbers) == 1 else ("are", "do")
-    return f"{_named(numbers)} {verbs[0]} not finite and {verbs[1]} not count"
+    return f"{run_names(numbers)} {verbs[0]} not finite and {verbs[1]} not count"
 
 
 def blown_text(numbers: NDArray[np.int64], trajectory: Trajectory) -> str:
     """Return words that some runs of a trajectory blew up, such as "run 1 blew up and does not count"."""
     verb = "does" if len(numbers) == 1 else "do"
-    return f"{_named(numbers)} blew up and {verb} not count{smaller_step(trajectory)}"
+    return f"{run_names(numbers)} blew up and {verb} not count{smaller_step(trajectory)}"
 
 
-def _named(numbers: NDArray[np.int64]) -> str:
+def run_names(numbers: NDArray[np.int64]) -> str:
+    """Return the first few numbers of runs in words, such as "runs 1, 2"."""
     several = "s" * (len(numbers) > 1)
     return f"run{several} {', '.join(map(str, numbers[:5]))}{' and others' * (len(numbers) > 5)}"
 
 
 def smaller_step(trajectory: Trajectory) -> str:
-    """Return the advice to take a smaller step size, for a trajectory in which a run blew up; "" if unknown.
-
-    A mode that an Euler step h multiplies by -g has the rate (1 + g) / h, and is damped by steps below its
-    inverse; g is the largest growth of any run in a step.
-    """
+    """Return the advice to take a smaller step size than that of a trajectory; "" if it is unknown."""
     step = trajectory.parameters.get("step_size")
-    if not isinstance(step, int | float) or trajectory.frames < 2:
-        return ""
-    sizes = np.array([np.abs(trajectory.frame(k)).max(axis=(1, 2)) for k in (-2, -1)], np.float64)
-    steps = int(trajectory.steps[-1] - trajectory.steps[-2])
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        growths = sizes[1] / sizes[0]
-    growths = growths[np.isfinite(growths)]
-    if not len(growths):
-        return ""
-    return f"; try a step_size below {step / (1 + float(growths.max()) ** (1 / steps)):.2g}"
+    return f"; try a step_size below {step:g}" if isinstance(step, int | float) else ""
 
 
 def structures_by(operation: Operation, final: Any, initial: Any = None) -> Structures:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from analysis.circles.classes import (
     Structures,
-    blown_up,
     class_names,
     class_options,
+    finite_runs,
     is_cyclic,
+    lost_runs,
     recorded_operation,
+    run_names,
     smaller_step,
     structures,
     structures_by,
@@ -24,8 +26,15 @@ from analysis.circles.classes import (
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
-from analysis.comparison.motion import Chosen, Motion, Paths, compare_motion
-from analysis.comparison.relabelling import Symmetry, no_relabelling, procrustes_disparity, symmetry_of
+from analysis.comparison.motion import SCALES, Chosen, Motion, Paths, compare_motion
+from analysis.comparison.relabelling import (
+    Symmetry,
+    best_relabelling,
+    no_relabelling,
+    procrustes_disparity,
+    standard,
+    symmetry_of,
+)
 from analysis.comparison.timing import OnsetDifference, Onsets, compare_onsets, onsets
 from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
@@ -40,7 +49,6 @@ from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]
-ENDS = ("final", "initial")
 PLANAR = 4
 """Largest dimension in which structures of pair sums are measured by default; in more it takes long."""
 
@@ -116,16 +124,16 @@ class EnsembleOf:
 
     def __post_init__(self) -> None:
         given: Any = self.parts
-        several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-        several = [_trajectory(self.name, one) for one in several]
-        if not several:
+        parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        parts = [_trajectory(self.name, part) for part in parts]
+        if not parts:
             raise InputError(f"{self.name} must hold at least one Trajectory or array, got none")
-        sizes = sorted({(one.tokens, one.dim) for one in several})
+        sizes = sorted({(part.tokens, part.dim) for part in parts})
         if len(sizes) > 1:
             raise InputError(f"{self.name} must agree in tokens and dimensions, got {sizes}")
-        object.__setattr__(self, "parts", several)
-        for one in several:
-            increasing_array(f"times of {self.name}", one.times)
+        object.__setattr__(self, "parts", parts)
+        for part in parts:
+            increasing_array(f"times of {self.name}", part.times)
         if self.given is not None and self.given.tokens != self.tokens:
             raise InputError(f"operation must be one of the {self.tokens} tokens, got {self.given.tokens}")
         if not self.finite.any():
@@ -139,22 +147,19 @@ class EnsembleOf:
     @cached_property
     def finite(self) -> NDArray[np.bool_]:
         """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
-        ends = (np.concatenate([getattr(one, end) for one in self.parts]) for end in ("initial", "final"))
-        return np.logical_and(*(np.isfinite(end).all(axis=(1, 2)) for end in ends))
+        return np.concatenate([finite_runs(part) for part in self.parts])
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
         """Mask, bool (all runs,), of the `finite` runs that did not blow up; states may grow at will."""
-        sound = self.finite.copy()
-        if not (self.states if self.coordinates is None else self.coordinates):
-            ends = (np.concatenate([getattr(one, end) for one in self.parts])[sound] for end in ENDS)
-            sound[sound] = ~blown_up(*ends)
-        return sound
+        if self.states if self.coordinates is None else self.coordinates:
+            return self.finite
+        return self.finite & ~np.concatenate([lost_runs(part) for part in self.parts])
 
     @property
     def advice(self) -> str:
-        """The step size that would do for the runs that blew up, as the end of a sentence."""
-        return next((text for text in map(smaller_step, self.parts) if text), "")
+        """The advice for the runs that blew up, as the end of a sentence."""
+        return max(map(smaller_step, self.parts))
 
     @property
     def runs(self) -> int:
@@ -173,13 +178,13 @@ class EnsembleOf:
 
     @cached_property
     def initial(self) -> Array:
-        """First frame of each run with finite ends, as float64 (runs, tokens, dim)."""
-        return np.concatenate([one.initial for one in self.parts])[self.sound].astype(np.float64)
+        """First frame of each sound run, as float64 (runs, tokens, dim)."""
+        return np.concatenate([part.initial for part in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def final(self) -> Array:
-        """Last frame of each run with finite ends, as float64 (runs, tokens, dim)."""
-        return np.concatenate([one.final for one in self.parts])[self.sound].astype(np.float64)
+        """Last frame of each sound run, as float64 (runs, tokens, dim)."""
+        return np.concatenate([part.final for part in self.parts])[self.sound].astype(np.float64)
 
     @cached_property
     def times(self) -> Array | None:
@@ -188,70 +193,67 @@ class EnsembleOf:
         None if the parts differ in these times or have a single frame.
         """
         first = self.parts[0].times
-        same = all(np.array_equal(one.times, first) for one in self.parts)
+        same = all(np.array_equal(part.times, first) for part in self.parts)
         return first - first[0] if same and len(first) > 1 else None
 
     def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all frames of some of the runs with finite ends, (n, frames, tokens, dim).
+        """Return all frames of some of the sound runs, (n, frames, tokens, dim), by their numbers `runs`."""
+        return self._rows([part.positions for part in self.parts], runs)
 
-        `runs` (n,) are their indices among these runs. The number type is that of the trajectories.
-        """
-        return self._chosen([one.positions for one in self.parts], runs)
+    def _rows(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the rows of some sound runs, reading only these from the arrays of the parts."""
+        starts = np.cumsum([0, *(part.runs for part in self.parts)])
+        wanted = np.flatnonzero(self.sound)[runs]
+        part = np.searchsorted(starts, wanted, side="right") - 1
+        return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
 
     @cached_property
     def observables(self) -> list[str]:
         """Names, sorted, of the observables that all parts hold, with a real number in each frame."""
-        found = sorted(set.intersection(*(set(one.observables) for one in self.parts)))
-        held = {name: [one.observables[name] for one in self.parts] for name in found}
-        return [name for name in found if all(one.ndim == 2 and one.dtype.kind != "c" for one in held[name])]
+        names = sorted(set.intersection(*(set(part.observables) for part in self.parts)))
+        held = {name: [part.observables[name] for part in self.parts] for name in names}
+        return [name for name in names if all(x.ndim == 2 and x.dtype.kind != "c" for x in held[name])]
 
     def last(self, name: str) -> Array:
-        """Return the final value of a quantity in each run with finite ends, as float64 (runs,).
-
-        `name` is one of `MEASURES`, or a scalar observable that all parts hold.
-        """
+        """Return the final value of one of `MEASURES` or of the observables, as float64 (runs,)."""
         if name in MEASURES:
             return np.asarray(MEASURES[name](self.final, self.operation, self.delta), np.float64)
-        values = np.concatenate([one.observables[name][:, -1] for one in self.parts])
+        values = np.concatenate([part.observables[name][:, -1] for part in self.parts])
         return values[self.sound].astype(np.float64)
 
-    def series(self, name: str, runs: NDArray[np.int64]) -> tuple[Array, Array] | None:
-        """Return a measure or an observable of some runs, with its times since the first frame.
+    def series(self, name: str, runs: NDArray[np.int64]) -> Array:
+        """Return a measure or an observable of some sound runs at the `times`, as float64 (n, frames).
 
-        `runs` (n,) are indices among the runs with finite ends. The values are (n, frames) and the times
-        (frames,), both float64. None if the parts measured the quantity at different times, or only once.
+        An `InputError` refuses one that the parts measured at different times, or only once.
         """
-        clock = [self._clock(one, name) for one in self.parts]
-        if any(not np.array_equal(one, clock[0]) for one in clock) or len(clock[0]) < 2:
-            return None
+        clock = [self._clock(part, name) for part in self.parts]
+        if len(clock[0]) < 2 or any(not np.array_equal(times, clock[0]) for times in clock):
+            raise InputError(f"align must name what {self.name} has at two frames, got {name!r}")
         if name in MEASURES:
-            return self._measured(name, self.positions(runs)), clock[0]
-        values = self._chosen([one.observables[name] for one in self.parts], runs)
-        return values.astype(np.float64), clock[0]
+            values = self._measured(name, self.positions(runs))
+        else:
+            values = self._rows([part.observables[name] for part in self.parts], runs)
+        return np.array([np.interp(self.times, clock[0], row) for row in values])
 
     def onsets(
         self, name: str, limit: float, *, falling: bool = False, lasting: bool = False
     ) -> Onsets | None:
-        """Return when a quantity is first at or above a limit in each run with finite ends.
+        """Return when a quantity is first at or above a limit in each sound run.
 
         If `falling`, it must be at or below the limit, and if `lasting`, it must stay there in all later
         frames. Times begin at the first frame of each part. A run that does not reach the limit is censored
         at its end, or at the time at which it was stopped. None if a part measured the quantity only once.
         """
         sign = -1.0 if falling else 1.0
-        found = []
-        for one in self.parts:
-            clock = self._clock(one, name)
+        parts = []
+        for part in self.parts:
+            clock = self._clock(part, name)
             if len(clock) < 2:
                 return None
-            values = (
-                self._measured(name, one.positions)
-                if name in MEASURES
-                else one.observables[name].astype(np.float64)
-            )
-            reached = onsets(sign * values, clock, sign * limit, lasting=lasting)
-            found.append(_watched(reached, _ends(one)))
-        return self._counted(found)
+            measured = name in MEASURES
+            values = self._measured(name, part.positions) if measured else part.observables[name]
+            parts.append(onsets(sign * values, clock, sign * limit, lasting=lasting))
+        return self._censored(parts)
 
     def tracked(self, name: str) -> Onsets:
         """Return onsets that were recorded as steps, as times since the first frame of each part.
@@ -259,18 +261,22 @@ class EnsembleOf:
         `name` is the observable that holds the step at which each run reached a threshold, NaN for never. A
         run that never reached it is censored at its end, or at the time at which it was stopped.
         """
-        found = []
-        for one in self.parts:
-            steps = one.observables[name][:, -1].astype(np.float64)
+        parts = []
+        for part in self.parts:
+            steps = part.observables[name][:, -1].astype(np.float64)
             reached = np.isfinite(steps)
-            times = np.interp(np.where(reached, steps, one.steps[-1]), one.steps, one.times) - one.times[0]
-            found.append(_watched(Onsets(times, reached), _ends(one)))
-        return self._counted(found)
+            times = np.interp(np.where(reached, steps, part.steps[-1]), part.steps, part.times)
+            parts.append(Onsets(times - part.times[0], reached))
+        return self._censored(parts)
 
-    def _counted(self, parts: Sequence[Onsets]) -> Onsets:
-        """Return the onsets of the runs with finite ends, from those of the parts."""
-        joined = Onsets.joined(parts)
-        return Onsets(joined.times[self.sound], joined.reached[self.sound])
+    def _censored(self, parts: Sequence[Onsets]) -> Onsets:
+        """Return the onsets of the sound runs, from those of the parts; runs are censored where they end."""
+        ends = np.concatenate([_ends(part) for part in self.parts])
+        times, reached = (
+            np.concatenate([getattr(one, key) for one in parts]) for key in ("times", "reached")
+        )
+        times = np.where(reached, times, np.minimum(times, ends))
+        return Onsets(times[self.sound], reached[self.sound])
 
     def _clock(self, part: Trajectory, name: str) -> Array:
         """Return the times (n,) since its first frame at which a part has a measure or an observable."""
@@ -287,62 +293,51 @@ class EnsembleOf:
 
         An `InputError` says so if the parts record different operations.
         """
-        if self.given is not None:
-            return self.given
-        found = self._recorded
-        several = {class_names(one) for one in found if one is not None}
-        if len(several) > 1:
+        recorded = [self.given] if self.given is not None else self._recorded
+        names = {class_names(operation) for operation in recorded if operation is not None}
+        if len(names) > 1:
             raise InputError(
-                f"{self.name} must record one operation, got {', '.join(sorted(several))}; pass operation to "
+                f"{self.name} must record one operation, got {', '.join(sorted(names))}; pass operation to "
                 "choose one"
             )
-        return next((one for one in found if one is not None), Operation(self.tokens, self.tokens))
+        return next(filter(None, recorded), Operation(self.tokens, self.tokens))
 
     @property
     def says_operation(self) -> bool:
         """Whether the operation was given, or is recorded by every part."""
-        return self.given is not None or all(one is not None for one in self._recorded)
+        return self.given is not None or None not in self._recorded
 
     @cached_property
     def _recorded(self) -> list[Operation | None]:
-        """Operation that each part records, or None; an `InputError` names the part with an invalid one."""
-        found = []
-        for one in self.parts:
-            try:
-                found.append(recorded_operation(one.parameters, self.tokens))
-            except InputError as error:
-                raise InputError(f"{getattr(one, 'path', self.name)}: {error}") from None
-        return found
+        """Operation that each part records, or None."""
+        return [self._read(part, lambda made: recorded_operation(made, self.tokens)) for part in self.parts]
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
         """Training set, int64 (n, 2), that a part records as pairs; None for all pairs or a random set."""
-        for one in self.parts:
-            pairs = one.parameters.get("system", {}).get("pairs")
+        for part in self.parts:
+            pairs = part.parameters.get("system", {}).get("pairs")
             if pairs is not None:
-                try:
-                    self.operation.mask(pairs)
-                except InputError as error:
-                    raise InputError(f"{getattr(one, 'path', self.name)}: {error}") from None
+                self._read(part, lambda made: self.operation.mask(made["system"]["pairs"]))
                 return np.asarray(pairs, np.int64)
         return None
+
+    def _read(self, part: Trajectory, read: Callable[[Mapping[str, Any]], Any]) -> Any:
+        """Return what a function reads from the parameters of a part; an `InputError` names the part."""
+        try:
+            return read(part.parameters)
+        except InputError as error:
+            raise InputError(f"{getattr(part, 'path', self.name)}: {error}") from None
 
     @property
     def fixed_examples(self) -> bool:
         """Whether networks of some part were trained on examples that were given by their indices."""
-        return any(one.parameters.get("train_examples") is not None for one in self.parts)
+        return any(part.parameters.get("train_examples") is not None for part in self.parts)
 
     @property
     def states(self) -> bool:
         """Whether positions are coordinates of an affine flow rather than points of an embedding."""
-        return any(one.parameters.get("system", {}).get("type") == "AffineFlow" for one in self.parts)
-
-    def _chosen(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the rows of some runs with finite ends, reading only these from the arrays of the parts."""
-        wanted = np.flatnonzero(self.sound)[runs]
-        starts = np.cumsum([0, *(one.runs for one in self.parts)])
-        part = np.searchsorted(starts, wanted, side="right") - 1
-        return np.stack([arrays[k][run - starts[k]] for k, run in zip(part, wanted, strict=True)])
+        return any(part.parameters.get("system", {}).get("type") == "AffineFlow" for part in self.parts)
 
 
 def _ends(part: Trajectory) -> Array:
@@ -353,11 +348,6 @@ def _ends(part: Trajectory) -> Array:
         clock = part.clock("status")[1] - part.times[0]
         end = np.where(over.any(axis=1), clock[over.argmax(axis=1)], end)
     return end
-
-
-def _watched(found: Onsets, ends: Array) -> Onsets:
-    """Censor each run that did not reach the threshold at the time at which it ended."""
-    return Onsets(np.where(found.reached, found.times, np.minimum(found.times, ends)), found.reached)
 
 
 THRESHOLDS: Mapping[str, float] = {"quality": 0.95, "train_accuracy": 0.9, "validation_accuracy": 0.9}
@@ -414,23 +404,8 @@ class Shapes:
 class Parts:
     """Computes the parts of a comparison, and keeps notes on what was omitted.
 
-    Parameters
-    ----------
-    first, second : EnsembleOf
-        Ensembles to compare.
-    names : pair of str
-        Names of the ensembles in the notes.
-    states : bool or None
-        Whether positions are compared as states, not as shapes; None lets the ensembles decide.
-    symmetry : Symmetry or None
-        Relabelings to search; None stands for those of both problems.
-    most_pairs : int, default MOST_PAIRS
-        Largest number of pairs of runs whose motion is compared.
-
-    Raises
-    ------
-    InputError
-        If states differ in the number of tokens or of axes.
+    `names` are those of the two ensembles in the notes, and the other arguments are as in `compare`. An
+    `InputError` refuses states that differ in the number of tokens or of axes.
     """
 
     def __init__(
@@ -440,25 +415,18 @@ class Parts:
         names: tuple[str, str],
         states: bool | None,
         symmetry: Symmetry | None,
-        most_pairs: int = MOST_PAIRS,
+        most_pairs: int,
     ) -> None:
-        self.first, self.second, self.names, self.most_pairs = first, second, names, most_pairs
+        self.first, self.second, self.most_pairs = first, second, most_pairs
         self.notes: list[str] = []
         for name, one in zip(names, (first, second), strict=True):
-            lost = int((~one.finite).sum())
-            if lost:
-                runs = f"run{'s' * (lost > 1)} {', '.join(map(str, np.flatnonzero(~one.finite)[:5]))}"
-                self.notes.append(
-                    f"{lost} of {len(one.sound)} {name} runs are not finite and left out ({runs}"
-                    f"{' and others' * (lost > 5)})"
-                )
-            blown = np.flatnonzero(one.finite & ~one.sound)
-            if len(blown):
-                runs = f"run{'s' * (len(blown) > 1)} {', '.join(map(str, blown[:5]))}"
-                self.notes.append(
-                    f"{len(blown)} of {len(one.sound)} {name} runs blew up and are left out ({runs}"
-                    f"{' and others' * (len(blown) > 5)}){one.advice}"
-                )
+            for lost, said, advice in (
+                (~one.finite, "are not finite and left out", ""),
+                (one.finite & ~one.sound, "blew up and are left out", one.advice),
+            ):
+                if lost.any():
+                    runs = run_names(np.flatnonzero(lost))
+                    self.notes.append(f"{lost.sum()} of {len(lost)} {name} runs {said} ({runs}){advice}")
             if one.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
@@ -472,51 +440,44 @@ class Parts:
                 self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
-        self.symmetry = self._symmetry(symmetry) if self.same_tokens else no_relabelling(first.tokens)
+        self.symmetry = no_relabelling(first.tokens)
+        if self.same_tokens and not self.states:
+            self.symmetry = self._common_symmetry() if symmetry is None else symmetry
 
-    def without_shapes(self, *, paired: bool | None, align: str, symmetry: Symmetry | None) -> None:
-        """Note that shapes of different numbers of tokens are not compared; refuse arguments that ask for it.
-
-        `paired` must be False or None, `align` "auto" or "none", and `symmetry` None, as given to `compare`.
-        """
+    def without_shapes(self, **asked: Any) -> None:
+        """Note that shapes of different numbers of tokens are not compared; refuse what asks for it."""
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
-        for name, asked, allowed in (
-            ("paired", paired, "False"),
-            ("align", align not in ("auto", "none") and repr(align), "'auto' or 'none'"),
-            ("symmetry", symmetry is not None and symmetry.name, "left out"),
-        ):
-            if asked:
-                raise InputError(f"{name} must be {allowed} for ensembles of {counts}, got {asked}")
+        for name, value in asked.items():
+            if value:
+                raise InputError(
+                    f"{name} must be left out for ensembles of {counts}, got {short_text(value)}"
+                )
         self.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
 
-    def _symmetry(self, given: Symmetry | None) -> Symmetry:
-        """Return the relabelings to search, by default those of both problems if the search is short."""
+    def _common_symmetry(self) -> Symmetry:
+        """Return the relabelings of both problems, or only the identity if the search would be long."""
         identity = no_relabelling(self.first.tokens)
-        if self.states:
-            return identity
-        if given is not None:
-            return given
-        found = None
+        both = []
         for one in (self.first, self.second):
             if one.fixed_examples:
                 self.notes.append(f"the examples of {one.name} were fixed by number: no relabeling")
                 return identity
+            pairs = one.training_set
             try:
-                own = symmetry_of(one.operation, one.training_set)
+                both.append(symmetry_of(one.operation, pairs))
             except InputError as error:
                 self.notes.append(f"no relabeling: {error}")
                 return identity
-            found = own if found is None else found & own
-        assert found is not None
-        dim = min(max(self.first.dim, self.second.dim), self.first.tokens)
-        search = len(found) * self.first.runs * self.second.runs * max(dim / ORDINARY, 1.0) ** 3
-        if dim > 2 and search > SEARCH:
+        shared, runs = both[0] & both[1], self.first.runs * self.second.runs
+        dim = max(self.first.dim, self.second.dim)
+        search = len(shared) * runs * max(min(dim, self.first.tokens) / ORDINARY, 1.0) ** 3
+        if min(dim, self.first.tokens) > 2 and search > SEARCH:
             self.notes.append(
-                f"no relabeling: {len(found)} for each of {self.first.runs * self.second.runs} pairs in "
-                f"{max(self.first.dim, self.second.dim)} dimensions are a long search; pass a symmetry for it"
+                f"no relabeling: {len(shared)} for each of {runs} pairs in {dim} dimensions are a long "
+                "search; pass a symmetry for it"
             )
             return identity
-        return found
+        return shared
 
     def structures(self, one: EnsembleOf) -> Structures | None:
         """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
@@ -528,20 +489,15 @@ class Parts:
         """Return the distances of all pairs of final shapes; None if positions are compared as states."""
         if self.states:
             return None
-        disparity, relabelling = procrustes_disparity(self.first.final, self.second.final, self.symmetry)
+        final = self.second.final
+        disparity, relabelling = procrustes_disparity(self.first.final, final, self.symmetry)
         among = np.full((1, 1), np.nan)
-        if self.second.runs > 1:
-            among, _ = procrustes_disparity(self.second.final, self.second.final, self.symmetry)
+        if len(final) > 1:
+            among, _ = procrustes_disparity(final, final, self.symmetry)
             np.fill_diagonal(among, np.inf)
-        chance, _ = procrustes_disparity(self.first.initial, self.second.final, self.symmetry)
-        return Shapes(
-            disparity,
-            relabelling,
-            disparity.min(axis=0),
-            chance.min(axis=0),
-            among.min(axis=0),
-            self.symmetry,
-        )
+        chance, _ = procrustes_disparity(self.first.initial, final, self.symmetry)
+        nearest = (distances.min(axis=0) for distances in (disparity, chance, among))
+        return Shapes(disparity, relabelling, *nearest, self.symmetry)
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
@@ -588,16 +544,16 @@ class Parts:
 
     def _same_starts(self) -> bool:
         """Return whether every run k starts from the same shape in both ensembles."""
-        starts = self.first.initial, self.second.initial
+        a, b = self.first.initial, self.second.initial
         if self.states:
-            near = 1e-8 * float(np.abs(starts[1]).max(initial=0.0))
-            return starts[0].shape == starts[1].shape and np.allclose(*starts, atol=near)
-        for a, b in zip(*starts, strict=True):
-            if not (np.ptp(a, axis=0).any() and np.ptp(b, axis=0).any()):
-                return False
-            if procrustes_disparity(a[None], b[None], self.symmetry)[0][0, 0] > 1e-9:
-                return False
-        return True
+            return np.allclose(a, b, atol=1e-8 * float(np.abs(b).max(initial=0.0)))
+        dim = max(self.first.dim, self.second.dim)
+        a, b = standard(a, dim), standard(b, dim)
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            return False
+        return all(
+            best_relabelling(x[None], y[None], self.symmetry)[0] <= 1e-9 for x, y in zip(a, b, strict=True)
+        )
 
     def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:
         """Return the differences of final structures and of final values that both have, by name.
@@ -605,21 +561,25 @@ class Parts:
         `ours` and `theirs` are what `structures` returns for the two ensembles.
         """
         first, second = self.first, self.second
-        found: dict[str, Difference] = {}
+        differences: dict[str, Difference] = {}
+        names = []
         if not self.states:
             flat = min(first.dim, second.dim) < 2
             if ours is not None and theirs is not None and not flat:
-                found["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
-                found["grid_imperfections"] = self._imperfections(ours, theirs)
-            names = ["quality"] if self.planar else []
-            cyclic = all(is_cyclic(one.operation) for one in (first, second))
-            names += [] if flat else ["effective_dimension", *(["survivors"] if cyclic else [])]
-            for name in names:
-                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
-        for name in sorted(set(first.observables) & set(second.observables)):
-            if name not in UNCOMPARED and name not in MEASURES and not name.startswith(ONSET_PREFIX):
-                found[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
-        return {name: one for name, one in found.items() if all(len(sample) for sample in one.samples)}
+                differences["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
+                differences["grid_imperfections"] = self._imperfections(ours, theirs)
+            cyclic = is_cyclic(first.operation) and is_cyclic(second.operation)
+            names = ["quality"] * self.planar + ["effective_dimension"] * (not flat)
+            names += ["survivors"] * (cyclic and not flat)
+        names += [
+            name
+            for name in first.observables
+            if name in second.observables
+            and not (name in UNCOMPARED or name in MEASURES or name.startswith(ONSET_PREFIX))
+        ]
+        for name in names:
+            differences[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
+        return {name: one for name, one in differences.items() if all(len(sample) for sample in one.samples)}
 
     def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
         """Compare imperfections of runs that are not circles, as fractions if pair sums differ in number."""
@@ -638,8 +598,8 @@ class Parts:
         `pairs` (n, 2) and `together` are what the method `pairs` returns, `align` is as in `compare`, and
         `shapes` are the distances by which pairs were chosen, or None.
         """
-        times = self.first.times, self.second.times
-        common = sorted({*self.first.observables, *MEASURES} & {*self.second.observables, *MEASURES})
+        first, second = self.first, self.second
+        common = sorted({*first.observables, *MEASURES} & {*second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align
         if align not in (*ALIGNMENTS, *common):
             raise InputError(
@@ -651,41 +611,31 @@ class Parts:
                 "align must be 'auto', 'ends', 'none' or a quantity of both for runs that do not start from "
                 "the same shapes, got 'scaling'"
             )
-        if times[0] is None or times[1] is None:
+        if first.times is None or second.times is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
             return None
         if len(pairs) > self.most_pairs:
             self.notes.append(f"motion of the first {self.most_pairs} of {len(pairs)} pairs of runs")
             pairs = pairs[: self.most_pairs]
-        symmetry = no_relabelling(self.first.tokens) if self.states else self.symmetry
         progress = None
         if align not in ALIGNMENTS:
-            rows = pairs.T if together else (np.arange(self.first.runs), np.arange(self.second.runs))
-            progress = self._progress(align, rows, (times[0], times[1]))
-        found = compare_motion(
-            Paths(self.first.positions(pairs[:, 0]), times[0]),
-            Paths(self.second.positions(pairs[:, 1]), times[1]),
+            rows = pairs.T if together else (np.arange(first.runs), np.arange(second.runs))
+            progress = first.series(align, rows[0]), second.series(align, rows[1])
+        motion = compare_motion(
+            Paths(first.positions(pairs[:, 0]), first.times),
+            Paths(second.positions(pairs[:, 1]), second.times),
             pairs,
-            symmetry,
+            self.symmetry,
             paired=together,
             align=align,
             progress=progress,
             states=self.states,
-            chosen=None if together else self._chosen(pairs, times[0], shapes),
+            chosen=None if together else self._chosen(pairs, first.times, shapes),
         )
-        if align == "scaling" and found.at_edge(times[0][-1] / times[1][-1]):
+        low, high = (factor * first.times[-1] / second.times[-1] for factor in SCALES)
+        if align == "scaling" and not 1.05 * low <= motion.scale.estimate <= high / 1.05:
             self.notes.append("the best time scaling lies at the edge of those that were tried")
-        return found
-
-    def _progress(self, name: str, rows: Any, times: tuple[Array, Array]) -> tuple[Array, Array]:
-        """Return the values (runs, frames) of an observable or measure at the frames of each ensemble."""
-        curves = []
-        for one, runs, clock in zip((self.first, self.second), rows, times, strict=True):
-            series = one.series(name, runs)
-            if series is None:
-                raise InputError(f"align must name what {one.name} has at two frames, got {name!r}")
-            curves.append(np.array([np.interp(clock, series[1], values) for values in series[0]]))
-        return curves[0], curves[1]
+        return motion
 
     def onsets(
         self, motion: Motion | None, thresholds: Mapping[str, float] | None
@@ -702,38 +652,33 @@ class Parts:
             elif motion.alignment not in ("ends", "none"):
                 self.notes.append("the factor between the clocks has no interval: onsets take it as known")
         belong = motion.pairs.tolist() if motion is not None and motion.paired else []
-        found = {}
-        for name, (first, second) in self._reached(thresholds).items():
-            if first.reached.any() or second.reached.any():
-                found[name] = compare_onsets(name, first.scaled(1 / scale), second, pairs=belong, clock=clock)
-        return found
+        return {
+            name: compare_onsets(name, first.scaled(1 / scale), second, pairs=belong, clock=clock)
+            for name, (first, second) in self._reached(thresholds).items()
+            if first.reached.any() or second.reached.any()
+        }
 
-    def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, tuple[Onsets, Onsets]]:
+    def _reached(self, thresholds: Mapping[str, float] | None) -> dict[str, list[Onsets]]:
         """Return the onsets of both ensembles for each quantity with a threshold, by name."""
         ensembles = self.first, self.second
         shared = set(self.first.observables) & set(self.second.observables)
-        found: dict[str, tuple[Onsets, Onsets]] = {}
-        for name in sorted(shared):
-            if name.startswith(ONSET_PREFIX):
-                both = [one.tracked(name) for one in ensembles]
-                found[name.removeprefix(ONSET_PREFIX)] = both[0], both[1]
+        reached: dict[str, Any] = {
+            name.removeprefix(ONSET_PREFIX): [one.tracked(name) for one in ensembles]
+            for name in sorted(shared)
+            if name.startswith(ONSET_PREFIX)
+        }
         measured = {"quality", "circle_ratio"} if self.planar and not self.states else set()
         for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
-            if name in found:
-                continue
-            if name not in shared | measured:
-                if thresholds is None:
-                    continue
+            if name in shared | measured and name not in reached:
+                limit = number(f"thresholds of {name}", value)
+                reached[name] = [one.onsets(name, limit) for one in ensembles]
+            elif thresholds is not None and name not in reached:
                 known = ", ".join(sorted(shared | measured))
                 raise InputError(f"thresholds must name quantities of both ({known}), got {name!r}")
-            first, second = (one.onsets(name, number(f"thresholds of {name}", value)) for one in ensembles)
-            if first is not None and second is not None:
-                found[name] = first, second
         if measured and min(self.first.dim, self.second.dim) > 1:
-            first, second = (one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles)
-            if first is not None and second is not None:
-                found["lasting circle"] = first, second
-        return found
+            lasting = [one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles]
+            reached["lasting circle"] = lasting
+        return {name: both for name, both in reached.items() if None not in both}
 
     def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
         """Return how well `given` or else observed accuracies are predicted; None if there are none."""
@@ -993,7 +938,8 @@ def compare(
         pairs, together = work.pairs(paired, shapes)
         motion = work.motion(pairs, together, align, shapes)
     else:
-        work.without_shapes(paired=paired, align=align, symmetry=symmetry)
+        asked = None if align in ("auto", "none") else align
+        work.without_shapes(paired=paired, align=asked, symmetry=symmetry)
     distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))
     return Comparison(
         names,
@@ -1009,14 +955,25 @@ def compare(
     )
 
 
+COLUMNS = (
+    "part",
+    "quantity",
+    "statistic",
+    "estimate",
+    "low",
+    "high",
+    "count",
+    "p_value",
+    "adjusted_p_value",
+    "test",
+)
+
+
 def _row(part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = "") -> Any:
     """Return a row of `Comparison.table`; `of` is what was tested."""
-    p, adjusted = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
-    return {
-        "part": part, "quantity": quantity, "statistic": statistic,
-        "estimate": value.estimate, "low": value.low, "high": value.high, "count": value.count,
-        "p_value": p, "adjusted_p_value": adjusted, "test": test,
-    }  # fmt: skip
+    p_values = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
+    values = (part, quantity, statistic, *astuple(value), *p_values, test)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def _adjusted(*families: Mapping[str, Any]) -> Any:

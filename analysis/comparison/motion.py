@@ -248,30 +248,6 @@ class Motion:
     mean_error: Interval
     chance_error: Interval
 
-    def at_edge(self, ratio: float) -> bool:
-        """Return whether the time factor τ is at an end of the search range, and may lie beyond it.
-
-        Parameters
-        ----------
-        ratio : float
-            Center of the search range on a logarithmic scale: the factor with which both ensembles end
-            together.
-
-        Returns
-        -------
-        bool
-            Whether τ is within 5 % of an end of the range, or beyond it.
-
-        Examples
-        --------
-        >>> import analysis, numpy as np
-        >>> motion = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2))).motion
-        >>> motion.at_edge(motion.scale.estimate)
-        False
-        """
-        place = np.log(self.scale.estimate / ratio)
-        return bool(place < np.log(SCALES[0]) + 0.05 or place > np.log(SCALES[1]) - 0.05)
-
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
@@ -317,7 +293,7 @@ def compare_motion(
     count = min(MANY_FRAMES if many else FRAMES, len(second.times))
     frames = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
     times = second.times[frames]
-    beside = _Beside(first, second, symmetry, states).narrowed(times)
+    beside = _Pairs(first, second, symmetry, states).narrowed(times)
     start = 1 if paired and len(times) > 1 else 0
     matched = np.broadcast_to(times, (len(pairs), len(times)))
     scale = Interval(1.0, np.nan, np.nan, len(pairs))
@@ -334,10 +310,10 @@ def compare_motion(
     labels, errors = beside.errors(matched, times)
     judged, chance = errors, np.full_like(errors, np.nan)
     if chosen is not None:
-        others = _Beside(chosen.next_best, second, symmetry, states).narrowed(times).errors(matched, times)[1]
+        others = _Pairs(chosen.next_best, second, symmetry, states).narrowed(times).errors(matched, times)[1]
         judged = errors + (others - errors) / chosen.candidates
         clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
-        within = _Beside(chosen.partners, chosen.runs, symmetry, states).narrowed(clock[0])
+        within = _Pairs(chosen.partners, chosen.runs, symmetry, states).narrowed(clock[0])
         chance = within.errors(clock, clock)[1]
     elif paired and len(pairs) > 1:
         mismatched, clocks = beside.mismatched().narrowed(times), np.roll(matched, 1, axis=0)
@@ -361,7 +337,7 @@ def compare_motion(
 
 
 @dataclass(frozen=True, eq=False)
-class _Beside:
+class _Pairs:
     """Runs of two ensembles, matched row by row, with the rule by which their frames are compared.
 
     Attributes
@@ -385,10 +361,10 @@ class _Beside:
         """Number of pairs."""
         return len(self.first.positions)
 
-    def mismatched(self) -> "_Beside":
+    def mismatched(self) -> "_Pairs":
         """Return each run of the second ensemble with the partner of the previous one, a null model."""
         rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
-        return _Beside(rolled, self.second, self.symmetry, self.states)
+        return _Pairs(rolled, self.second, self.symmetry, self.states)
 
     def frames(self, paths: Paths, times: Array) -> Array:
         """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes unless `states`."""
@@ -415,7 +391,7 @@ class _Beside:
                 labels[k] = numbers[best_relabelling(moved[k], target[k], few)[1]]
         return labels, disparity(_relabelled(moved, self.symmetry.permutations[labels]), target)
 
-    def narrowed(self, times: Array) -> "_Beside":
+    def narrowed(self, times: Array) -> "_Pairs":
         """Return the same pairs with only a few relabelings of each, if a search over all would take long.
 
         They are those that fit best at a few times if both ensembles end together, and the identity.
@@ -450,7 +426,7 @@ def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDA
     return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 
 
-def _best_scale(beside: _Beside, times: Array, count: int) -> Interval:
+def _best_scale(beside: _Pairs, times: Array, count: int) -> Interval:
     """Return the time factor with the least mean error, with an interval by resampling pairs.
 
     A first scan covers the whole range of factors. Where a factor leaves a frame without a counterpart, the
@@ -484,7 +460,7 @@ def _spread(times: Array) -> Array:
     return times[np.unique(np.linspace(0, len(times) - 1, SCANNED).round().astype(int))]
 
 
-def _scan(beside: _Beside, times: Array, logarithms: Array) -> Interval:
+def _scan(beside: _Pairs, times: Array, logarithms: Array) -> Interval:
     """Return the time factor with the least mean error, with its interval by resampling pairs.
 
     The factors to try are given by their `logarithms` (n,). Both ensembles are compared at the `times`

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,23 +99,6 @@ class Onsets:
     def fraction(self) -> Interval:
         """Fraction of the runs that reached the threshold before they ended, with Wilson's 95 % interval."""
         return proportion(int(self.reached.sum()), len(self.reached))
-
-    @staticmethod
-    def joined(several: Sequence["Onsets"]) -> "Onsets":
-        """Return the runs of several ensembles as one ensemble.
-
-        Parameters
-        ----------
-        several : sequence of Onsets
-            At least one ensemble.
-
-        Returns
-        -------
-        Onsets
-            All runs, in the given order.
-        """
-        times, reached = [one.times for one in several], [one.reached for one in several]
-        return Onsets(np.concatenate(times), np.concatenate(reached))
 
     @property
     def median(self) -> Interval:

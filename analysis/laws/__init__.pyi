@@ -13,12 +13,10 @@ from .matching import match_trajectories as match_trajectories
 from .nonlinear import MeanFieldRegressor as MeanFieldRegressor
 from .nonlinear import lotka_volterra as lotka_volterra
 from .ode import PUBLISHED as PUBLISHED
-from .ode import BatchFit as BatchFit
 from .ode import ODEFit as ODEFit
 from .ode import Recipe as Recipe
 from .ode import Resampled as Resampled
 from .ode import fit_batch as fit_batch
-from .ode import fit_each as fit_each
 from .ode import fit_trajectories as fit_trajectories
 from .ode import resample_coefficients as resample_coefficients
 from .regressors import FitWarning as FitWarning

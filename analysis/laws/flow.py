@@ -21,8 +21,6 @@ from physics.errors import InputError
 from physics.flows import AffineFlow
 
 Array = NDArray[np.float64]
-EMPTY = 10**6
-"""Minus the exponent that stands for 0."""
 
 
 def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
@@ -248,21 +246,19 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
     [1.0, 3.0]
     """
     A, b = _affine(A, b)
-    # In units in which all rows and columns are of one size, rounding cannot make A look singular.
-    (digits, powers), (drift, sizes) = _parts(A), _parts(-b)
-    rows = _largest(powers, 1)
-    columns = _largest(powers - rows[:, None], 0)
-    exponent = _largest(sizes - rows, 0)
-    matrix = np.ldexp(digits, powers - rows[:, None] - columns)
-    target = np.ldexp(drift, sizes - rows - exponent)
+    # In units in which all columns and rows are of one size, rounding cannot make A look singular.
+    columns = np.frexp(np.abs(A).max(axis=0))[1]
+    matrix = np.ldexp(A, -columns)
+    rows = np.frexp(np.abs(matrix).max(axis=1))[1]
+    matrix, target = np.ldexp(matrix, -rows[:, None]), np.ldexp(-b, -rows)
     directions = null_space(matrix)
     if not directions.size:
-        return FixedPoints(np.ldexp(np.linalg.solve(matrix, target), exponent - columns), directions)
+        return FixedPoints(np.ldexp(np.linalg.solve(matrix, target), -columns), directions)
     point = np.linalg.lstsq(matrix, target, rcond=None)[0]
     size = np.abs(matrix).sum(axis=1).max() * np.abs(point).max() + np.abs(target).max()
     exists = np.abs(matrix @ point - target).max() <= 1e-9 * size
     directions = orth(np.ldexp(directions, (columns.min() - columns)[:, None]))
-    point = np.ldexp(point, exponent - columns)
+    point = np.ldexp(point, -columns)
     return FixedPoints(point - directions @ (directions.T @ point) if exists else None, directions)
 
 
@@ -320,8 +316,8 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     True
     """
     # In balanced units LAPACK need not scale the matrix as a whole, by which small entries would vanish.
-    matrix = balanced(augmented(square := _square(A), np.zeros(len(square))))[0][:-1, :-1]
-    values = np.linalg.eigvals(matrix).astype(np.complex128)
+    A, zero = _affine(A, np.zeros(len(np.atleast_1d(A))))
+    values = np.linalg.eigvals(balanced(augmented(A, zero))[0][:-1, :-1]).astype(np.complex128)
     if choice("kind", kind, ("increment", "generator")) == "generator":
         growth = values.real
     else:
@@ -361,20 +357,18 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     >>> [(row["first"], row["second"], row["relation"]) for row in rows]
     [(1, 2, 'competition')]
     """
-    matrix = _square(A)
+    matrix, _ = _affine(A, np.zeros(len(A)))
     labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
     if len(labels) != len(matrix):
         raise InputError(f"names must hold one name for each of {len(matrix)} components, got {len(labels)}")
     rows = []
     for i, j in zip(*np.triu_indices(len(matrix), 1), strict=True):
-        pair = float(matrix[i, j]), float(matrix[j, i])
-        if pair == (0.0, 0.0):
-            continue
-        relation = "collaboration" if min(pair) >= 0 else "competition" if max(pair) <= 0 else "exploitation"
-        rows.append(
-            {"first": labels[i], "second": labels[j]}
-            | {"on_first": pair[0], "on_second": pair[1], "relation": relation}
-        )
+        effects = [float(matrix[i, j]), float(matrix[j, i])]
+        if any(effects):
+            low, high = min(effects), max(effects)
+            relation = "collaboration" if low >= 0 else "competition" if high <= 0 else "exploitation"
+            pair = {"first": labels[i], "second": labels[j]}
+            rows.append(pair | {"on_first": effects[0], "on_second": effects[1], "relation": relation})
     return sorted(rows, key=lambda row: -max(abs(row["on_first"]), abs(row["on_second"])))
 
 
@@ -429,26 +423,6 @@ def _log_of_one_plus(matrix: Array) -> Array:
     for k in range(15, 0, -2):
         total = one / k + square @ total
     return np.asarray(np.ldexp(ratio @ total, doublings + 1))
-
-
-def _parts(array: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Return digits and exponents of two of numbers; the exponent of 0 is far below all others."""
-    digits, powers = np.frexp(array)
-    return digits, np.where(digits != 0.0, powers, -EMPTY).astype(np.int64)
-
-
-def _largest(powers: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Return the largest exponents of `_parts` along an axis, 0 where all numbers are 0."""
-    largest = powers.max(axis=axis)
-    return np.where(largest > -EMPTY // 2, largest, 0)
-
-
-def _square(A: Any) -> Array:
-    """Return A as a checked square matrix."""
-    matrix = finite_array("A", A)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InputError(f"A must have the shape (K, K) with K at least 1, got {matrix.shape}")
-    return matrix
 
 
 def _affine(A: Any, b: Any) -> tuple[Array, Array]:

@@ -125,18 +125,8 @@ def solve(
     points = alpha.shape[1]
     coef = np.empty((m, targets, points, features))
     sweeps, gap = np.empty((m, targets, points), np.int64), np.empty((m, targets, points))
-    lasso_paths(
-        np.ascontiguousarray(moments.gram),
-        np.ascontiguousarray(moments.cross),
-        np.ascontiguousarray(moments.power),
-        l1_ratio * alpha,
-        (1 - l1_ratio) * alpha,
-        max_iter,
-        tol,
-        coef,
-        sweeps,
-        gap,
-    )
+    squares = map(np.ascontiguousarray, (moments.gram, moments.cross, moments.power))
+    lasso_paths(*squares, l1_ratio * alpha, (1 - l1_ratio) * alpha, max_iter, tol, coef, sweeps, gap)
     intercept = moments.target_mean[..., None] - np.einsum("mtpk,mk->mtp", coef, moments.feature_mean)
     return LassoSolution(coef, intercept, sweeps, gap, gap <= tol * moments.power[..., None])
 
@@ -183,27 +173,19 @@ def batch_lasso(
     ((2, 1, 1, 3), [1, 1])
     """
     checked = []
-    for k, (X, Y) in enumerate(problems):
-        first, second = finite_array(f"X of problem {k}", X), finite_array(f"Y of problem {k}", Y)
-        if first.ndim != 2 or second.ndim != 2 or len(first) != len(second) or not first.size:
+    for k, problem in enumerate(problems):
+        X, Y = (finite_array(f"{name} of problem {k}", x) for name, x in zip("XY", problem, strict=True))
+        if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not X.size:
             raise InputError(
-                f"problem {k} must hold X (n, K) and Y (n, T), got the shapes {first.shape} and "
-                f"{second.shape}"
+                f"problem {k} must hold X (n, K) and Y (n, T), got the shapes {X.shape} and {Y.shape}"
             )
-        checked.append((first, second))
-    if not checked:
-        raise InputError("problems must hold at least one regression, got none")
+        checked.append((X, Y))
     shapes = sorted({(X.shape[1], Y.shape[1]) for X, Y in checked})
     if len(shapes) != 1:
-        raise InputError(f"problems must agree in features and targets, got {shapes}")
+        raise InputError(f"problems must be at least one, with equal features and targets, got {shapes}")
     alpha, l1_ratio = number("alpha", alpha, above=0.0), ratio(l1_ratio)
-    return solve(
-        Moments.of(checked),
-        np.array([[alpha]]),
-        l1_ratio=l1_ratio,
-        max_iter=whole_number("max_iter", max_iter, 1),
-        tol=number("tol", tol, above=0.0),
-    )
+    max_iter, tol = whole_number("max_iter", max_iter, 1), number("tol", tol, above=0.0)
+    return solve(Moments.of(checked), np.array([[alpha]]), l1_ratio=l1_ratio, max_iter=max_iter, tol=tol)
 
 
 def ratio(l1_ratio: float) -> float:

@@ -5,18 +5,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import expm
 from scipy.optimize import least_squares
 
-from analysis.laws.flow import affine_solution, augmented
+from analysis.laws.flow import affine_solution
 from analysis.laws.ode import ODEFit, linear_law
 from analysis.laws.regressors import FitWarning
 from analysis.laws.scores import Array, as_pieces
 from analysis.scaling import scaled
 from physics.errors import InputError
-
-MEMORY = 2**30
-"""Largest size of a Jacobian in bytes."""
+from physics.memory import require_memory
 
 
 def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
@@ -70,21 +67,13 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
     unknowns = size * (size + 1 + len(pieces))
     if values < unknowns:
         raise InputError(f"signals must hold a value for each unknown, got {values} for {unknowns}")
-    if 8 * values * unknowns > MEMORY:
-        raise InputError(
-            f"signals must have a Jacobian of at most {MEMORY / 2**30:.3g} GiB, got {size} components and "
-            f"{values} values with one of {8 * values * unknowns / 2**30:.1f} GiB; thin them, or use "
-            "fit_trajectories"
-        )
-    clocks = [t - t[0] for t, _ in pieces]
-    truth = [x for _, x in pieces]
+    require_memory("the derivatives", 8 * values * unknowns, "thin the signals, or use fit_trajectories")
     # Units of time and of the components in which the problem is well scaled.
-    unit = max(float(t[-1]) for t in clocks)
-    units, exponents = scaled(np.concatenate(truth), 0)
+    unit = max(float(t[-1] - t[0]) for t, _ in pieces)
+    units, exponents = scaled(np.concatenate([x for _, x in pieces]), 0)
     scale = np.ldexp(units.std(axis=0), exponents[0])
     scale[scale == 0] = 1.0
-    clocks = [t / unit for t in clocks]
-    truth = [x / scale for x in truth]
+    clocks, truth = [(t - t[0]) / unit for t, _ in pieces], [x / scale for _, x in pieces]
     theta = _start(clocks, truth)
     weights = np.ones(size)
     found: Any = None
@@ -98,8 +87,8 @@ def match_trajectories(signals: Any, times: Any = None) -> ODEFit:
         weights = 1 / np.maximum(spread, 1e-9)
         weights /= weights.max()
     _say_what_is_open(found.jac)
-    A, b, _ = _unpack(theta, size)
-    A, b = A * scale[:, None] / scale / unit, b * scale / unit
+    matrix, _ = _unpack(theta, size)
+    A, b = matrix[:, :-1] * scale[:, None] / scale / unit, matrix[:, -1] * scale / unit
     converged = np.full(size, bool(found.success))
     return linear_law("generator", A, b, pieces, alpha=np.zeros(size), converged=converged)
 
@@ -129,17 +118,13 @@ def _start(clocks: list[Array], truth: list[Array]) -> Array:
         which[:, k] = 1
         rows.append(np.hstack([area, t[:, None], which]))
     found = np.linalg.lstsq(np.concatenate(rows), np.concatenate(truth), rcond=None)[0]
-    return np.concatenate([found[:size].T.ravel(), found[size], found[size + 1 :].ravel()])
+    return np.concatenate([found[: size + 1].T.ravel(), found[size + 1 :].ravel()])
 
 
-def _unpack(theta: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return A (size, size), b (size,) and the starts (runs, size) from the vector of all unknowns."""
-    square = size * size
-    return (
-        theta[:square].reshape(size, size),
-        theta[square : square + size],
-        theta[square + size :].reshape(-1, size),
-    )
+def _unpack(theta: Array, size: int) -> tuple[Array, Array]:
+    """Return A and b as a matrix (size, size + 1), and the starts (runs, size), from all unknowns."""
+    matrix, starts = np.split(theta, [size * (size + 1)])
+    return matrix.reshape(size, -1), starts.reshape(-1, size)
 
 
 def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: Array) -> Array:
@@ -149,8 +134,8 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
     its states (frames, components). The result is a vector of all trajectories, each frame by frame.
     """
     size = len(weights)
-    A, b, starts = _unpack(theta, size)
-    values, V = np.linalg.eig(augmented(A, b))
+    matrix, starts = _unpack(theta, size)
+    values, V = np.linalg.eig(np.pad(matrix, ((0, 1), (0, 0))))
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
@@ -158,7 +143,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
                 w = np.linalg.solve(V, np.append(x0, 1.0))
                 found = np.real((np.exp(values * t[:, None]) * w) @ V[:size].T)
             else:
-                found = affine_solution(A, b, x0, t)
+                found = affine_solution(matrix[:, :-1], matrix[:, -1], x0, t)
             parts.append(((found - x) * weights).ravel())
     return np.concatenate(parts)
 
@@ -169,54 +154,29 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
     They are found by divided differences of the exponential (Daleckii-Krein).
     """
     size = len(weights)
-    A, b, starts = _unpack(theta, size)
-    M = augmented(A, b)
+    matrix, starts = _unpack(theta, size)
+    M = np.pad(matrix, ((0, 1), (0, 0)))
     values, V = np.linalg.eig(M)
-    defective = np.linalg.cond(V) > 1e8
-    inverse = np.eye(size + 1) if defective else np.linalg.inv(V)
+    if np.linalg.cond(V) > 1e8:  # a tiny change makes the matrix diagonalizable
+        values, V = np.linalg.eig(M + 1e-9 * np.linalg.norm(M) * np.random.default_rng(0).random(M.shape))
+    inverse = np.linalg.inv(V)
     blocks = []
     for run, (x0, t) in enumerate(zip(starts, clocks, strict=True)):
-        z0 = np.append(x0, 1.0)
-        if defective:
-            by_matrix, power = _by_blocks(M, z0, t)
-        else:
-            w = inverse @ z0
-            # Φ_pq(t) = (e^{λp t} - e^{λq t}) / (λp - λq), without cancellation where they are close.
-            middle = (values[:, None] + values) / 2 * t[:, None, None]
-            half = (values[:, None] - values) / 2 * t[:, None, None]
-            phi = np.exp(middle) * t[:, None, None] * _sinhc(half)
-            right = np.einsum("npq,jq,q->npj", phi, V, w)
-            left = V[:size, :, None] * inverse[None, :, :size]
-            by_matrix = np.real(np.einsum("cpi,npj->ncij", left, right))
-            power = np.real(
-                np.einsum("cp,np,pj->ncj", V[:size], np.exp(values * t[:, None]), inverse[:, :size])
-            )
+        w = inverse @ np.append(x0, 1.0)
+        # Φ_pq(t) = (e^{λp t} - e^{λq t}) / (λp - λq), without cancellation where they are close.
+        middle = (values[:, None] + values) / 2 * t[:, None, None]
+        half = (values[:, None] - values) / 2 * t[:, None, None]
+        phi = np.exp(middle) * t[:, None, None] * _sinhc(half)
+        right = np.einsum("npq,jq,q->npj", phi, V, w)
+        left = V[:size, :, None] * inverse[None, :, :size]
+        by_matrix = np.real(np.einsum("cpi,npj->ncij", left, right))
+        power = np.real(np.einsum("cp,np,pj->ncj", V[:size], np.exp(values * t[:, None]), inverse[:, :size]))
         block = np.zeros((len(t), size, len(theta)))
-        block[:, :, : size * size] = by_matrix[..., :size].reshape(len(t), size, -1)
-        block[:, :, size * size : size * size + size] = by_matrix[..., size]
-        first = size * size + size + run * size
+        block[:, :, : matrix.size] = by_matrix.reshape(len(t), size, -1)
+        first = matrix.size + run * size
         block[:, :, first : first + size] = power
         blocks.append((block * weights[:, None]).reshape(-1, len(theta)))
     return np.concatenate(blocks)
-
-
-def _by_blocks(M: Array, z0: Array, t: Array) -> tuple[Array, Array]:
-    """Return the derivatives of the solution by the entries of a matrix M that may be defective.
-
-    This needs exponentials of twice the size, and is slower than the divided differences in `_jacobian`.
-    """
-    size = len(M) - 1
-    directions = np.zeros((size * (size + 1), 2 * size + 2, 2 * size + 2))
-    directions[:, : size + 1, : size + 1] = directions[:, size + 1 :, size + 1 :] = M
-    rows, columns = np.divmod(np.arange(len(directions)), size + 1)
-    directions[np.arange(len(directions)), rows, size + 1 + columns] = 1.0
-    by_matrix, power = [], []
-    for moment in t:
-        exponentials = expm(moment * directions)
-        moved = exponentials[:, :size, size + 1 :] @ z0
-        by_matrix.append(moved.T.reshape(size, size, size + 1))
-        power.append(exponentials[0, :size, :size])
-    return np.stack(by_matrix), np.stack(power)
 
 
 def _sinhc(z: NDArray[np.complex128]) -> NDArray[np.complex128]:

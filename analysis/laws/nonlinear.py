@@ -106,8 +106,7 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         features = self._features(X).reshape(-1, len(self.terms_))
         solution = np.linalg.lstsq(features, Y.ravel(), rcond=None)[0]
         self._scaled = solution
-        degrees = [term[0] + sum(p * c for p, c in enumerate(term[1:], 1)) for term in self.terms_]
-        self.coef_ = solution / self.scale_ ** np.array(degrees, float)
+        self.coef_ = solution / self.scale_ ** np.array(list(map(_degree, self.terms_)), float)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -165,11 +164,7 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
     if not isinstance(terms, Sequence):
         degree = whole_number("terms", terms, 1)
         powers = [range(degree // order + 1) for order in [1, *range(1, degree + 1)]]
-        found = [
-            term
-            for term in itertools.product(*powers)
-            if term[0] + sum(p * c for p, c in enumerate(term[1:], 1)) <= degree
-        ]
+        found = [term for term in itertools.product(*powers) if _degree(term) <= degree]
     else:
         found = [tuple(term) for term in terms if isinstance(term, Sequence)]
         whole = all(isinstance(c, int) and c >= 0 for term in found for c in term)
@@ -179,6 +174,11 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
                 f"least 0, got {terms!r}"
             )
     return list(dict.fromkeys(found))
+
+
+def _degree(term: Term) -> int:
+    """Return the degree of a term in the components."""
+    return term[0] + sum(order * power for order, power in enumerate(term[1:], 1))
 
 
 def term_name(term: Term) -> str:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
 from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
-from analysis.laws.lasso import Moments, batch_lasso, ratio, solve
+from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.regressors import CRITERIA, FitWarning, LinearODERegressor
 from analysis.laws.scores import (
@@ -179,7 +179,7 @@ class ODEFit(Law):
         return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
-        whole = whole_steps(clock)
+        whole = whole_steps(clock, self.components)
         return affine_rollout(self.A, self.b, state, int(whole.max(initial=0)))[whole]
 
     def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
@@ -278,77 +278,6 @@ def linear_law(
     r2 = r_squared(changes, states @ A.T + b)
     law = ODEFit(kind, A, b, step, alpha, converged, r2, np.nan, len(states))
     return replace(law, r2_rollout=law._score(pieces).rollout)
-
-
-@dataclass(frozen=True)
-class BatchFit:
-    """Linear ODEs of K components, fitted to m trajectories separately; `fit_each` returns them.
-
-    Attributes
-    ----------
-    A : ndarray of float64, shape (m, K, K)
-        Matrix of each law: the effect of each component (column) on the change of each (row).
-    b : ndarray of float64, shape (m, K)
-        Constant part of the change of each component.
-    r2_in_sample : ndarray of float64, shape (m,)
-        R² of the changes of each trajectory, averaged over the components whose changes vary; 0 if none does.
-    converged : ndarray of bool, shape (m, K)
-        For which rows of A the fit has converged.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np
-    >>> analysis.laws.fit_each(np.random.default_rng(0).normal(size=(3, 40, 2))).converged.tolist()
-    [[True, True], [True, True], [True, True]]
-    """
-
-    A: Array
-    b: Array
-    r2_in_sample: Array
-    converged: NDArray[np.bool_]
-
-
-def fit_each(signals: Any, times: Any = None, *, kind: str = "increment", **options: Any) -> BatchFit:
-    """Fit a separate linear ODE to each trajectory by Lasso or elastic net, on all cores.
-
-    Parameters
-    ----------
-    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
-        Trajectories of the K components, such as Fourier signals.
-    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
-        Increasing times of the frames. By default 0, 1, 2, ….
-    kind : {"increment", "generator"}, default "increment"
-        Whether to fit the change per step, or the rate of change; see `fit_trajectories`.
-    **options
-        Parameters of `batch_lasso`: alpha, l1_ratio, max_iter and tol.
-
-    Returns
-    -------
-    BatchFit
-        Coefficients and scores of each trajectory.
-
-    Raises
-    ------
-    InputError
-        If the trajectories are invalid (see `fit_trajectories`), or a parameter is out of its range.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np
-    >>> signals = np.random.default_rng(0).normal(size=(3, 40, 2))
-    >>> analysis.laws.fit_each(signals).A.shape
-    (3, 2, 2)
-    """
-    problems = differences(as_pieces(signals, times), kind)
-    solution = batch_lasso(problems, **options)
-    A, b = solution.coef[:, :, 0], solution.intercept[:, :, 0]
-    scores = []
-    for (states, changes), matrix, constant in zip(problems, A, b, strict=True):
-        varies = changes.var(axis=0) > 0
-        rest = (changes - states @ matrix.T - constant)[:, varies]
-        r2 = 1 - np.mean(rest**2, axis=0) / changes.var(axis=0)[varies]
-        scores.append(float(r2.mean()) if len(r2) else 0.0)
-    return BatchFit(A, b, np.array(scores), solution.converged[:, :, 0])
 
 
 def _say_what_is_poor(states: Array, penalty: str | None) -> None:

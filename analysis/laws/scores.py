@@ -1,5 +1,6 @@
 """Laws of motion, the rollouts that they predict, and scores of both."""
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.regressors import FitWarning
 from analysis.scaling import scaled
-from physics.checks import choice, distinct, finite_array, number
+from physics.checks import choice, distinct, finite_array, increasing_array, number
 from physics.errors import InputError
 from physics.memory import require_memory
 
@@ -54,33 +55,20 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         )
     if times is None:
         clocks: list[Any] = [np.arange(len(piece)) for piece in arrays]
-    elif not _are_clocks(times):
-        clocks = [times] * len(arrays)
     else:
-        clocks = list(times)
+        listed = np.iterable(times) and np.ndim(next(iter(times), 0)) > 0
+        clocks = list(times) if listed else [times] * len(arrays)
     if len(clocks) != len(arrays):
         raise InputError(f"times must be given once or {len(arrays)} times, got {len(clocks)}")
     pieces = []
     for k, (clock, piece) in enumerate(zip(clocks, arrays, strict=True)):
-        t = finite_array("times", clock)
-        if t.shape != (len(piece),):
+        t = increasing_array(f"times of trajectory {k}", clock)
+        if len(t) != len(piece):
             raise InputError(f"times of trajectory {k} must have {len(piece)} entries, got {t.shape}")
         if len(piece) < minimum:
             raise InputError(f"trajectory {k} must have at least {minimum} frames, got {len(piece)}")
-        if np.any(np.diff(t) <= 0):
-            at = int(np.argmax(np.diff(t) <= 0))
-            raise InputError(
-                f"times of trajectory {k} must increase, got {distinct(t[at], t[at + 1])} followed by "
-                f"{distinct(t[at + 1], t[at])}"
-            )
         pieces.append((t, piece))
     return pieces
-
-
-def _are_clocks(times: Any) -> bool:
-    """Return whether `times` hold a clock for each trajectory, and are not one clock or no clock at all."""
-    listed = hasattr(times, "__len__") and getattr(times, "ndim", 1) > 0 and len(times) > 0
-    return listed and np.ndim(times[0]) > 0
 
 
 def differences(pieces: Pieces, kind: str) -> list[tuple[Array, Array]]:
@@ -122,26 +110,14 @@ def unit(pieces: Pieces) -> float:
     return units.pop()
 
 
-def elapsed(piece: tuple[Array, Array], kind: str) -> Array:
-    """Return the times (frames,) of a trajectory since its first frame, in the unit of time of a law.
-
-    They are numbers of frames for the kind "increment", and differences of times for the kind "generator".
-    """
-    t, x = piece
-    return t - t[0] if kind == "generator" else np.arange(len(x), dtype=np.float64)
-
-
-def whole_steps(clock: Array, components: int = 1) -> NDArray[np.int64]:
-    """Return times (n,) in steps as int64, or refuse one that is negative or not a whole number.
-
-    So are steps whose states of so many components would not fit into memory.
-    """
+def whole_steps(clock: Array, components: int) -> NDArray[np.int64]:
+    """Return times (n,) in steps as int64; refuse those that are negative, not whole, or too many."""
     whole = np.rint(clock).astype(np.int64)
-    if np.any(whole != clock) or np.any(whole < 0):
-        bad = clock[(whole != clock) | (whole < 0)][0]
+    wrong = clock[(whole != clock) | (whole < 0)]
+    if len(wrong):
         raise InputError(
             "times of an increment map must be whole numbers of steps of at least 0, got "
-            f"{distinct(bad, np.rint(bad))}"
+            f"{distinct(wrong[0], np.rint(wrong[0]))}"
         )
     require_states(int(whole.max(initial=0)), components)
     return whole
@@ -375,33 +351,28 @@ class Law(ABC):
         states, changes = pooled(pieces, self.kind)
         with np.errstate(over="ignore", invalid="ignore"):
             derivative = r_squared(changes, self.changes(states))
-        truth, predicted, agreements, reached = [], [], [], 0
+        rollouts, agreements, reached = [], [], 0
         for t, x in pieces:
-            states, frames = self.rollout(x[0], elapsed((t, x), self.kind))
-            truth.append(x[1:])
-            predicted.append(states[1:])
-            reached += frames - 1
+            states, frames = self.rollout(x[0], t - t[0] if self.kind == "generator" else np.arange(len(x)))
+            rollouts.append(states[1:])
+            reached += max(frames - 1, 0)
             # A rollout that has diverged has no survivors.
-            told = survives(states[-1]) if np.isfinite(states[-1]).all() else np.zeros(x.shape[1], bool)
-            agreements.append(agreement(survives(x[-1]), told))
-        true, rolled = np.concatenate(truth), np.concatenate(predicted)
-        error = float("inf")
+            agreements.append(
+                agreement(survives(x[-1]), survives(states[-1]) & np.isfinite(states[-1]).all())
+            )
+        truth, rolled = np.concatenate([x[1:] for _, x in pieces]), np.concatenate(rollouts)
+        error = math.inf
         if np.isfinite(rolled).all():
-            unit, exponent = scaled(true)
-            missed = np.linalg.norm(np.ldexp(rolled, -exponent) - unit)
-            error = float(missed / max(np.linalg.norm(unit), np.finfo(float).tiny))
+            units, exponent = scaled(truth)
+            missed = np.linalg.norm(np.ldexp(rolled, -exponent) - units)
+            error = float(missed / max(np.linalg.norm(units), np.finfo(float).tiny))
         known = [value for value in agreements if np.isfinite(value)]
-        return Score(
-            derivative,
-            r_squared(true, rolled),
-            error,
-            max(reached, 0) / len(true),
-            float(np.mean(known)) if known else float("nan"),
-        )
+        survivors = float(np.mean(known)) if known else math.nan
+        return Score(derivative, r_squared(truth, rolled), error, reached / len(truth), survivors)
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
         whole = whole_steps(clock, len(state))
-        path = np.full((int(whole.max(initial=0)) + 1, len(state)), np.inf)
+        path = np.full((whole.max(initial=0) + 1, len(state)), np.inf)
         path[0] = state
         with np.errstate(over="ignore", invalid="ignore"):
             for n in range(1, len(path)):
@@ -496,11 +467,9 @@ class RegressorLaw(Law):
             If the estimator does not name its coefficients.
         """
         if hasattr(self.regressor, "terms_"):
-            names = (term_name(term) for term in self.regressor.terms_)
-            return [
-                {"term": name, "coefficient": float(c)}
-                for name, c in zip(names, self.regressor.coef_, strict=True)
-            ]
+            names = map(term_name, self.regressor.terms_)
+            coefficients = map(float, self.regressor.coef_)
+            return [{"term": n, "coefficient": c} for n, c in zip(names, coefficients, strict=True)]
         if not hasattr(self.regressor, "steps"):
             return super().table()
         terms, last = self.regressor[0].get_feature_names_out(), self.regressor[-1]
@@ -611,9 +580,8 @@ class HonestScores:
         >>> round(analysis.honest_scores(fit, x).mean("rollout"), 6)
         1.0
         """
-        values = np.array([getattr(score, name) for score in self.across])
-        known = values[~np.isnan(values)]
-        return float(known.mean()) if len(known) else np.nan
+        values = [getattr(score, name) for score in self.across if not math.isnan(getattr(score, name))]
+        return float(np.mean(values)) if values else math.nan
 
     def median(self, name: str) -> float:
         """Return the median of a score over the runs that the fit has not seen.
@@ -636,7 +604,7 @@ class HonestScores:
         >>> round(analysis.honest_scores(fit, x).median("derivative"), 6)
         1.0
         """
-        return float(np.median([getattr(score, name) for score in self.across])) if self.across else np.nan
+        return float(np.median([getattr(score, name) for score in self.across])) if self.across else math.nan
 
 
 def honest_scores(
@@ -675,39 +643,33 @@ def honest_scores(
     """
     number("split", split, above=0.0, below=1.0)
     pieces = as_pieces(signals, times)
-    clocks, values = [t for t, _ in pieces], [x for _, x in pieces]
-    law = fit(values, clocks)
 
-    def fit_part(values: list[Array], clocks: list[Array]) -> Law | None:
+    def columns(pieces: Pieces) -> tuple[list[Array], list[Array]]:
+        return [x for _, x in pieces], [t for t, _ in pieces]
+
+    def fit_part(pieces: Pieces) -> Law | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # it would seem to be about the law that is returned
             try:
-                return fit(values, clocks)
+                return fit(*columns(pieces))
             except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
                 return None
 
-    at = [int(split * (len(t) - 1)) for t in clocks]
+    law = fit(*columns(pieces))
     forward = None
-    if all(a >= 2 and len(t) - a > 2 for a, t in zip(at, clocks, strict=True)):
-        early = fit_part(
-            [x[: a + 1] for x, a in zip(values, at, strict=True)],
-            [t[: a + 1] for t, a in zip(clocks, at, strict=True)],
-        )
-        late = (
-            [x[a:] for x, a in zip(values, at, strict=True)],
-            [t[a:] for t, a in zip(clocks, at, strict=True)],
-        )
-        forward = early.score(*late) if early else None
-    held: dict[int, Score] = {}
+    cuts = [int(split * (len(t) - 1)) for t, _ in pieces]
+    if all(cut >= 2 and len(t) - cut > 2 for cut, (t, _) in zip(cuts, pieces, strict=True)):
+        early = fit_part([(t[: cut + 1], x[: cut + 1]) for cut, (t, x) in zip(cuts, pieces, strict=True)])
+        late = [(t[cut:], x[cut:]) for cut, (t, x) in zip(cuts, pieces, strict=True)]
+        forward = early.score(*columns(late)) if early else None
+    across: dict[int, Score] = {}
     folds = min(len(pieces), FOLDS) if len(pieces) > 1 else 0
     for fold in range(folds):
         left = range(fold, len(pieces), folds)
-        rest = fit_part(
-            [x for k, x in enumerate(values) if k not in left],
-            [t for k, t in enumerate(clocks) if k not in left],
-        )
+        rest = fit_part([piece for k, piece in enumerate(pieces) if k not in left])
         if rest is None:
-            held = {}
+            across = {}
             break
-        held |= {k: rest.score([values[k]], [clocks[k]]) for k in left}
-    return HonestScores(law, law.score(values, clocks), forward, tuple(held[k] for k in range(len(held))))
+        across |= {k: rest.score(*columns([pieces[k]])) for k in left}
+    scores = tuple(score for _, score in sorted(across.items()))
+    return HonestScores(law, law.score(*columns(pieces)), forward, scores)

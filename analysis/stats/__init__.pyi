@@ -13,4 +13,3 @@ from .intervals import proportion as proportion
 from .transitions import Transition as Transition
 from .transitions import fit_critical_values as fit_critical_values
 from .transitions import fit_transition as fit_transition
-from .transitions import median_crossing as median_crossing

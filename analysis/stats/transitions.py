@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from analysis.stats.intervals import CONFIDENCE, Interval, proportion
+from analysis.stats.intervals import CONFIDENCE, Interval
 from physics.checks import finite_array, number, short_text
 from physics.errors import InputError
 
@@ -195,57 +195,6 @@ def fit_critical_values(values: Any, step: float) -> Transition:
     passed = np.cumsum(weight) / len(r)
     fit = _fit(cost, *_guess(level, passed), len(r), math.nan, 0)
     return replace(fit, misfit=float(np.abs(fit.probability(level) - passed).max()))
-
-
-def median_crossing(values: Any, step: float) -> Interval:
-    """Return the value of a control parameter at which half of the samples have passed.
-
-    Unlike `fit_critical_values`, this assumes no curve. The fraction that has passed and its Wilson interval
-    rise within the `step` before each value, along a straight line, and are constant in between. The interval
-    of the result ends where these bounds cross one half.
-
-    Parameters
-    ----------
-    values : array_like of float, shape (n,)
-        First value of the control parameter at which each sample had passed; at ``value - step`` it had not.
-        There is at least one sample.
-    step : float
-        Spacing of the values, greater than 0, in the same unit.
-
-    Returns
-    -------
-    Interval
-        Value of the control parameter, with its 95 % interval. If exactly half have passed over a range, the
-        estimate is its middle. The ends are NaN for fewer than 4 samples, whose Wilson intervals always
-        contain one half.
-
-    Raises
-    ------
-    InputError
-        If there is no value, one is not a finite number, or `step` is not greater than 0.
-
-    Examples
-    --------
-    >>> import analysis
-    >>> round(analysis.stats.median_crossing([0.3, 0.4, 0.4, 0.5, 0.5, 0.6], 0.1).estimate, 2)
-    0.4
-    """
-    r, step = finite_array("values", values), number("step", step, above=0.0)
-    if not r.size:
-        raise InputError("values must hold at least one number, got none")
-    level, weight = np.unique(r, return_counts=True)
-    later = np.cumsum(weight)
-    passed = np.stack([later - weight, later], axis=1).ravel()
-    at = np.maximum.accumulate(np.stack([level - step, level], axis=1).ravel())
-    bounds = [proportion(int(k), len(r)) for k in passed]
-
-    def crossing(side: str) -> float:
-        rise = np.array([getattr(bound, side) for bound in bounds])
-        last = np.interp(0.5, rise, at, left=np.nan, right=np.nan)
-        first = np.interp(-0.5, -rise[::-1], at[::-1], left=np.nan, right=np.nan)
-        return float(first + last) / 2
-
-    return Interval(crossing("estimate"), crossing("high"), crossing("low"), len(r))
 
 
 def _guess(r: Array, p: Array) -> tuple[float, float]:

@@ -125,7 +125,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     said = "" if finite.all() else f"; {unfinite_text(np.flatnonzero(~finite))}"
     if grids is not None:
         return line + none * (not cyclic) + said, rows
-    lost = lost_runs(trajectory, finite)
+    lost = lost_runs(trajectory)[finite]
     if lost.any():
         said += f"; {blown_text(np.flatnonzero(finite)[lost], trajectory)}"
     sound = int((~lost).sum())

@@ -1,15 +1,13 @@
 """Two ensembles in motion: clocks, pairs, and what chance gives."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from ensembles import guise, noise
 
 import analysis
 import physics
-from analysis.comparison.motion import Motion, monotone, same_progress
-from analysis.stats.intervals import Interval, difference
+from analysis.comparison.motion import monotone, same_progress
+from analysis.stats.intervals import difference
 from physics import Trajectory
 
 
@@ -143,10 +141,3 @@ def test_what_ends_together_is_compared_at_equal_parts_of_its_time():
     assert motion.mean_error.estimate == pytest.approx(np.mean(one_less)), (
         "over all choices among one run less"
     )
-
-
-@pytest.mark.parametrize(
-    ("tau", "edge"), [(0.25, True), (0.26, True), (0.28, False), (2.0, False), (7.5, False), (7.8, True)]
-)
-def test_an_edge_is_an_eighth_or_four_times_the_factor_with_which_both_end_together(tau, edge):
-    assert Motion.at_edge(SimpleNamespace(scale=Interval(tau, 0.0, 9.0, 3)), 2.0) is edge

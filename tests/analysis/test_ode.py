@@ -223,18 +223,6 @@ def test_cross_validation_leaves_out_groups_or_predicts_later_from_earlier():
     assert chosen[0] != chosen[1], "data that tell them apart"
 
 
-def test_every_trajectory_of_its_own_as_one_by_one():
-    rng = np.random.default_rng(4)
-    runs = [np.cumsum(rng.standard_normal((n, 4)), axis=0) for n in (30, 50, 40)]
-    batch = analysis.laws.fit_each(runs, alpha=0.1)
-    for k, run in enumerate(runs):
-        fit = analysis.fit_trajectories(run, alpha=0.1)
-        np.testing.assert_allclose(batch.A[k], fit.A, atol=1e-12)
-        np.testing.assert_allclose(batch.b[k], fit.b, atol=1e-12)
-        assert batch.r2_in_sample[k] == pytest.approx(fit.r2_in_sample)
-    assert batch.converged.all()
-
-
 # -- the map and the generator ------------------------------------------------------------------------------
 
 

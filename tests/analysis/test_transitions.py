@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from analysis.stats.intervals import proportion
-from analysis.stats.transitions import fit_critical_values, fit_transition, median_crossing
+from analysis.stats.transitions import fit_critical_values, fit_transition
 
 
 def curve(r, center, width, shape):
@@ -71,13 +70,6 @@ def test_critical_values_of_single_samples():
     assert abs(fit.critical.estimate - 0.3) < 0.004
     assert fit.critical.high - fit.critical.low < 0.01
     assert fit.misfit < 0.03
-    crossing = median_crossing(values, 0.02)
-    passed = [proportion(int((values <= level + 1e-9).sum()), 1500) for level in np.unique(values)]
-    for side, bound in (("estimate", "estimate"), ("high", "low"), ("low", "high")):
-        below = max(k for k, one in enumerate(passed) if getattr(one, side) <= 0.5)
-        a, b = (getattr(one, side) for one in passed[below : below + 2])
-        level = np.unique(values)[below]
-        assert getattr(crossing, bound) == pytest.approx(level + 0.02 * (0.5 - a) / (b - a))
 
 
 def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
@@ -87,35 +79,6 @@ def test_a_curve_that_does_not_fit_says_so_and_widens_its_interval():
     assert many.misfit > 50
     wide, narrow = (fit.critical.high - fit.critical.low for fit in (few, many))
     assert 0.5 < narrow / wide < 2  # the misfit does not shrink with more of the same
-
-
-def test_half_of_the_samples_have_passed_between_the_values():
-    """The crossing is interpolated within the step before a value, and so are those of Wilson's bounds."""
-    found = median_crossing([3.0, 3.0, 3.0, 4.0], 0.5)
-    assert (found.estimate, found.count) == (pytest.approx(2.5 + 0.5 * 0.5 / 0.75), 4)
-    shares = [proportion(k, 4) for k in (0, 3, 3, 4)]
-    for side, bound in ((found.low, "high"), (found.high, "low")):
-        values = [getattr(one, bound) for one in shares]
-        assert side == pytest.approx(np.interp(0.5, values, [2.5, 3.0, 3.5, 4.0]))
-    assert found.low < found.estimate < found.high
-
-
-def test_no_sample_passes_where_a_smaller_share_is_known_to_have_passed():
-    """Up to 0.7 only 45 of 100 samples have passed, and their number rises by 55 within the last step."""
-    found = median_crossing([0.2] * 45 + [0.8] * 55, 0.1)
-    assert found.estimate == pytest.approx(0.7 + 0.1 * 5 / 55)
-    assert 0.1 < found.low < 0.2, "Wilson's upper bound of 45 of 100 is above one half"
-    assert 0.7 < found.high < 0.8
-    assert median_crossing([0.2, 0.8], 0.1).estimate == pytest.approx(0.45), "the middle of 0.2 to 0.7"
-
-
-def test_three_samples_do_not_bound_their_crossing():
-    """Wilson's intervals of 0 and of 3 of 3 samples contain one half; those of 4 do not."""
-    for count in (1, 2, 3):
-        few = median_crossing(np.arange(count), 1.0)
-        assert few.estimate == pytest.approx((count - 2) / 2)
-        assert np.isnan([few.low, few.high]).all()
-    assert np.isfinite(median_crossing(np.arange(4), 1.0).high)
 
 
 def test_a_curve_that_fits_better_than_chance_has_no_narrower_interval():
