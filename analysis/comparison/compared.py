@@ -227,7 +227,8 @@ class EnsembleOf:
         An `InputError` refuses one that the parts measured at different times, or only once.
         """
         clock = [self._clock(part, name) for part in self.parts]
-        if len(clock[0]) < 2 or any(not np.array_equal(times, clock[0]) for times in clock):
+        same = all(np.array_equal(times, clock[0]) for times in clock)
+        if self.times is None or len(clock[0]) < 2 or not same:
             raise InputError(f"align must name what {self.name} has at two frames, got {name!r}")
         if name in MEASURES:
             values = self._measured(name, self.positions(runs))
@@ -496,8 +497,8 @@ class Parts:
             among, _ = procrustes_disparity(final, final, self.symmetry)
             np.fill_diagonal(among, np.inf)
         chance, _ = procrustes_disparity(self.first.initial, final, self.symmetry)
-        nearest = (distances.min(axis=0) for distances in (disparity, chance, among))
-        return Shapes(disparity, relabelling, *nearest, self.symmetry)
+        nearest, start, other = (distances.min(axis=0) for distances in (disparity, chance, among))
+        return Shapes(disparity, relabelling, nearest, start, other, self.symmetry)
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eig, expm, null_space, orth, sqrtm
+from scipy.linalg import expm, logm, null_space, orth
 from scipy.linalg.lapack import dgebal
 from scipy.special import log1p
 
 from analysis.laws.scores import require_states
-from analysis.scaling import scaled
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
@@ -131,14 +130,8 @@ def to_increment(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     ([[-0.6321]], [0.6321])
     """
     A, b = _affine(A, b)
-    size = len(b)
-    step = number("step", step, above=0.0)
-    matrix, unit = balanced(augmented(A, b))
-    # The exponential of [[M, M], [0, 0]] holds exp(M) - 1, which keeps the digits of a slow law.
-    twice = np.zeros((2 * size + 2, 2 * size + 2))
-    twice[: size + 1] = np.hstack([step * matrix, step * matrix])
-    change = expm(twice)[: size + 1, size + 1 :] * unit[:, None] / unit
-    return change[:size, :size], change[:size, size]
+    mean = _mean_flow(A, number("step", step, above=0.0))
+    return A @ mean, mean @ b
 
 
 def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
@@ -180,8 +173,9 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     """
     A, b = _affine(A, b)
     step = number("step", step, above=0.0)
-    size = len(b)
-    values, rounding = _multipliers(A)
+    multiplier, unit = _balanced(np.eye(len(b)) + A)
+    values = np.linalg.eigvals(multiplier)
+    rounding = 1e-15 * len(b) * np.abs(values).max()
     blocked = values[(values.real <= rounding) & (np.abs(values.imag) <= rounding)]
     if len(blocked):
         found = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
@@ -190,9 +184,9 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
             "real principal logarithm exists: a component that flips its sign or vanishes in one step has no "
             "continuous generator"
         )
-    matrix, unit = balanced(augmented(A, b))
-    generator = _log_of_one_plus(matrix) / step * unit[:, None] / unit
-    return generator[:size, :size], generator[:size, size]
+    # The logarithm has the rounding errors of 1 + A; the mean flow restores the digits of a slow law.
+    mean = _mean_flow(np.real(logm(multiplier)) * unit[:, None] / unit / step, step)
+    return np.linalg.solve(mean.T, A.T).T, np.linalg.solve(mean, b)
 
 
 @dataclass(frozen=True)
@@ -315,9 +309,7 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     >>> analysis.laws.stability([[-0.5]]).stable
     True
     """
-    # In balanced units LAPACK need not scale the matrix as a whole, by which small entries would vanish.
-    A, zero = _affine(A, np.zeros(len(np.atleast_1d(A))))
-    values = np.linalg.eigvals(balanced(augmented(A, zero))[0][:-1, :-1]).astype(np.complex128)
+    values = np.linalg.eigvals(_balanced(_square(A))[0]).astype(np.complex128)
     if choice("kind", kind, ("increment", "generator")) == "generator":
         growth = values.real
     else:
@@ -357,7 +349,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     >>> [(row["first"], row["second"], row["relation"]) for row in rows]
     [(1, 2, 'competition')]
     """
-    matrix, _ = _affine(A, np.zeros(len(A)))
+    matrix = _square(A)
     labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
     if len(labels) != len(matrix):
         raise InputError(f"names must hold one name for each of {len(matrix)} components, got {len(labels)}")
@@ -372,64 +364,33 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -max(abs(row["on_first"]), abs(row["on_second"])))
 
 
-def augmented(A: Array, b: Array) -> Array:
-    """Return the matrix ``[[A, b], [0, 0]]``, whose exponential contains the flow of dx/dt = A x + b."""
-    matrix = np.zeros((len(b) + 1, len(b) + 1))
-    matrix[:-1, :-1], matrix[:-1, -1] = A, b
+def _balanced(A: Array) -> tuple[Array, Array]:
+    """Return a matrix in units of its components in which rows and columns are alike, and these units."""
+    matrix, _, _, unit, _ = dgebal(A, scale=1, permute=0)
+    return matrix, unit
+
+
+def _mean_flow(A: Array, step: float) -> Array:
+    """Return the integral of exp(A t) over a time step, whose product with A is the increment map."""
+    size = len(A)
+    matrix, unit = _balanced(A)
+    twice = np.block([[matrix, np.eye(size)], [np.zeros((size, 2 * size))]])
+    return expm(step * twice)[:size, size:] * unit[:, None] / unit
+
+
+def _square(A: Any) -> Array:
+    """Return A as a checked square matrix."""
+    matrix = finite_array("A", A)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError(f"A must have the shape (K, K) with K at least 1, got {matrix.shape}")
     return matrix
-
-
-def balanced(matrix: Array) -> tuple[Array, Array]:
-    """Return an `augmented` matrix in balanced units of its components, and these units: powers of two.
-
-    The exponential of ``D⁻¹ M D`` is ``D⁻¹ exp(M) D``, so that a change of units changes no digit of it.
-    """
-    A, b = matrix[:-1, :-1], matrix[:-1, -1]
-    A, _, _, unit, _ = dgebal(A, scale=1, permute=0)
-    b = b / unit
-    exponent = int(scaled(b, always=True)[1][0]) if b.any() else 0
-    return augmented(A, np.ldexp(b, -exponent)), np.append(unit, np.ldexp(1.0, -exponent))
-
-
-def _multipliers(A: Array) -> tuple[NDArray[np.complex128], Array]:
-    """Return the eigenvalues of ``1 + A``, and bounds (K,) of what rounding may have changed in each.
-
-    The bound is 1e-12 of the largest eigenvalue, or less where the entries that an eigenvalue depends on and
-    the residual of its eigenvectors are smaller.
-    """
-    one = np.eye(len(A))
-    found: Any = eig(one + A, left=True, right=True)
-    values, left, right = found
-    error = 1e-12 * (one + np.abs(A)) @ np.abs(right) + 10 * np.abs((one + A) @ right - values * right)
-    overlap = np.abs(np.sum(left.conj() * right, axis=0))
-    with np.errstate(divide="ignore"):
-        rounding = np.sum(np.abs(left) * error, axis=0) / overlap
-    return values, np.minimum(rounding, 1e-12 * max(float(np.abs(values).max()), 1.0))
-
-
-def _log_of_one_plus(matrix: Array) -> Array:
-    """Return the principal logarithm of ``1 + M`` for an `augmented` matrix M, with the digits of a small M.
-
-    Square roots bring M near 0: ``√(1 + M) - 1 = M (√(1 + M) + 1)⁻¹``. There the logarithm is the series of
-    ``2 artanh(M (2 + M)⁻¹)``.
-    """
-    one, doublings = np.eye(len(matrix)), 0
-    while np.linalg.norm(matrix[:-1, :-1], 1) > 0.1 and doublings < 100:
-        root = np.asarray(np.real(sqrtm(one + matrix)), np.float64)
-        matrix = np.asarray(np.linalg.solve((root + one).T, matrix.T).T, np.float64)
-        doublings += 1
-    ratio = np.linalg.solve((2.0 * one + matrix).T, matrix.T).T
-    square, total = ratio @ ratio, one / 17.0
-    for k in range(15, 0, -2):
-        total = one / k + square @ total
-    return np.asarray(np.ldexp(ratio @ total, doublings + 1))
 
 
 def _affine(A: Any, b: Any) -> tuple[Array, Array]:
     """Return A and b as checked arrays, a square matrix and a vector with as many entries as it has rows."""
-    A, b = finite_array("A", A), finite_array("b", b)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or b.shape != A.shape[:1] or not b.size:
-        raise InputError(f"A and b must be (K, K) and (K,), K at least 1, got {A.shape} and {b.shape}")
+    A, b = _square(A), finite_array("b", b)
+    if b.shape != A.shape[:1]:
+        raise InputError(f"A and b must have the shapes (K, K) and (K,), got {A.shape} and {b.shape}")
     return A, b
 
 

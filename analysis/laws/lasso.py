@@ -125,8 +125,10 @@ def solve(
     points = alpha.shape[1]
     coef = np.empty((m, targets, points, features))
     sweeps, gap = np.empty((m, targets, points), np.int64), np.empty((m, targets, points))
-    squares = map(np.ascontiguousarray, (moments.gram, moments.cross, moments.power))
-    lasso_paths(*squares, l1_ratio * alpha, (1 - l1_ratio) * alpha, max_iter, tol, coef, sweeps, gap)
+    gram, cross, power = map(np.ascontiguousarray, (moments.gram, moments.cross, moments.power))
+    lasso_paths(
+        gram, cross, power, l1_ratio * alpha, (1 - l1_ratio) * alpha, max_iter, tol, coef, sweeps, gap
+    )
     intercept = moments.target_mean[..., None] - np.einsum("mtpk,mk->mtp", coef, moments.feature_mean)
     return LassoSolution(coef, intercept, sweeps, gap, gap <= tol * moments.power[..., None])
 

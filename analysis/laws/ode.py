@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
-from analysis.laws.flow import affine_rollout, affine_solution, augmented, to_generator, to_increment
+from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
 from analysis.laws.lasso import Moments, ratio, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
-from analysis.laws.regressors import CRITERIA, FitWarning, LinearODERegressor
+from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.scores import (
+    KINDS,
     Array,
     HonestScores,
     Law,
@@ -175,8 +176,9 @@ class ODEFit(Law):
                 f"step must be a whole multiple of the map's step, {distinct(self.unit, step)}, got "
                 f"{distinct(step, self.unit, self.unit * round(times))}"
             )
-        power = np.linalg.matrix_power(np.eye(len(self.b) + 1) + augmented(self.A, self.b), round(times))
-        return power[:-1, :-1] - np.eye(len(self.b)), power[:-1, -1]
+        one, map_ = np.eye(self.components + 1), np.column_stack([self.A, self.b])
+        power = np.linalg.matrix_power(one + np.pad(map_, ((0, 1), (0, 0))), round(times)) - one
+        return power[:-1, :-1], power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
         whole = whole_steps(clock, self.components)
@@ -453,8 +455,7 @@ class Recipe:
     alpha : float or {"aic", "bic", "cv"}, default 0.01
         Weight of the penalty, at least 0, or the criterion that chooses it; see `LinearODERegressor`.
     l1_ratio : float, default 0.5
-        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1. With the mean-field law it
-        may also be 0.
+        Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     max_iter : int, default 100_000
         Largest number of sweeps of coordinate descent for each component, at least 1.
     kind : {"increment", "generator"}, default "increment"
@@ -464,7 +465,7 @@ class Recipe:
     Raises
     ------
     InputError
-        If a value is not allowed. `penalty` is only checked when a law that uses it is fitted.
+        If a value that the law uses is not allowed.
 
     Examples
     --------
@@ -482,16 +483,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         choice("law", self.law, LAWS)
-        choice("kind", self.kind, ("increment", "generator"))
-        if isinstance(self.alpha, str):
-            choice("alpha", self.alpha, CRITERIA)
-        else:
-            number("alpha", self.alpha, 0.0)
+        choice("kind", self.kind, KINDS)
         if self.law != "mean-field":
-            ratio(self.l1_ratio)
-        else:
-            number("l1_ratio", self.l1_ratio, 0.0, 1.0)
-        whole_number("max_iter", self.max_iter, 1)
+            LinearODERegressor(**self._options).check()
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("penalty", "alpha", "l1_ratio", "max_iter")}
 
     @property
     def label(self) -> str:
@@ -530,12 +528,9 @@ class Recipe:
         """
         if self.law == "mean-field":
             return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
-        options: dict[str, Any] = {
-            "penalty": self.penalty, "alpha": self.alpha, "l1_ratio": self.l1_ratio, "max_iter": self.max_iter
-        }  # fmt: skip
         if self.law == "lotka-volterra":
-            return fit_law(lotka_volterra(**options), signals, times, kind=self.kind)
-        return fit_trajectories(signals, times, kind=self.kind, **options)
+            return fit_law(lotka_volterra(**self._options), signals, times, kind=self.kind)
+        return fit_trajectories(signals, times, kind=self.kind, **self._options)
 
     def check_resamples(self, resamples: int) -> None:
         """Refuse laws whose coefficients cannot be resampled, before anything is fitted.

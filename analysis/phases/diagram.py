@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -80,10 +80,9 @@ class Axis:
         object.__setattr__(self, "label", self.label or self.name.replace("_", " "))
         for span in self.spans:
             if self.whole and not self._holds_whole(span):
-                low, high = (self.value(end) for end in span)
+                low, high = map(self.value, span)
                 raise InputError(
-                    f"cells of {self.name} must each hold a whole number, got one from {low:g} to {high:g}; "
-                    f"take fewer cells or a wider range"
+                    f"cells of {self.name} must each hold a whole number, got one from {low:g} to {high:g}"
                 )
 
     @cached_property
@@ -127,17 +126,13 @@ class Axis:
         Parameters
         ----------
         value : float
-            Value of the hyperparameter; greater than 0 on a logarithmic axis.
+            Value of the hyperparameter.
 
         Returns
         -------
         float
-            From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis.
-
-        Raises
-        ------
-        ValueError
-            If `value` is not greater than 0 on a logarithmic axis.
+            From 0 at the low end to 1 at the high end; outside this range for a value beyond the axis, and
+            minus infinity for one of 0 or less on a logarithmic axis.
 
         Examples
         --------
@@ -147,7 +142,7 @@ class Axis:
         """
         low, high = self._ends
         if self.scale == "log":
-            return math.log(value / low) / math.log(high / low)
+            return math.log(value / low) / math.log(high / low) if value > 0 else -math.inf
         return (value - low) / (high - low)
 
     def point(self, span: Span) -> float:
@@ -212,8 +207,6 @@ Point = tuple[float, float]
 Box = tuple[Span, Span]
 WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 
-_majority = lru_cache(1024)(Majority)
-
 
 class Run(NamedTuple):
     """A run of a cell.
@@ -267,7 +260,7 @@ class Cell:
     @property
     def majority(self) -> Majority:
         """Majority phase of the runs of the cell; an `InputError` says so if there are none."""
-        return _majority(tuple(run.phase for run in self.runs))
+        return Majority([run.phase for run in self.runs])
 
     def covered(self, box: Box = WHOLE) -> float:
         """Return the area that the cell and a box have in common.
@@ -282,21 +275,11 @@ class Cell:
         float
             Area, as a fraction of the whole diagram; 0 if they do not overlap.
         """
-        sides = [
-            min(own[1], other[1]) - max(own[0], other[0])
-            for own, other in zip((self.x, self.y), box, strict=True)
-        ]
-        return max(sides[0], 0.0) * max(sides[1], 0.0)
-
-
-def new_cell(x: Axis, y: Axis, spans: Box, level: int) -> Cell:
-    """Return a new cell without runs, at `spans` of the axes `x` and `y`, after `level` divisions."""
-    return Cell(*spans, (x.point(spans[0]), y.point(spans[1])), level)
-
-
-def overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return for each two intervals whether they share more than an end, (n, n)."""
-    return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
+        width, height = (
+            max(min(side[1], edge[1]) - max(side[0], edge[0]), 0.0)
+            for side, edge in zip((self.x, self.y), box, strict=True)
+        )
+        return width * height
 
 
 Evaluate = Callable[[Sequence[Point], int], Any]
@@ -330,7 +313,8 @@ class PhaseDiagram:
     >>> x, y = (analysis.Axis(name, 0, 1, cells=1) for name in ("weight_decay", "learning_rate"))
     >>> late = lambda points, first: [(first + k, 10, 5000) for k in range(len(points))]
     >>> found = analysis.phase_diagram(x, y, late)
-    >>> found.leading(), found.decided(found.at(0.5, 0.5)), len(found.run_rows()), len(found.borders())
+    >>> cell = found.at(0.5, 0.5)
+    >>> cell.majority.phase, found.decided(cell), len(found.run_rows()), len(found.borders())
     ('grokking', True, 3, 0)
     """
 
@@ -380,12 +364,11 @@ class PhaseDiagram:
         InputError
             If the point is outside the diagram.
         """
-        sides = ((self.x, x), (self.y, y))
-        below = -1.0  # a logarithmic axis has no place for 0 and less
-        a, b = (axis.part(v) if v > 0 or axis.scale == "linear" else below for axis, v in sides)
+        a, b = self.x.part(x), self.y.part(y)
         for cell in self.cells:
             if cell.x[0] <= a <= cell.x[1] and cell.y[0] <= b <= cell.y[1]:
                 return cell
+        sides = ((self.x, x), (self.y, y))
         got = (f"{distinct(value, axis.low, axis.high)} for {axis.name}" for axis, value in sides)
         raise InputError(f"x and y must lie within the diagram, got {' and '.join(got)}")
 
@@ -419,23 +402,11 @@ class PhaseDiagram:
         areas /= areas.sum()
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
-        found = areas @ (runs / runs.sum(axis=1, keepdims=True))
-        return dict(zip(PHASES, [proportion(min(x, 1.0) * effective, effective) for x in found], strict=True))
-
-    def leading(self, box: Box = WHOLE) -> str:
-        """Return the phase with the largest share of a box.
-
-        Parameters
-        ----------
-        box : pair of spans, default the whole plane
-            Ends of the box on both axes, as positions from 0 to 1.
-
-        Returns
-        -------
-        str
-            One of `PHASES`; among equal shares, the first of them.
-        """
-        return max(self.shares(box).items(), key=lambda share: share[1].estimate)[0]
+        found = np.minimum(areas @ (runs / runs.sum(axis=1, keepdims=True)), 1.0)
+        return {
+            phase: proportion(share * effective, effective)
+            for phase, share in zip(PHASES, found.tolist(), strict=True)
+        }
 
     def borders(self) -> NDArray[np.intp]:
         """Return the pairs of cells that share an edge but differ in their phase.
@@ -449,6 +420,10 @@ class PhaseDiagram:
             np.array([getattr(cell, side) for cell in self.cells]).T for side in ("x", "y")
         )
         phases = np.array([cell.majority.phase for cell in self.cells])
+
+        def overlap(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.bool_]:
+            return np.minimum(high[:, None], high) > np.maximum(low[:, None], low)
+
         beside = (right[:, None] == left) & overlap(low, high)
         above = (high[:, None] == low) & overlap(left, right)
         return np.argwhere((beside | above) & (phases[:, None] != phases))
@@ -461,7 +436,19 @@ class PhaseDiagram:
         list of dict
             The extent of the cell, its point, the numbers of runs, the majority phase, and its certainty.
         """
-        return [self._row(cell, cell in self.coarser) for cell in self.cells + self.coarser]
+        rows = []
+        for cell in self.cells + self.coarser:
+            row: dict[str, Any] = {}
+            for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
+                low, high = map(axis.value, span)
+                row |= {axis.name: value, f"{axis.name}_from": low, f"{axis.name}_to": high}
+            most, share = cell.majority, cell.majority.share
+            odd = sum(np.isnan(run.train_steps) and np.isfinite(run.validation_steps) for run in cell.runs)
+            row |= {"level": cell.level, "cut": cell in self.coarser, "runs": most.runs, **most.counts}
+            row |= {"validation_only": int(odd), "phase": most.phase, "share": share.estimate}
+            row |= {"share_low": share.low, "share_high": share.high}
+            rows.append(row | {"certainty": most.certainty, "decided": self.decided(cell)})
+        return rows
 
     def run_rows(self) -> list[dict[str, Any]]:
         """Return a row of a table for each run, including the runs of cells that were divided.
@@ -479,23 +466,6 @@ class PhaseDiagram:
             for run in cell.runs
         ]
         return sorted(rows, key=lambda row: row["number"])
-
-    def _row(self, cell: Cell, cut: bool) -> dict[str, Any]:
-        """Return the row of a cell, which `rows` explains."""
-        majority = cell.majority
-        sides: dict[str, Any] = {}
-        for axis, span, value in zip((self.x, self.y), (cell.x, cell.y), cell.point, strict=True):
-            low, high = map(axis.value, span)
-            sides |= {axis.name: value, f"{axis.name}_from": low, f"{axis.name}_to": high}
-        odd = sum(np.isnan(run.train_steps) and np.isfinite(run.validation_steps) for run in cell.runs)
-        return (
-            sides
-            | {"level": cell.level, "cut": cut, "runs": majority.runs}
-            | majority.counts
-            | {"validation_only": int(odd), "phase": majority.phase, "share": majority.share.estimate}
-            | {"share_low": majority.share.low, "share_high": majority.share.high}
-            | {"certainty": majority.certainty, "decided": self.decided(cell)}
-        )
 
 
 @dataclass(frozen=True)
@@ -597,7 +567,7 @@ def phase_diagram(
     delay = number("delay", delay, above=0.0)
     diagram = PhaseDiagram(x, y, delay, refinement.certain, [])
     survey = _Survey(diagram, evaluate, refinement)
-    survey.add([new_cell(x, y, spans, 0) for spans in product(x.spans, y.spans)])
+    survey.add([_new_cell(diagram, spans, 0) for spans in product(x.spans, y.spans)])
     survey.settle()
     while edge := _edge(diagram, refinement.levels):
         if not survey.cut(edge):
@@ -607,68 +577,76 @@ def phase_diagram(
     return diagram
 
 
-def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
-    """Return the cells on a border that may be cut, the coarsest and least certain ones first."""
-    cells = [diagram.cells[k] for k in np.unique(diagram.borders())]
-    found = [cell for cell in cells if cell.level < levels and len(_parts(diagram, cell)) > 1]
-    return sorted(found, key=lambda cell: (cell.level, cell.majority.certainty))
+def _new_cell(diagram: PhaseDiagram, spans: Box, level: int) -> Cell:
+    """Return a new cell without runs, at `spans` of both axes, after `level` divisions."""
+    return Cell(*spans, (diagram.x.point(spans[0]), diagram.y.point(spans[1])), level)
 
 
 def _parts(diagram: PhaseDiagram, cell: Cell) -> list[Cell]:
     """Return the four parts of a cell; two, or the cell itself, if whole numbers do not allow more."""
     spans = product(diagram.x.halves(cell.x), diagram.y.halves(cell.y))
-    return [new_cell(diagram.x, diagram.y, pair, cell.level + 1) for pair in spans]
+    return [_new_cell(diagram, pair, cell.level + 1) for pair in spans]
 
 
+def _edge(diagram: PhaseDiagram, levels: int) -> list[Cell]:
+    """Return the cells on a border that may be cut, the coarsest and least certain ones first."""
+    cells = [diagram.cells[k] for k in np.unique(diagram.borders())]
+    divisible = [cell for cell in cells if cell.level < levels and len(_parts(diagram, cell)) > 1]
+    return sorted(divisible, key=lambda cell: (cell.level, cell.majority.certainty))
+
+
+@dataclass
 class _Survey:
     """Makes the runs of a diagram within a budget."""
 
-    def __init__(self, diagram: PhaseDiagram, evaluate: Evaluate, refinement: Refinement) -> None:
-        self._diagram, self._evaluate, self._refinement = diagram, evaluate, refinement
+    diagram: PhaseDiagram
+    evaluate: Evaluate
+    refinement: Refinement
 
     @property
-    def _left(self) -> int:
+    def left(self) -> int:
         """Number of runs that the budget still allows."""
-        most = self._refinement.most_runs
-        return sys.maxsize if most is None else most - self._diagram.runs
+        most = self.refinement.most_runs
+        return sys.maxsize if most is None else most - self.diagram.runs
 
     def add(self, cells: Sequence[Cell]) -> None:
         """Add new cells to the diagram, each with the smallest number of runs."""
-        self._run([cell for cell in cells for _ in range(self._refinement.seeds)])
-        self._diagram.cells += cells
+        self.run([cell for cell in cells for _ in range(self.refinement.seeds)])
+        self.diagram.cells += cells
 
     def settle(self) -> None:
         """Add runs to unclear cells until they are decided or have the largest number of runs."""
-        diagram, most = self._diagram, self._refinement.most_seeds
-        while unclear := [one for one in diagram.cells if len(one.runs) < most and not diagram.decided(one)]:
+        diagram, most = self.diagram, self.refinement.most_seeds
+        while unclear := [
+            cell for cell in diagram.cells if len(cell.runs) < most and not diagram.decided(cell)
+        ]:
             wanted = [cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))]
-            diagram.complete &= len(wanted) <= self._left
-            if not self._left:
+            diagram.complete &= len(wanted) <= self.left
+            if not self.left:
                 return
-            self._run(wanted[: self._left])
+            self.run(wanted[: self.left])
 
     def cut(self, cells: Sequence[Cell]) -> bool:
         """Cut cells as far as the budget allows, and return whether any was cut."""
-        diagram = self._diagram
         new: list[Cell] = []
         for cell in cells:
-            parts = _parts(diagram, cell)
-            if (len(new) + len(parts)) * self._refinement.seeds > self._left:
+            parts = _parts(self.diagram, cell)
+            if (len(new) + len(parts)) * self.refinement.seeds > self.left:
                 break
             new += parts
-            diagram.cells.remove(cell)
-            diagram.coarser.append(cell)
+            self.diagram.cells.remove(cell)
+            self.diagram.coarser.append(cell)
         if new:
             self.add(new)
         return bool(new)
 
-    def _run(self, wanted: Sequence[Cell]) -> None:
+    def run(self, wanted: Sequence[Cell]) -> None:
         """Make one run for each entry of a list of cells."""
         points = [cell.point for cell in wanted]
-        found = real_array("what evaluate returns", self._evaluate(points, self._diagram.runs))
-        if found.shape != (len(wanted), 3):
-            raise InputError(f"evaluate must return an array ({len(wanted)}, 3), got {found.shape}")
-        finite_array("the numbers of runs that evaluate returns", found[:, 0])
-        phases = classify_phases(found[:, 1], found[:, 2], delay=self._diagram.delay)
-        for cell, (own, train, validation), phase in zip(wanted, found.tolist(), phases, strict=True):
-            cell.runs.append(Run(int(own), train, validation, str(phase)))
+        table = real_array("what evaluate returns", self.evaluate(points, self.diagram.runs))
+        if table.shape != (len(wanted), 3):
+            raise InputError(f"evaluate must return an array ({len(wanted)}, 3), got {table.shape}")
+        finite_array("the numbers of runs that evaluate returns", table[:, 0])
+        phases = classify_phases(table[:, 1], table[:, 2], delay=self.diagram.delay).tolist()
+        for cell, (place, train, validation), phase in zip(wanted, table.tolist(), phases, strict=True):
+            cell.runs.append(Run(int(place), train, validation, phase))
