@@ -120,10 +120,8 @@ def sound_runs(trajectory: Trajectory) -> NDArray[np.int64]:
     """
     finite, lost = finite_runs(trajectory), lost_runs(trajectory)
     if (lost | ~finite).all():
-        raise InputError(
-            "trajectory must hold a run that is finite and does not blow up, got none"
-            f"{smaller_step(trajectory) if lost.any() else ''}"
-        )
+        advice = smaller_step(trajectory) if lost.any() else ""
+        raise InputError(f"trajectory must hold a run that is finite and does not blow up, got none{advice}")
     if not finite.all():
         warnings.warn(unfinite_text(np.flatnonzero(~finite)), RuntimeWarning, stacklevel=3)
     if lost.any():
@@ -205,19 +203,16 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     invalid entry, a number of `tokens` that is not that of the operation, and tokens that were selected in
     another order.
     """
-    made = {name: parameters[name] for name in ("system", "model", "task") if name in parameters}
-    made = {name: value for name, value in made.items() if isinstance(value, Mapping)}
-    system, model = made.get("system", {}), made.get("model", {})
-    stated = [parameters, *made.values()]
-    group = next((part["group"] for part in stated if part.get("group") is not None), None)
-    if group is not None:
+    parts = [parameters, *(parameters.get(name) for name in ("system", "model", "task"))]
+    stated = [part if isinstance(part, Mapping) else {} for part in parts]
+    _, system, model, _ = stated
+    for group in (part["group"] for part in stated if part.get("group") is not None):
         named = isinstance(group, Mapping)
         if named and not {"table", "name"} <= set(group):
             raise InputError(f"group must be recorded with a table and a name, got {short_text(group)}")
-        table, name = (group["table"], group["name"]) if named else (group, "group")
-        group = FiniteGroup(table, name)
-        _require_tokens(f"elements of the group {name}", group.order, tokens)
-        _require_order(f"elements of the group {name}", parameters, tokens)
+        group = FiniteGroup(group["table"], group["name"]) if named else FiniteGroup(group, "group")
+        _require_tokens(f"elements of the group {group.name}", group.order, tokens)
+        _require_order(f"elements of the group {group.name}", parameters, tokens)
         return Operation(tokens, group=group)
     moduli = [part["modulus"] for part in stated if part.get("modulus") is not None]
     kind = (system or model).get("type")
@@ -226,7 +221,7 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     if not moduli:
         return Operation(tokens) if kind in PLAIN else None
     modulus = whole_number("modulus", moduli[0], 2)
-    if any(one != modulus for one in moduli):
+    if any(other != modulus for other in moduli):
         raise InputError(f"parameters must state one modulus, got {' and '.join(map(short_text, moduli))}")
     _require_order(f"numbers of the modulus {modulus}", parameters, tokens)
     if system.get("tokens") != tokens:  # a system has its own tokens, whatever the modulus of its classes
@@ -256,33 +251,22 @@ def require_cyclic(trajectory: Trajectory) -> None:
     assert operation is not None
     if operation.modulus is not None:
         _require_tokens(f"numbers of the modulus {operation.modulus}", operation.modulus, tokens)
-    raise InputError(
-        f"tokens must be the numbers 0 to {tokens - 1}, added modulo {tokens}, to have frequencies, got "
-        f"elements in the order of the group named {operation.name!r}"
-    )
+    numbers = f"the numbers 0 to {tokens - 1}, added modulo {tokens}"
+    raise InputError(f"tokens must be {numbers}, to have frequencies, got the group named {operation.name!r}")
 
 
 def _require_order(what: str, parameters: Mapping[str, Any], tokens: int) -> None:
     """Refuse as many selected tokens as the trajectory has, unless they are the first ones in their order."""
     chosen = parameters.get("selected_tokens")
-    if not isinstance(chosen, list) or len(chosen) != tokens:
-        return
-    wrong = next((place for place, token in enumerate(chosen) if token != place), None)
-    if wrong is not None:
-        raise InputError(
-            f"tokens must be the {what} that the trajectory states, in order from 0, got token "
-            f"{short_text(chosen[wrong])} in place {wrong}; select them by slice({tokens})"
-        )
+    if isinstance(chosen, list) and len(chosen) == tokens:
+        for place, token in enumerate(chosen):
+            if token != place:
+                got = f"token {short_text(token)} in place {place}; select them by slice({tokens})"
+                raise InputError(f"tokens must be the {what} of the trajectory, in order from 0, got {got}")
 
 
 def _require_tokens(what: str, size: int, tokens: int) -> None:
-    if tokens > size:
-        raise InputError(
-            f"tokens must be the {size} {what} that the trajectory states, got {tokens}; pass "
-            f"Trajectory.select_tokens(slice({size})), or record with tokens=slice({size})"
-        )
-    if tokens < size:
-        raise InputError(
-            f"tokens must be the {size} {what} that the trajectory states, got {tokens}; record all of them, "
-            "or correct the parameters"
-        )
+    if tokens != size:
+        select = f"pass Trajectory.select_tokens(slice({size})), or record with tokens=slice({size})"
+        advice = select if tokens > size else "record all of them, or correct the parameters"
+        raise InputError(f"tokens must be the {size} {what} of the trajectory, got {tokens}; {advice}")

@@ -104,10 +104,9 @@ def signals_and_final(
     numbers = np.arange(trajectory.runs)[runs]
     bad = np.argwhere(~np.isfinite(signals[numbers]).all(axis=2))
     if len(bad):
-        run, frame = numbers[bad[0, 0]], bad[0, 1]
+        first = f"step {trajectory.steps[bad[0, 1]]} of run {numbers[bad[0, 0]]}"
         raise InputError(
-            f"positions must be finite, got NaN or infinite values in {len(bad)} frames, the first of them "
-            f"step {trajectory.steps[frame]} of run {run}"
+            f"positions must be finite, got NaN or infinity in {len(bad)} frames, first in {first}"
         )
     return signals, final
 

@@ -172,10 +172,7 @@ def circle_delta(frequency: int, p: int) -> int:
     k = whole_number("frequency", frequency, 1, p // 2)
     shared = gcd(k, p)
     if shared > 1:
-        raise InputError(
-            f"frequency must have no factor in common with {p}, got {k}, whose circle has {p // shared} "
-            f"places with {shared} tokens on each"
-        )
+        raise InputError(f"frequency must have no factor in common with {p}, got {k}, divisible by {shared}")
     inverse = pow(k, -1, p)
     return min(inverse, p - inverse)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, regular_array, short_text, whole_number
+from physics.checks import finite_array, regular_array, sequence, truth_array, whole_number
 from physics.errors import InputError
 from physics.neurons.logits import LogitSpectrum as LogitSpectrum
 from physics.neurons.logits import exclude_logits as exclude_logits
@@ -98,9 +98,7 @@ def diversification(spectrum: NeuronSpectrum, orders: Sequence[int] = (1, 2, 3, 
     """
     if not isinstance(spectrum, NeuronSpectrum):
         raise InputError(f"spectrum must be what neuron_spectrum returns, got {type(spectrum).__name__}")
-    if not np.iterable(orders):
-        raise InputError(f"orders must be a list of whole numbers, got {short_text(orders)}")
-    orders = tuple(whole_number("orders", order, 1) for order in orders)
+    orders = tuple(whole_number("orders", order, 1) for order in sequence("orders", orders))
     if not orders:
         raise InputError("orders must hold at least one multiple of the phase, got none")
     K = spectrum.theta.shape[-1]
@@ -166,27 +164,22 @@ def neuron_ablation(
     states, out = finite_array("activations", activations), finite_array("W_out", W_out)
     fits = states.ndim > 1 and out.shape[:-1] == (*states.shape[:-2], states.shape[-1])
     if not (fits and states.size and out.size):
-        raise InputError(
-            f"activations and W_out must have the shapes (..., examples, hidden) and (..., hidden, classes) "
-            f"and not be empty, got {states.shape} and {out.shape}"
-        )
-    right, classes = regular_array("labels", labels), out.shape[-1]
-    fits = right.dtype.kind in "iu" and right.shape == states.shape[-2:-1]
-    if not fits or right.min() < 0 or right.max() >= classes:
-        raise InputError(
-            f"labels must be {states.shape[-2]} whole numbers from 0 to {classes - 1}, got {labels}"
-        )
-    hidden = states.shape[-1]
-    marks = np.eye(hidden, dtype=bool) if groups is None else regular_array("groups", groups)
-    if marks.dtype != bool or marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:
-        raise InputError(f"groups must be bool (..., groups, {hidden}), got {marks.dtype} {marks.shape}")
-    marks = _spread("groups", marks, (*states.shape[:-2], *marks.shape[-2:]))
+        wanted = "(..., examples, hidden) and (..., hidden, classes)"
+        raise InputError(f"activations and W_out must be {wanted}, got {states.shape} and {out.shape}")
+    (*leading, examples, hidden), classes = states.shape, out.shape[-1]
+    right = regular_array("labels", labels)
+    if right.dtype.kind not in "iu" or right.shape != (examples,) or not np.isin(right, range(classes)).all():
+        raise InputError(f"labels must be {examples} whole numbers from 0 to {classes - 1}, got {labels}")
+    marks = truth_array("groups", np.eye(hidden, dtype=bool) if groups is None else groups)
+    if marks.ndim < 2 or marks.shape[-1] != hidden or not marks.shape[-2]:
+        raise InputError(f"groups must be bool (..., groups, {hidden}), got {marks.shape}")
+    marks = _spread("groups", marks, (*leading, *marks.shape[-2:]))
     whole = states @ out
     whole += _spread("bias", finite_array("bias", bias), whole.shape)
     losses = []
-    for group in range(marks.shape[-2]):
-        lacking = whole - (states * marks[..., group, None, :]) @ out
-        surprise = np.logaddexp.reduce(lacking, axis=-1) - lacking[..., np.arange(len(right)), right]
+    for group in np.moveaxis(marks, -2, 0):
+        lacking = whole - (states * group[..., None, :]) @ out
+        surprise = np.logaddexp.reduce(lacking, axis=-1) - lacking[..., np.arange(examples), right]
         losses.append(surprise.mean(axis=-1))
     return np.stack(losses, axis=-1)
 

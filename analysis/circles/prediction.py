@@ -83,16 +83,13 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     x, y = _pair("values", values, survived)
     names = None if groups is None else _names(groups, np.shape(values))
     edges = np.unique(np.quantile(x, np.linspace(0, 1, whole_number("bins", bins, 1) + 1)))
-    if len(edges) < 2:
-        edges = np.array([x.min(), x.max()])
+    edges = edges if len(edges) > 1 else np.repeat(edges, 2)
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
     rows = []
     for k in np.unique(place):
         here = place == k
-        if names is None:
-            rate = proportion(int(y[here].sum()), int(here.sum()))
-        else:
-            rate = _clustered(y[here], names[here])
+        alive = y[here]
+        rate = proportion(int(alive.sum()), alive.size) if names is None else _clustered(alive, names[here])
         rows.append(RateBin(float(edges[k]), float(edges[k + 1]), float(x[here].mean()), rate))
     return rows
 
@@ -206,10 +203,8 @@ def fitness(
     folds = GroupKFold(min(10, len(np.unique(names))))
     if any(y[rest].all() or not y[rest].any() for rest, _ in folds.split(X, y, names)):
         alive, dead = (len(np.unique(names[kind])) for kind in (y, ~y))
-        raise InputError(
-            f"survived must hold survivors and dead circles whichever groups are left out, got survivors in "
-            f"{alive} and dead circles in {dead} of {len(np.unique(names))} groups"
-        )
+        got = f"survivors in {alive} and dead circles in {dead} of {len(np.unique(names))} groups"
+        raise InputError(f"survived must hold both outcomes whichever groups are left out, got {got}")
     svm = make_pipeline(StandardScaler(), LinearSVC(C=1.0, random_state=0))
     logit = make_pipeline(StandardScaler(), LogisticRegression(C=np.inf, max_iter=1000))
     judged = []
@@ -285,18 +280,18 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     >>> [(row["p"], row["circles"].estimate) for row in rows]
     [(11, 3.0), (59, 5.5)]
     """
-    found = finite_array("counts", counts)
+    numbers = finite_array("counts", counts, ndim=1)
     columns = {name: list(values) for name, values in parameters.items()}
     lengths = {name: len(values) for name, values in columns.items()}
-    if found.ndim != 1 or any(n != len(found) for n in lengths.values()):
-        raise InputError(f"parameters must hold one value for each of the {found.size} counts, got {lengths}")
-    keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(found)
+    if any(length != len(numbers) for length in lengths.values()):
+        raise InputError(f"parameters must hold one value for each of {numbers.size} counts, got {lengths}")
+    keys = list(zip(*columns.values(), strict=True)) if columns else [()] * len(numbers)
     try:
         order = sorted(set(keys), key=lambda key: [(isinstance(value, str), value) for value in key])
     except TypeError:
         raise InputError(f"parameters must hold numbers or text, got {short_text(columns)}") from None
     return [
-        dict(zip(columns, key, strict=True)) | {"circles": mean(found[[other == key for other in keys]])}
+        dict(zip(columns, key, strict=True)) | {"circles": mean(numbers[[other == key for other in keys]])}
         for key in order
     ]
 

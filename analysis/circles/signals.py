@@ -221,11 +221,8 @@ def circles_of(
     since = number("first", first)
     window = (steps >= since) & (steps <= (steps[-1] if last is None else number("last", last)))
     if np.count_nonzero(window) < 2:
-        end = "the last" if last is None else last
-        raise InputError(
-            f"first and last must enclose at least 2 frames, got {np.count_nonzero(window)} from step "
-            f"{first} to {end}, of {len(steps)} from {steps[0]} to {steps[-1]}"
-        )
+        got = f"{np.count_nonzero(window)} of {len(steps)} from step {steps[0]} to {steps[-1]}"
+        raise InputError(f"first and last must enclose at least 2 frames, got {got}")
     final = survives(fourier_signals(trajectory.final[sound]), factor=factor, threshold=threshold)
     return Circles(steps[window], np.asarray(values[:, window], np.float64)[sound], final, sound)
 

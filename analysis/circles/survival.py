@@ -128,10 +128,7 @@ def agreement(first: Any, second: Any) -> Any:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(
-            "second must list the same frequencies as first, of as many runs or of one, "
-            f"got the shapes {b.shape} and {a.shape}"
-        )
+        raise InputError(f"second must list the same frequencies as first, got {b.shape} and {a.shape}")
     either = (a | b).sum(axis=-1)
     shared = np.divide((a & b).sum(axis=-1), either, out=np.full(either.shape, np.nan), where=either > 0)
     return shared if shared.ndim else float(shared)
@@ -211,11 +208,7 @@ class StoppingRule:
         >>> rule.decided([0, 10, 20, 30], signals), rule.decided([0, 10, 20], signals[:3])
         (True, False)
         """
-        clock, x = _records(steps, signals)
-        if not len(clock) or clock[-1] - clock[0] < self.hold:
-            return False
-        recent = x[np.searchsorted(clock, clock[-1] - self.hold, side="right") - 1 :]
-        return bool(self._clear(recent).all() and (self._alive(recent) == self._alive(recent[-1:])).all())
+        return bool(self._decided(steps, signals)[1][-1:].any())
 
     def first(self, steps: Any, signals: Any) -> int | None:
         """Return the first recorded step at which the survivors are decided.
@@ -244,33 +237,21 @@ class StoppingRule:
         >>> rule.first([0, 10, 20], [[1, 1, 1], [9, 1, 1], [9, 1, 1]])
         20
         """
-        clock, x = _records(steps, signals)
-        clear, alive = self._clear(x), self._alive(x)
-        since = 0
-        for n in range(len(clock)):
-            if not clear[n]:
-                since = n + 1
-            elif n and n > since and (alive[n] != alive[n - 1]).any():
-                since = n
-            if since <= n and clock[n] - self.hold >= clock[since]:
-                return int(clock[n])
-        return None
+        clock, decided = self._decided(steps, signals)
+        return int(clock[decided.argmax()]) if decided.any() else None
 
-    def _alive(self, x: Array) -> Booleans:
-        """Return which signals (frames, frequencies) survive."""
-        return survives(x, factor=self.factor)
-
-    def _clear(self, x: Array) -> Booleans:
-        """Return, as bool (frames,), in which frames some signal survives and none is near the limit."""
+    def _decided(self, steps: Any, signals: Any) -> tuple[Array, Booleans]:
+        """Return checked steps (frames,), and at which of them the survivors are decided."""
+        clock, x = increasing_array("steps", steps), real_array("signals", signals)
+        if x.shape[:-1] != clock.shape and (clock.size or x.size):
+            raise InputError(f"steps and signals must be (n,) and (n, K), got {clock.shape} and {x.shape}")
+        if not clock.size:
+            return clock, np.zeros(0, bool)
         limit = self.factor * x.mean(axis=-1, keepdims=True)
-        return np.asarray(
-            (np.abs(x - limit) > self.margin * limit).all(axis=-1) & self._alive(x).any(axis=-1)
-        )
-
-
-def _records(steps: Any, signals: Any) -> tuple[Array, Array]:
-    """Return checked steps (frames,) and signals (frames, frequencies); both may hold nothing."""
-    clock, x = increasing_array("steps", steps), real_array("signals", signals)
-    if x.shape[:-1] != clock.shape and (clock.size or x.size):
-        raise InputError(f"steps and signals must be (frames,) and (frames, K), got {clock.shape}, {x.shape}")
-    return clock, x
+        alive = x > limit
+        clear = (np.abs(x - limit) > self.margin * limit).all(axis=-1) & alive.any(axis=-1)
+        changed = np.append(False, (alive[1:] != alive[:-1]).any(axis=-1))
+        place = np.arange(len(clock))
+        # The frame from which both conditions hold up to each one, or the next one if they do not hold there.
+        since = np.maximum.accumulate(np.where(clear, np.where(changed, place, 0), place + 1))
+        return clock, clear & (clock - self.hold >= clock[np.minimum(since, place)])

@@ -83,11 +83,8 @@ def _trajectory(name: str, one: Any) -> Trajectory:
     if isinstance(one, Trajectory):
         return one
     if not isinstance(one, np.ndarray) or one.ndim != 4 or one.dtype.kind not in "iuf" or 0 in one.shape:
-        found = f"an array {one.shape} of {one.dtype}" if isinstance(one, np.ndarray) else type(one).__name__
-        raise InputError(
-            f"{name} must be a Trajectory, an array (runs, frames, tokens, dim) of real numbers, or a "
-            f"sequence of these, got {found}"
-        )
+        got = f"an array {one.shape} of {one.dtype}" if isinstance(one, np.ndarray) else type(one).__name__
+        raise InputError(f"{name} must hold trajectories or arrays (runs, frames, tokens, dim), got {got}")
     positions = one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
     return Trajectory(positions, np.arange(one.shape[1]))
 
@@ -137,10 +134,8 @@ class EnsembleOf:
         if self.given is not None and self.given.tokens != self.tokens:
             raise InputError(f"operation must be one of the {self.tokens} tokens, got {self.given.tokens}")
         if not self.finite.any():
-            raise InputError(
-                f"the first and last frames of {self.name} must be finite in at least one run, got NaN or "
-                f"infinite values in all {len(self.finite)}"
-            )
+            got = f"NaN or infinity in all {len(self.finite)}"
+            raise InputError(f"the ends of {self.name} must be finite in at least one run, got {got}")
         if not self.sound.any():
             raise InputError(f"{self.name} must hold a run that does not blow up, got none{self.advice}")
 
@@ -297,10 +292,8 @@ class EnsembleOf:
         recorded = [self.given] if self.given is not None else self._recorded
         names = {class_names(operation) for operation in recorded if operation is not None}
         if len(names) > 1:
-            raise InputError(
-                f"{self.name} must record one operation, got {', '.join(sorted(names))}; pass operation to "
-                "choose one"
-            )
+            got = f"{', '.join(sorted(names))}; pass operation to choose one"
+            raise InputError(f"{self.name} must record one operation, got {got}")
         return next(filter(None, recorded), Operation(self.tokens, self.tokens))
 
     @property
@@ -432,10 +425,8 @@ class Parts:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
         if self.states and first.final.shape[1:] != second.final.shape[1:]:
-            raise InputError(
-                "states must have the same number of tokens and of axes, got "
-                f"{first.final.shape[1:]} and {second.final.shape[1:]}"
-            )
+            got = f"{first.final.shape[1:]} and {second.final.shape[1:]}"
+            raise InputError(f"states must have the same number of tokens and of axes, got {got}")
         for name, one in zip(names, (first, second), strict=True):
             if not (self.states or one.says_operation):
                 self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
@@ -450,9 +441,8 @@ class Parts:
         counts = f"{self.first.tokens} and {self.second.tokens} tokens"
         for name, value in asked.items():
             if value:
-                raise InputError(
-                    f"{name} must be left out for ensembles of {counts}, got {short_text(value)}"
-                )
+                got = short_text(value)
+                raise InputError(f"{name} must be left out for ensembles of {counts}, got {got}")
         self.notes.append(f"{counts}: shapes and motion are not compared, and times are left as they are")
 
     def _common_symmetry(self) -> Symmetry:
@@ -508,11 +498,8 @@ class Parts:
         first, second = self.first, self.second
         same = np.array_equal(first.sound, second.sound)
         if paired and not same:
-            others = ", which are not the same runs" if first.runs == second.runs else ""
-            raise InputError(
-                f"paired must be False unless the same runs of both are finite, got {first.runs} and "
-                f"{second.runs} finite runs{others}"
-            )
+            got = f"{first.runs} and {second.runs} finite runs"
+            raise InputError(f"paired must be False unless the same runs of both are finite, got {got}")
         if paired is None:
             paired = same and self._same_starts()
         if paired:
@@ -603,15 +590,10 @@ class Parts:
         common = sorted({*first.observables, *MEASURES} & {*second.observables, *MEASURES})
         align = ("scaling" if together else "ends") if align == "auto" else align
         if align not in (*ALIGNMENTS, *common):
-            raise InputError(
-                f"align must be 'auto', {', '.join(map(repr, ALIGNMENTS))}, or a quantity of both "
-                f"({', '.join(common)}), got {align!r}"
-            )
+            allowed = ", ".join(map(repr, ("auto", *ALIGNMENTS)))
+            raise InputError(f"align must be {allowed}, or one of {', '.join(common)}, got {align!r}")
         if align == "scaling" and not together:
-            raise InputError(
-                "align must be 'auto', 'ends', 'none' or a quantity of both for runs that do not start from "
-                "the same shapes, got 'scaling'"
-            )
+            raise InputError("align must not be 'scaling' for runs that do not start from the same shapes")
         if first.times is None or second.times is None:
             self.notes.append("no motion: an ensemble has a single frame, or files with different clocks")
             return None
@@ -686,10 +668,8 @@ class Parts:
         if given is not None:
             values, sound = [real_array("accuracies", one) for one in given], self.second.sound
             if [one.shape for one in values] != 2 * [sound.shape]:
-                raise InputError(
-                    f"accuracies must be two arrays, each with one value for each of the {len(sound)} "
-                    f"trained runs, got {' and '.join(str(one.shape) for one in values)}"
-                )
+                got = " and ".join(str(one.shape) for one in values)
+                raise InputError(f"accuracies must be two arrays of {len(sound)} trained runs, got {got}")
             return calibrate(*(one[sound] for one in values))
         order = [(self.second, self.second), (self.first, self.first)]
         order += [(self.first, self.second), (self.second, self.first)] if together else []

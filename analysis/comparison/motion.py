@@ -116,10 +116,7 @@ def by_progress(
         runs = np.arange(len(first)), np.arange(len(second))
         scale = bootstrap(runs, factor, resamples=RESAMPLES).map(math.exp)
     if not np.isfinite(matched).any():
-        raise InputError(
-            "align must name an observable that takes the same values in both ensembles, got one that does "
-            "not"
-        )
+        raise InputError("align must name an observable that takes the same values in both ensembles")
     return matched, scale
 
 

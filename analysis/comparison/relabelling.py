@@ -167,10 +167,8 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     elif operation.modulus is None or operation.modulus >= 2 * p - 1:
         found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
     else:
-        raise InputError(
-            f"the modulus of theory must be {p}, its number of tokens, or at least {2 * p - 1}, where no sum "
-            f"wraps around, to have relabelings, got {operation.modulus}"
-        )
+        allowed = f"{p}, its number of tokens, or at least {2 * p - 1}, where no sum wraps around"
+        raise InputError(f"the modulus of theory must be {allowed}, got {operation.modulus}")
     return found if pairs is None else _stabiliser(found, operation, pairs)
 
 
@@ -232,10 +230,8 @@ def _group_maps(group: FiniteGroup) -> Symmetry:
     center = np.flatnonzero((group.table == group.table.T).all(axis=1))
     maps = automorphisms(group)
     if len(maps) * len(center) > LARGEST:
-        raise InputError(
-            f"group must have at most {LARGEST} relabelings, got {len(maps)} automorphisms times "
-            f"{len(center)} elements of the center"
-        )
+        got = f"{len(maps)} automorphisms times {len(center)} elements of the center"
+        raise InputError(f"group must have at most {LARGEST} relabelings, got {got}")
     moved = group.table[center[None, :, None], maps[:, None, :]].reshape(-1, p)
     first = np.lexsort(np.append(moved.T[::-1], [~(moved == elements).all(axis=1)], axis=0))
     return Symmetry(f"automorphisms of {group.name} and its center", moved[first])
@@ -333,7 +329,9 @@ def procrustes_disparity(
     [[0.0]]
     """
     a, b = standard_pair(first, second)
-    symmetry = affine_maps(a.shape[-2]) if symmetry is None else _fits(symmetry, a.shape[-2])
+    symmetry = affine_maps(a.shape[-2]) if symmetry is None else symmetry
+    if symmetry.tokens != a.shape[-2]:
+        raise InputError(f"symmetry must be one of {a.shape[-2]} tokens, got one of {symmetry.tokens}")
     disparity = np.empty((len(a), len(b)))
     relabelling = np.empty((len(a), len(b)), np.int64)
     rows = max(BLOCK // (max(len(b), 1) * symmetry.tokens * a.shape[-1] ** 2), 1)
@@ -361,17 +359,13 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
     relabelling : ndarray of int64, shape (...)
         Index of the relabeling, the first of several that are equally good up to rounding.
     """
-    best: Any = None
-    where: Any = None
+    best: Any = -1.0
+    where: Any = 0
     for numbers, gain in _gains(a, b, symmetry):
-        at = gain.argmax(axis=-1)
-        value = np.take_along_axis(gain, at[..., None], axis=-1)[..., 0]
-        if best is None:
-            best, where = value, numbers.start + at
-        else:
-            # If values are equal up to rounding, the first is taken, so that the identity is preferred.
-            better = value > best + 1e-12
-            best, where = np.where(better, value, best), np.where(better, numbers.start + at, where)
+        # If values are equal up to rounding, the first is taken, so that the identity is preferred.
+        better = gain.max(axis=-1) > best + 1e-12
+        where = np.where(better, numbers.start + gain.argmax(axis=-1), where)
+        best = np.where(better, gain.max(axis=-1), best)
     return np.clip(1 - best, 0, 1), where
 
 
@@ -435,16 +429,13 @@ def standard_pair(first: Any, second: Any) -> tuple[Array, Array]:
 
     An `InputError` refuses different numbers of tokens, a shape whose tokens all coincide, and other axes.
     """
-    names = ("first", "second")
-    a, b = (point_sets(name, array, ndim=3) for name, array in zip(names, (first, second), strict=True))
+    a, b = point_sets("first", first, ndim=3), point_sets("second", second, ndim=3)
     if a.shape[-2] != b.shape[-2]:
         raise InputError(f"first and second must have equally many tokens, got {a.shape[-2]}, {b.shape[-2]}")
+    for name, shapes in (("first", a), ("second", b)):
+        if not np.ptp(shapes, axis=-2).any(axis=-1).all():
+            raise InputError(f"{name} must not hold a shape whose tokens all coincide")
     dim = max(a.shape[-1], b.shape[-1])
-    flat = [
-        name for name, array in zip(names, (a, b), strict=True) if not np.ptp(array, axis=-2).any(-1).all()
-    ]
-    if flat:
-        raise InputError(f"{flat[0]} must not hold a shape whose tokens all coincide")
     return standard(a, dim), standard(b, dim)
 
 
@@ -497,10 +488,3 @@ def _nuclear(overlap: Array) -> Array:
         determinant = overlap[..., 0, 0] * overlap[..., 1, 1] - overlap[..., 0, 1] * overlap[..., 1, 0]
         return np.sqrt(np.square(overlap).sum(axis=(-2, -1)) + 2 * np.abs(determinant))
     return np.asarray(np.linalg.svd(overlap, compute_uv=False).sum(axis=-1))
-
-
-def _fits(symmetry: Symmetry, tokens: int) -> Symmetry:
-    """Return a symmetry if it has the right number of tokens, or refuse it."""
-    if symmetry.tokens != tokens:
-        raise InputError(f"symmetry must be one of {tokens} tokens, got one of {symmetry.tokens}")
-    return symmetry

@@ -53,9 +53,8 @@ class Onsets:
     def __post_init__(self) -> None:
         times, reached = _times(self.times), truth_array("reached", self.reached, ndim=1)
         if times.shape != reached.shape:
-            raise InputError(
-                f"times and reached must have one shape (runs,), got {times.shape} and {reached.shape}"
-            )
+            got = f"{times.shape} and {reached.shape}"
+            raise InputError(f"times and reached must have one shape (runs,), got {got}")
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "reached", reached)
 
@@ -108,8 +107,9 @@ class Onsets:
         A bound is infinite if the data do not limit it, and so is the estimate if fewer than half reach the
         threshold. A single run has no interval.
         """
-        times, alive, low, high = self.curve()
-        middle, early, late = (_first_below(times, values) for values in (alive, low, high))
+        times, *curves = self.curve()
+        below = [times[values <= 0.5 + ROUNDING] for values in curves]
+        middle, early, late = (float(part[0]) if len(part) else math.inf for part in below)
         if len(self.times) < 2:
             early = late = math.nan
         return Interval(middle, early, late, len(self.times))
@@ -140,15 +140,14 @@ class Onsets:
         >>> times.tolist(), fraction.round(2).tolist()
         ([0.0, 10.0, 20.0], [1.0, 0.67, 0.33])
         """
-        found: Any = stats.ecdf(
-            stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
-        ).sf
+        data = stats.CensoredData(uncensored=self.times[self.reached], right=self.times[~self.reached])
+        fraction: Any = stats.ecdf(data).sf
         with warnings.catch_warnings():  # the band is undefined once all runs have reached the threshold
             warnings.simplefilter("ignore", RuntimeWarning)
-            band = found.confidence_interval(CONFIDENCE, method="log-log")
+            band = fraction.confidence_interval(CONFIDENCE, method="log-log")
         times = np.unique(self.times[self.reached])
-        curves = [np.append(1.0, one.evaluate(times)) for one in (found, band.low, band.high)]
-        alive, low, high = (np.asarray(one, np.float64) for one in curves)
+        curves = (fraction, band.low, band.high)
+        alive, low, high = (np.append(1.0, curve.evaluate(times)).astype(float) for curve in curves)
         if alive[-1] == 0:
             left = int((self.times >= times[-1]).sum())
             low[-1], high[-1] = 0.0, min(high[-2], 1 - TAIL ** (1 / left))
@@ -251,14 +250,8 @@ def compare_onsets(
     """
     least = _half_of_the_least(first, second)
     statistic = _tested(first.after(least), second.after(least), 1.0, clock)
-    return OnsetDifference(
-        name,
-        first,
-        second,
-        float(2 * stats.norm.sf(abs(statistic))),
-        onset_ratio(first, second, clock=clock),
-        _paired_ratio(first, second, pairs, clock),
-    )
+    p_value, ratio = float(2 * stats.norm.sf(abs(statistic))), onset_ratio(first, second, clock=clock)
+    return OnsetDifference(name, first, second, p_value, ratio, _paired_ratio(first, second, pairs, clock))
 
 
 def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) -> Onsets:
@@ -295,24 +288,21 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     threshold = number("threshold", threshold)
     array, clock = real_array("values", values), _times(times)
     if array.ndim != 2 or clock.shape != array.shape[1:] or not array.size:
-        raise InputError(
-            f"values and times must have the shapes (runs, frames) and (frames,), got {array.shape} and "
-            f"{clock.shape}"
-        )
+        got = f"{array.shape} and {clock.shape}"
+        raise InputError(f"values and times must have the shapes (runs, n) and (n,), got {got}")
     order = np.argsort(clock, kind="stable")
-    array, clock = array[:, order], clock[order]
-    above = array >= threshold
+    clock, above = clock[order], array[:, order] >= threshold
     if lasting:
         above = np.logical_and.accumulate(above[:, ::-1], axis=1)[:, ::-1]
-    reached = np.asarray(above.any(axis=1))
+    reached = above.any(axis=1)
     return Onsets(np.where(reached, clock[above.argmax(axis=1)], clock[-1]), reached)
 
 
 def _times(times: Any) -> Array:
     """Return times (n,) as a checked array."""
     clock = finite_array("times", times, ndim=1)
-    for time in clock[clock < 0][:1]:
-        raise InputError(f"times must be at least 0, got {time:g}")
+    if (clock < 0).any():
+        raise InputError(f"times must be at least 0, got {clock.min():g}")
     return clock
 
 
@@ -399,9 +389,3 @@ def _paired_ratio(
     logarithm = mean(np.log(second.after(least).times[j] / first.after(least).times[i]))
     factor = Interval(0.0, math.log(clock[0]), math.log(clock[1]), 0)
     return difference(logarithm, factor).map(math.exp)
-
-
-def _first_below(times: Array, values: Array) -> float:
-    """Return the first time at which values are at most one half, or infinity."""
-    below = np.flatnonzero(values <= 0.5 + ROUNDING)
-    return float(times[below[0]]) if len(below) else math.inf

@@ -14,7 +14,6 @@ from scipy.linalg import expm, logm, null_space, orth
 from scipy.linalg.lapack import dgebal
 from scipy.special import log1p
 
-from analysis.laws.scores import require_states
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
@@ -89,7 +88,6 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     """
     A, b = _affine(A, b)
     steps = whole_number("steps", steps, 0)
-    require_states(steps, len(b))
     states = np.empty((steps + 1, len(b)))
     states[0] = _state(x0, b)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -178,11 +176,10 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     rounding = 1e-15 * len(b) * np.abs(values).max()
     blocked = values[(values.real <= rounding) & (np.abs(values.imag) <= rounding)]
     if len(blocked):
-        found = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
+        got = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
         raise InputError(
-            f"A must be the increment map of a flow, got 1 + A with the eigenvalues {found}, of which no "
-            "real principal logarithm exists: a component that flips its sign or vanishes in one step has no "
-            "continuous generator"
+            f"A must be the increment map of a flow, got 1 + A with the eigenvalues {got}, of which no real "
+            "principal logarithm exists: no flow makes a component change its sign or vanish"
         )
     # The logarithm has the rounding errors of 1 + A; the mean flow restores the digits of a slow law.
     mean = _mean_flow(np.real(logm(multiplier)) * unit[:, None] / unit / step, step)

@@ -178,9 +178,7 @@ def batch_lasso(
     for k, problem in enumerate(problems):
         X, Y = (finite_array(f"{name} of problem {k}", x) for name, x in zip("XY", problem, strict=True))
         if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y) or not X.size:
-            raise InputError(
-                f"problem {k} must hold X (n, K) and Y (n, T), got the shapes {X.shape} and {Y.shape}"
-            )
+            raise InputError(f"problem {k} must hold X (n, K) and Y (n, T), got {X.shape} and {Y.shape}")
         checked.append((X, Y))
     shapes = sorted({(X.shape[1], Y.shape[1]) for X, Y in checked})
     if len(shapes) != 1:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from analysis.laws.regressors import LinearODERegressor, checked_data
 from analysis.scaling import scaled
-from physics.checks import whole_number
+from physics.checks import short_text, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -169,10 +169,8 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
         found = [tuple(term) for term in terms if isinstance(term, Sequence)]
         whole = all(isinstance(c, int) and c >= 0 for term in found for c in term)
         if not found or len(found) < len(terms) or not whole or not all(found):
-            raise InputError(
-                "terms must be a degree or tuples (power of x, powers of m₁, m₂, …) of whole numbers of at "
-                f"least 0, got {terms!r}"
-            )
+            allowed = "a degree of at least 1, or tuples of powers (of x, m₁, m₂, …) of at least 0"
+            raise InputError(f"terms must be {allowed}, got {short_text(terms)}")
     return list(dict.fromkeys(found))
 
 

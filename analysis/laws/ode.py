@@ -172,16 +172,14 @@ class ODEFit(Law):
             return to_increment(self.A, self.b, step)
         times = number("step", step, above=0.0) / self.unit
         if round(times) < 1 or abs(times - round(times)) > 1e-8 * times:  # `unit` has nine digits
-            raise InputError(
-                f"step must be a whole multiple of the map's step, {distinct(self.unit, step)}, got "
-                f"{distinct(step, self.unit, self.unit * round(times))}"
-            )
+            got = distinct(step, self.unit, self.unit * round(times))
+            raise InputError(f"step must be a whole multiple of the map's step, {self.unit}, got {got}")
         one, map_ = np.eye(self.components + 1), np.column_stack([self.A, self.b])
         power = np.linalg.matrix_power(one + np.pad(map_, ((0, 1), (0, 0))), round(times)) - one
         return power[:-1, :-1], power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
-        whole = whole_steps(clock, self.components)
+        whole = whole_steps(clock)
         return affine_rollout(self.A, self.b, state, int(whole.max(initial=0)))[whole]
 
     def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
@@ -286,17 +284,11 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
     """Warn of data that do not determine a law, or refuse least squares on them."""
     unknowns = states.shape[1] + 1
     if len(states) < unknowns:
+        got = f"{len(states)} changes for {unknowns} unknowns of each target"
         if penalty is None:
-            raise InputError(
-                f"signals must hold at least as many changes as unknowns for least squares, got "
-                f"{len(states)} changes for {unknowns} unknowns of each target; give more frames or a penalty"
-            )
-        warnings.warn(
-            f"{len(states)} changes for {unknowns} unknowns of each target: only the penalty chooses among "
-            "the laws that fit",
-            FitWarning,
-            stacklevel=3,
-        )
+            raise InputError(f"signals must hold at least as many changes as unknowns, got {got}; add frames")
+        said = f"{got}: only the penalty chooses among the laws that fit"
+        warnings.warn(said, FitWarning, stacklevel=3)
     constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
     if len(constant):
         warnings.warn(
@@ -546,10 +538,8 @@ class Recipe:
             If the law is not linear, or alpha is not a number.
         """
         if self.law != "linear" or isinstance(self.alpha, str):
-            raise InputError(
-                f"resamples must be 0 unless the law is linear and alpha a number, got {resamples} with the "
-                f"{self.law} law and alpha {self.alpha}"
-            )
+            got = f"{resamples} with the {self.law} law and alpha {self.alpha}"
+            raise InputError(f"resamples must be 0 unless the law is linear and alpha a number, got {got}")
 
     def resample(self, batch: Any, resamples: int = 200, *, seed: int = 0, **window: Any) -> Resampled:
         """Return intervals of the coefficients of a linear law by `resample_coefficients`.

@@ -246,11 +246,10 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `name` is "aic" or "bic", `samples` is the number of rows, `moments` are those of the data, and
         `candidates` (targets, candidates) are the penalties.
         """
-        if samples <= moments.gram.shape[1] + 1:
-            raise InputError(
-                f"alpha={name!r} needs more samples than unknowns, got {samples} samples for "
-                f"{moments.gram.shape[1] + 1} unknowns"
-            )
+        unknowns = moments.gram.shape[1] + 1
+        if samples <= unknowns:
+            got = f"{samples} samples for {unknowns} unknowns"
+            raise InputError(f"alpha={name!r} needs more samples than unknowns, got {got}")
         w = self._solve(moments, candidates).coef[0]
         fitted = np.einsum("tpk,kl,tpl->tp", w, moments.gram[0], w)
         rest = moments.power[0][:, None] - 2 * np.einsum("tpk,tk->tp", w, moments.cross[0]) + fitted

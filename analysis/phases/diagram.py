@@ -70,10 +70,7 @@ class Axis:
         object.__setattr__(self, "cells", cells)
         low, high = self._ends
         if not low < high:
-            raise InputError(
-                f"{self.name} must go from a lower to a higher value, got {distinct(low, high)} to "
-                f"{distinct(high, low)}"
-            )
+            raise InputError(f"{self.name} must go from a lower to a higher value, got {low} to {high}")
         if self.scale == "log" and low <= 0:
             bound = 0.5 if self.whole else 0
             raise InputError(f"{self.name} must begin above {bound} on a logarithmic axis, got {self.low:g}")
@@ -81,9 +78,8 @@ class Axis:
         for span in self.spans:
             if self.whole and not self._holds_whole(span):
                 low, high = map(self.value, span)
-                raise InputError(
-                    f"cells of {self.name} must each hold a whole number, got one from {low:g} to {high:g}"
-                )
+                got = f"one from {low:g} to {high:g}"
+                raise InputError(f"cells of {self.name} must each hold a whole number, got {got}")
 
     @cached_property
     def _ends(self) -> tuple[float, float]:

@@ -28,92 +28,6 @@ SHOWN = 5
 
 
 @styled
-def show_error(
-    motion: Motion,
-    names: tuple[str, str],
-    ax: Axes | None = None,
-    *,
-    ylabel: str = "disparity",
-    title: str = "",
-) -> Axes:
-    """Draw the error between pairs of runs over time, and the level of chance.
-
-    Lines are medians over the pairs, and shaded bands reach from quartile to quartile.
-
-    Parameters
-    ----------
-    motion : Motion
-        Part of a `Comparison`.
-    names : pair of str
-        Names of the two ensembles.
-    ax : Axes, optional
-        Axes to draw on; new ones by default.
-    ylabel : str, default "disparity"
-        Label of the error.
-    title : str, default ""
-        Title of the axes.
-
-    Returns
-    -------
-    Axes
-        The axes.
-    """
-    ax = axes_of(ax)
-    first, second = names
-    chance = "runs paired at random" if motion.paired else f"two runs of {first}"
-    pairs = f"a run of {first} and one of {second}"
-    for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, pairs)):
-        if not np.isfinite(errors).any():
-            continue
-        shown = np.isfinite(errors).any(axis=0)
-        low, middle, high = np.nanquantile(errors[:, shown], [0.25, 0.5, 0.75], axis=0)
-        times = motion.times[shown]
-        ax.fill_between(times, low, high, color=color, alpha=0.2, linewidth=0)
-        ax.plot(times, middle, color=color, label=label)
-    ax.set(xlabel=f"time, {second}", ylabel=ylabel, ylim=(0, None), title=title)
-    ax.margins(x=0)
-    legend_below(ax)
-    return ax
-
-
-@styled
-def show_matching_times(
-    motion: Motion, names: tuple[str, str], ax: Axes | None = None, *, title: str = ""
-) -> Axes:
-    """Draw the time of the first ensemble that corresponds to each time of the second, pair by pair.
-
-    Parameters
-    ----------
-    motion : Motion
-        Part of a `Comparison`.
-    names : pair of str
-        Names of the two ensembles.
-    ax : Axes, optional
-        Axes to draw on; new ones by default.
-    title : str, default ""
-        Title of the axes.
-
-    Returns
-    -------
-    Axes
-        The axes. A shaded band shows the interval of the time factor, if it has one.
-    """
-    ax = axes_of(ax)
-    same = np.allclose(motion.matched, motion.matched[:1], equal_nan=True)
-    for row in motion.matched[:1] if same else motion.matched:
-        ax.plot(motion.times, row, color=FIRST, linewidth=1.6 if same else 0.5, alpha=1.0 if same else 0.4)
-    if np.isfinite(motion.scale.low):
-        ends = motion.times * motion.scale.low, motion.times * motion.scale.high
-        ax.fill_between(motion.times, *ends, color=FIRST, alpha=0.2, linewidth=0)
-    if not same and np.isfinite(motion.scale.estimate):
-        ax.plot(motion.times, motion.times * motion.scale.estimate, color=INK, linewidth=1.2)
-    ax.set(xlabel=f"time, {names[1]}", ylabel=f"time, {names[0]}", title=title)
-    ax.margins(x=0)
-    ax.set_ylim(0, None)
-    return ax
-
-
-@styled
 def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None = None) -> Axes:
     """Draw the fraction of runs that have reached a threshold over time (Kaplan-Meier), with 95 % bands.
 
@@ -212,13 +126,45 @@ def show_motion(comparison: Comparison) -> Panels:
     ndarray of Axes, shape (1, 2)
         The axes of the error, and of the times.
     """
-    motion = comparison.motion
-    assert motion is not None
+    assert comparison.motion is not None
     axes = panels(1, 2, 5.25, 3.4)
     ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
-    show_error(motion, comparison.names, axes[0, 0], ylabel=ylabel, title="Error over time")
-    show_matching_times(motion, comparison.names, axes[0, 1], title="Times that correspond")
+    _draw_errors(comparison.motion, comparison.names, axes[0, 0])
+    axes[0, 0].set(ylabel=ylabel, title="Error over time")
+    _draw_times(comparison.motion, comparison.names, axes[0, 1])
     return axes
+
+
+@styled
+def _draw_errors(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
+    """Draw medians and quartiles, over the pairs of runs, of their errors over time and of chance."""
+    chance = "runs paired at random" if motion.paired else f"two runs of {names[0]}"
+    pairs = f"a run of {names[0]} and one of {names[1]}"
+    for errors, color, label in ((motion.chance, REFERENCE, chance), (motion.error, FIRST, pairs)):
+        shown = np.isfinite(errors).any(axis=0)
+        if shown.any():
+            low, middle, high = np.nanquantile(errors[:, shown], [0.25, 0.5, 0.75], axis=0)
+            ax.fill_between(motion.times[shown], low, high, color=color, alpha=0.2, linewidth=0)
+            ax.plot(motion.times[shown], middle, color=color, label=label)
+    ax.set(xlabel=f"time, {names[1]}", ylim=(0, None))
+    ax.margins(x=0)
+    legend_below(ax)
+
+
+@styled
+def _draw_times(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
+    """Draw the corresponding times of each pair of runs, and the interval of their ratio."""
+    same = np.allclose(motion.matched, motion.matched[:1], equal_nan=True)
+    for row in motion.matched[:1] if same else motion.matched:
+        ax.plot(motion.times, row, color=FIRST, linewidth=1.6 if same else 0.5, alpha=1.0 if same else 0.4)
+    if np.isfinite(motion.scale.low):
+        ends = motion.times * motion.scale.low, motion.times * motion.scale.high
+        ax.fill_between(motion.times, *ends, color=FIRST, alpha=0.2, linewidth=0)
+    if not same and np.isfinite(motion.scale.estimate):
+        ax.plot(motion.times, motion.times * motion.scale.estimate, color=INK, linewidth=1.2)
+    ax.set(xlabel=f"time, {names[1]}", ylabel=f"time, {names[0]}", title="Times that correspond")
+    ax.margins(x=0)
+    ax.set_ylim(0, None)
 
 
 def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectories, count: int = 4) -> Any:

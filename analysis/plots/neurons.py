@@ -99,6 +99,5 @@ def _one_layer(spectrum: NeuronSpectrum) -> None:
     """Refuse a spectrum of several layers."""
     if spectrum.theta.ndim != 2:
         raise InputError(
-            "spectrum must hold one layer, with coefficients of shape (hidden, K), got the shape "
-            f"{spectrum.theta.shape}; give neuron_spectrum the weights of one run"
+            f"spectrum must hold one layer, of the shape (hidden, K), got {spectrum.theta.shape}"
         )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
 from analysis.phases.classification import PHASES
@@ -14,6 +14,8 @@ from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as COLORS
 from analysis.plots.style import legend_below, styled
 
+UNDECIDED: Any = {"edgecolor": INK, "hatch": "////", "linewidth": 0.0}
+"""Look of a cell without a clear majority."""
 LABELLED = 0.04
 """Smallest share of the plane at which the name of a phase is written into it."""
 
@@ -59,9 +61,10 @@ def show_phases(
     ax.set(xlabel=diagram.x.label, ylabel=diagram.y.label, title=title)
     ax.tick_params(which="both", direction="out")
     if legend:
-        handles: list[Any] = [Patch(color=color, label=phase) for phase, color in COLORS.items()]
-        handles.append(Patch(facecolor=WHITE, edgecolor=INK, hatch="////", linewidth=0, label="undecided"))
-        legend_below(ax, handles=handles, labels=[one.get_label() for one in handles], columns=3)
+        for phase, color in COLORS.items():
+            ax.fill_between([], [], color=color, label=phase)
+        ax.fill_between([], [], **UNDECIDED, facecolor=WHITE, label="undecided")
+        legend_below(ax, columns=3)
     return ax
 
 
@@ -74,25 +77,18 @@ def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
     if diagram.decided(cell):
         ax.add_patch(Rectangle(*box, facecolor=color, edgecolor=WHITE, linewidth=0.4))
     else:
-        ax.add_patch(Rectangle(*box, facecolor=color, edgecolor=INK, hatch="////", linewidth=0.0))
+        ax.add_patch(Rectangle(*box, facecolor=color, **UNDECIDED))
         ax.add_patch(Rectangle(*box, fill=False, edgecolor=WHITE, linewidth=0.8))
 
 
 def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
     """Write the name of a phase into the cell of this phase that is farthest from the other phases."""
-    own = [cell for cell in diagram.cells if cell.majority.phase == phase]
-    other = [cell for cell in diagram.cells if cell.majority.phase != phase]
-    if sum(cell.covered() for cell in own) < LABELLED:
+    here = np.array([cell.majority.phase == phase for cell in diagram.cells])
+    if sum(cell.covered() for cell, own in zip(diagram.cells, here, strict=True) if own) < LABELLED:
         return
-    centers, rest = (np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in part]) for part in (own, other))
-    walls = np.minimum(centers, 1 - centers).min(axis=1)
-    distance = np.linalg.norm(centers[:, None] - rest, axis=2).min(axis=1) if len(rest) else walls
-    x, y = centers[np.argmax(np.minimum(distance, 2 * walls))]
-    ax.text(
-        diagram.x.value(x),
-        diagram.y.value(y),
-        phase,
-        ha="center",
-        va="center",
-        bbox={"boxstyle": "round,pad=0.2", "facecolor": WHITE, "alpha": 0.75, "linewidth": 0},
-    )
+    centers = np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in diagram.cells])
+    walls = 2 * np.minimum(centers, 1 - centers).min(axis=1)[here]
+    others = np.linalg.norm(centers[here][:, None] - centers[~here], axis=2).min(axis=1, initial=1.0)
+    x, y = centers[here][np.argmax(np.minimum(others, walls))]
+    box = {"boxstyle": "round,pad=0.2", "facecolor": WHITE, "alpha": 0.75, "linewidth": 0}
+    ax.text(diagram.x.value(x), diagram.y.value(y), phase, ha="center", va="center", bbox=box)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -148,11 +147,8 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.85, ticks=[*-decades[::-1], 0, *decades])
     bar.minorticks_off()
     bar.set_label("coefficient per step")
-    apart = _room(ax, size)
-    labels = [
-        k for k in range(1, size + 1) if k in marked or all(abs(k - other) >= apart for other in marked)
-    ]
-    labels = [k for k in labels if k in marked or k % apart == 1 % apart]
+    ends = [k for k in (1, size) if all(12 * abs(k - mark) > size for mark in marked)]
+    labels = sorted({*ends, *marked})
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_ticks([k - 1 for k in labels], list(map(str, labels)), fontsize="small")
         for k, label in zip(labels, axis.get_ticklabels(), strict=True):
@@ -161,12 +157,6 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
     ax.spines[:].set_visible(True)
     ax.set(xlabel="frequency that acts", ylabel="frequency that changes", title=title)
     return ax
-
-
-def _room(ax: Axes, size: int) -> int:
-    """Return how many rows of a matrix the label of a number with two digits covers."""
-    points = 72 * figure_of(ax).get_figwidth() * ax.get_position().width - 40  # the width of the color bar
-    return math.ceil(1.4 * plt.rcParams["font.size"] * size / max(points, 1))
 
 
 @styled

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextvars import ContextVar
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -28,28 +27,21 @@ Result = TypeVar("Result")
 Panels = NDArray[Any]
 """Axes (rows, columns) of one figure."""
 
-_enlarged: ContextVar[float] = ContextVar("enlarged", default=1.0)
-
 
 @contextlib.contextmanager
-def style(width: float | None = None) -> Iterator[None]:
+def style(width: float = PRINTED) -> Iterator[None]:
     """Draw in the style of the library, within a ``with`` block.
 
     Parameters
     ----------
-    width : float, optional
+    width : float, default 7.2
         Width of the figure in inches. In figures wider than `PRINTED`, letters are drawn larger in
-        proportion, so that they have at least 7 points on paper. By default the width of the surrounding
-        block is used.
+        proportion, so that they have at least 7 points on paper.
     """
-    token = None if width is None else _enlarged.set(max(1.0, width / PRINTED))
-    try:
-        settings: dict[Any, Any] = dict(_settings())
-        with matplotlib.rc_context(settings | {name: points(settings[name]) for name in SIZES}):
-            yield
-    finally:
-        if token is not None:
-            _enlarged.reset(token)
+    settings: dict[Any, Any] = dict(_settings())
+    enlarged = max(1.0, width / PRINTED)
+    with matplotlib.rc_context(settings | {name: enlarged * settings[name] for name in SIZES}):
+        yield
 
 
 @cache
@@ -72,7 +64,7 @@ def points(size: float) -> float:
         Size in points, which is larger than `size` within a `style` of a wide figure, because that figure
         will be reduced in print.
     """
-    return size * _enlarged.get()
+    return size * float(matplotlib.rcParams["font.size"] / _settings()["font.size"])
 
 
 def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -84,7 +76,7 @@ def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         ax = next((one for one in (*args, *kwargs.values()) if isinstance(one, Axes)), None)
-        with style(None if ax is None else figure_of(ax).get_figwidth()):
+        with style(PRINTED if ax is None else figure_of(ax).get_figwidth()):
             return draw(*args, **kwargs)
 
     return wrapped
@@ -164,19 +156,16 @@ def legend_below(ax: Axes, *, columns: int | None = None, **options: Any) -> Leg
     Legend
         The legend.
     """
-    figure = figure_of(ax)
-    handles, labels = ax.get_legend_handles_labels()
-    handles, labels = options.pop("handles", handles), options.pop("labels", labels)
+    figure, font = figure_of(ax), matplotlib.rcParams["font.size"]
+    labels = ax.get_legend_handles_labels()[1]
     if columns is None:
-        letters = max((len(str(label).replace("\\", "").replace("$", "")) for label in labels), default=1)
-        room = (
-            figure.get_figwidth() * ax.get_position().width * 72 / (0.55 * matplotlib.rcParams["font.size"])
-        )
+        letters = max(map(len, labels), default=1)
+        room = figure.get_figwidth() * ax.get_position().width * 72 / (0.55 * font)
         columns = max(1, min(len(labels), int(room / (letters + 6))))
     # The words alone: Matplotlib's own labels would be laid out now and again when they are drawn.
     words = ax.xaxis.get_major_formatter().format_ticks(list(ax.get_xticks()))
     ticks = max((text.count("\n") for text in words), default=0)
     below = 2.0 + 1.3 * (ticks + len(ax.get_xlabel().splitlines()))
-    shift = ScaledTranslation(0, -below * matplotlib.rcParams["font.size"] / 72, figure.dpi_scale_trans)
-    anchor: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
-    return ax.legend(handles, labels, loc="upper center", ncols=columns, **anchor, **options)
+    shift = ScaledTranslation(0, -below * font / 72, figure.dpi_scale_trans)
+    place: Any = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": ax.transAxes + shift}
+    return ax.legend(loc="upper center", ncols=columns, **place, **options)

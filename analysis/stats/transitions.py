@@ -122,10 +122,8 @@ def fit_transition(values: Any, successes: Any, trials: Any) -> Transition:
     r, hits = finite_array("values", values), finite_array("successes", successes)
     count = finite_array("trials", trials)
     if r.ndim != 1 or not r.shape == hits.shape == count.shape:
-        raise InputError(
-            f"values, successes and trials must have one shape (n,), got {r.shape}, {hits.shape} and "
-            f"{count.shape}"
-        )
+        got = f"{r.shape}, {hits.shape} and {count.shape}"
+        raise InputError(f"values, successes and trials must have one shape (n,), got {got}")
     for k in np.flatnonzero((count < 1) | (hits < 0) | (hits > count))[:1]:
         raise InputError(f"successes must be from 0 to trials, got {hits[k]:g} of {count[k]:g}")
     if not ((hits > 0) & (hits < count)).any():
@@ -205,10 +203,8 @@ def _guess(r: Array, p: Array) -> tuple[float, float]:
     """
     small = np.unique(r[r < TINY])
     if len(small) > 1:
-        raise InputError(
-            f"values must be at least {TINY:g}, except for one such as 0, got {short_text(small.tolist())}: "
-            "divide them by a unit of their own size"
-        )
+        got = f"{short_text(small.tolist())}; divide them by a unit of their size"
+        raise InputError(f"values must be at least {TINY:g}, except for one such as 0, got {got}")
     low, center, high = np.interp([0.25, 0.5, 0.75], np.maximum.accumulate(p), np.log(np.maximum(r, TINY)))
     return float(center), float(max(high - low, 1e-3)) / 2
 

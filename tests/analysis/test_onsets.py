@@ -145,7 +145,7 @@ def test_onsets_are_first_or_lasting_frames():
     assert first.times.tolist() == [10, 40, 0]
     assert first.reached.tolist() == [True, False, True]
     assert onsets(values, times, 1, lasting=True).times.tolist() == [30, 40, 0]
-    with pytest.raises(InputError, match="values and times must have the shapes"):
+    with pytest.raises(InputError, match="values and times must have"):
         onsets(values, times[1:], 1)
 
 
