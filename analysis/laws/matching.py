@@ -99,12 +99,8 @@ def _say_what_is_open(jacobian: Array) -> None:
     values = np.linalg.svd(jacobian / np.where(columns > 0, columns, 1.0), compute_uv=False)
     open_ = int(np.count_nonzero(values < 1e-9 * values[0]))
     if open_:
-        warnings.warn(
-            f"the trajectories do not determine {open_} of {len(columns)} unknowns: other A and b give the "
-            "same solutions, for example if the trajectories do not span the space; add trajectories",
-            FitWarning,
-            stacklevel=3,
-        )
+        said = f"the trajectories do not determine {open_} of {len(columns)} unknowns; add trajectories"
+        warnings.warn(said, FitWarning, stacklevel=3)
 
 
 def _start(clocks: list[Array], truth: list[Array]) -> Array:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
-from analysis.laws.lasso import Moments, ratio, solve
+from analysis.laws.lasso import Moments, path, ratio, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.scores import (
@@ -129,7 +129,7 @@ class ODEFit(Law):
     @property
     def missed(self) -> list[int]:
         """Components, counted from 1, whose fits have not converged."""
-        return [int(k) + 1 for k in np.flatnonzero(~self.converged)]
+        return (np.flatnonzero(~self.converged) + 1).tolist()
 
     def to_generator(self) -> tuple[Array, Array]:
         """Return the law as a generator, which gives the rate of change.
@@ -250,7 +250,6 @@ def fit_trajectories(
     ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
     """
     regressor = LinearODERegressor(penalty, alpha, **options)
-    regressor.check()
     pieces = as_pieces(signals, times)
     states, changes = pooled(pieces, kind)
     groups = np.repeat(np.arange(len(pieces)), [len(x) - 1 for _, x in pieces])
@@ -258,14 +257,11 @@ def fit_trajectories(
     regressor.fit(states, changes, groups)
     A, b = regressor.coef_, np.atleast_1d(regressor.intercept_)
     if regressor.alpha_.any() and not A.any() and changes.var(axis=0).any():
-        strongest = np.abs((changes - changes.mean(axis=0)).T @ (states - states.mean(axis=0))).max()
-        share = 1.0 if penalty == "lasso" else regressor.l1_ratio
-        warnings.warn(
-            f"alpha = {regressor.alpha_.max():g} leaves no coefficient, so that every signal drifts at a "
-            f"constant rate; coefficients appear below {strongest / len(states) / share:.3g}",
-            FitWarning,
-            stacklevel=2,
-        )
+        largest = path(
+            Moments.of([(states, changes)]), 1.0 if penalty == "lasso" else regressor.l1_ratio
+        ).max()
+        said = f"alpha = {regressor.alpha_.max():g} leaves no coefficient; coefficients appear below"
+        warnings.warn(f"{said} {largest:.3g}", FitWarning, stacklevel=2)
     return linear_law(kind, A, b, pieces, alpha=regressor.alpha_, converged=regressor.converged_)
 
 
@@ -291,12 +287,10 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
         warnings.warn(said, FitWarning, stacklevel=3)
     constant = np.flatnonzero(np.ptp(states, axis=0) == 0)
     if len(constant):
-        warnings.warn(
-            f"components {', '.join(map(str, constant + 1))} (counted from 1) do not vary: nothing can be "
-            "learned from them, and their columns of A are 0",
-            FitWarning,
-            stacklevel=3,
+        said = (
+            f"components {', '.join(map(str, constant + 1))} (from 1) do not vary: their columns of A are 0"
         )
+        warnings.warn(said, FitWarning, stacklevel=3)
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,12 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.alpha_ = chosen
             self.n_iter_ = solution.sweeps[0, :, 0]
             self.converged_ = solution.converged[0, :, 0]
-            self._name_missed()
+            if not self.converged_.all():
+                missed = np.flatnonzero(~self.converged_).tolist()
+                said = f"{len(missed)} of {targets} targets have not converged in {self.max_iter} sweeps"
+                names = ", ".join(map(str, missed))
+                text = f"{said}: {names} (from 0); raise max_iter or alpha"
+                warnings.warn(text, ConvergenceWarning, stacklevel=2)
         self.coef_ = coef[0] if y.ndim == 1 else coef
         self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
         return self
@@ -277,17 +282,6 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 error = X[left] @ fit.coef[0, t].T + fit.intercept[0, t] - Y[left, t, None]
                 cost[t] += (error**2).sum(axis=0)
         return cost
-
-    def _name_missed(self) -> None:
-        """Warn of the targets that have not converged."""
-        missed = np.flatnonzero(~self.converged_)
-        if len(missed):
-            warnings.warn(
-                f"{len(missed)} of {len(self.converged_)} targets have not converged in "
-                f"{self.max_iter} sweeps: {', '.join(map(str, missed))} (from 0); raise max_iter or alpha",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
 
 def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
