@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,7 @@ from analysis.circles.classes import (
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
-from analysis.comparison.motion import SCALES, Chosen, Motion, Paths, compare_motion
+from analysis.comparison.motion import SCALES, Chosen, Motion, PathPairs, Paths, compare_motion
 from analysis.comparison.relabelling import (
     Symmetry,
     best_relabelling,
@@ -604,17 +604,10 @@ class Parts:
         if align not in ALIGNMENTS:
             rows = pairs.T if together else (np.arange(first.runs), np.arange(second.runs))
             progress = first.series(align, rows[0]), second.series(align, rows[1])
-        motion = compare_motion(
-            Paths(first.positions(pairs[:, 0]), first.times),
-            Paths(second.positions(pairs[:, 1]), second.times),
-            pairs,
-            self.symmetry,
-            paired=together,
-            align=align,
-            progress=progress,
-            states=self.states,
-            chosen=None if together else self._chosen(pairs, first.times, shapes),
-        )
+        paths = (Paths(one.positions(k), one.times) for one, k in zip((first, second), pairs.T, strict=True))
+        chosen = None if together else self._chosen(pairs, first.times, shapes)
+        runs = PathPairs(*paths, self.symmetry, self.states)
+        motion = compare_motion(runs, pairs, together, align, progress, chosen)
         low, high = (factor * first.times[-1] / second.times[-1] for factor in SCALES)
         if align == "scaling" and not 1.05 * low <= motion.scale.estimate <= high / 1.05:
             self.notes.append("the best time scaling lies at the edge of those that were tried")
@@ -922,39 +915,16 @@ def compare(
         asked = None if align in ("auto", "none") else align
         work.without_shapes(paired=paired, align=asked, symmetry=symmetry)
     distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))
-    return Comparison(
-        names,
-        (first.runs, second.runs),
-        ours,
-        theirs,
-        shapes,
-        distributions,
-        motion,
-        reached,
-        work.accuracy(together, accuracies),
-        tuple(work.notes),
-    )
-
-
-COLUMNS = (
-    "part",
-    "quantity",
-    "statistic",
-    "estimate",
-    "low",
-    "high",
-    "count",
-    "p_value",
-    "adjusted_p_value",
-    "test",
-)
+    accuracy, runs = work.accuracy(together, accuracies), (first.runs, second.runs)
+    final = (ours, theirs, shapes, distributions)
+    return Comparison(names, runs, *final, motion, reached, accuracy, tuple(work.notes))
 
 
 def _row(part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = "") -> Any:
     """Return a row of `Comparison.table`; `of` is what was tested."""
-    p_values = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
-    values = (part, quantity, statistic, *astuple(value), *p_values, test)
-    return dict(zip(COLUMNS, values, strict=True))
+    row = {"part": part, "quantity": quantity, "statistic": statistic, **asdict(value)}
+    p, adjusted = (math.nan, math.nan) if of is None else (of.p_value, of.adjusted_p_value)
+    return row | {"p_value": p, "adjusted_p_value": adjusted, "test": test}
 
 
 def _adjusted(*families: Mapping[str, Any]) -> Any:

@@ -267,74 +267,8 @@ class Chosen:
     partners: Paths
 
 
-def compare_motion(
-    first: Paths,
-    second: Paths,
-    pairs: NDArray[np.int64],
-    symmetry: Symmetry,
-    *,
-    paired: bool,
-    align: str,
-    progress: tuple[Array, Array] | None = None,
-    states: bool = False,
-    chosen: Chosen | None = None,
-) -> Motion:
-    """Match the times of pairs of runs, and measure the distance of the pairs over time.
-
-    Row k of `first` and of `second` belongs to pair k, and `pairs` (n, 2) are the numbers of the runs. The
-    arguments `align` and `states` are as in `compare`; if `align` names an observable, `progress` holds its
-    values (runs, frames) in both ensembles. `chosen` tells how partners were chosen, if it was by their ends.
-    An `InputError` refuses a `progress` without common values.
-    """
-    many = max(first.positions.shape[-1], second.positions.shape[-1]) <= 2
-    count = min(MANY_FRAMES if many else FRAMES, len(second.times))
-    frames = np.unique(np.linspace(0, len(second.times) - 1, count).round().astype(int))
-    times = second.times[frames]
-    beside = _Pairs(first, second, symmetry, states).narrowed(times)
-    start = 1 if paired and len(times) > 1 else 0
-    matched = np.broadcast_to(times, (len(pairs), len(times)))
-    scale = Interval(1.0, np.nan, np.nan, len(pairs))
-    if align == "scaling":
-        factors = FACTORS if many else FEW_FACTORS
-        scale = _best_scale(beside, times[start:], factors)
-        matched = matched * scale.estimate
-    elif align == "ends":
-        matched = matched * (first.duration / second.duration)
-        scale = Interval(first.duration / second.duration, np.nan, np.nan, len(pairs))
-    elif progress is not None:
-        matched, scale = by_progress(*progress, first.times, second.times, paired)
-        matched = matched[:, frames] if paired else np.tile(matched[:, frames], (len(pairs), 1))
-    labels, errors = beside.errors(matched, times)
-    judged, chance = errors, np.full_like(errors, np.nan)
-    if chosen is not None:
-        others = _Pairs(chosen.next_best, second, symmetry, states).narrowed(times).errors(matched, times)[1]
-        judged = errors + (others - errors) / chosen.candidates
-        clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
-        within = _Pairs(chosen.partners, chosen.runs, symmetry, states).narrowed(clock[0])
-        chance = within.errors(clock, clock)[1]
-    elif paired and len(pairs) > 1:
-        mismatched, clocks = beside.mismatched().narrowed(times), np.roll(matched, 1, axis=0)
-        if align == "scaling":
-            scaling = _best_scale(mismatched, times[start:], factors).estimate
-            clocks = np.tile(times * scaling, (len(pairs), 1))
-        chance = mismatched.errors(clocks, times)[1]
-    return Motion(
-        pairs,
-        paired,
-        symmetry.permutations[labels],
-        align,
-        scale,
-        times,
-        np.array(matched),
-        errors,
-        chance,
-        _over_pairs(judged[:, start:]),
-        _over_pairs(chance[:, start:]),
-    )
-
-
 @dataclass(frozen=True, eq=False)
-class _Pairs:
+class PathPairs:
     """Runs of two ensembles, matched row by row, with the rule by which their frames are compared.
 
     Attributes
@@ -358,15 +292,23 @@ class _Pairs:
         """Number of pairs."""
         return len(self.first.positions)
 
-    def mismatched(self) -> "_Pairs":
+    @property
+    def flat(self) -> bool:
+        """Whether both ensembles have at most two dimensions, in which relabelings are found quickly."""
+        return self._dim <= 2
+
+    @property
+    def _dim(self) -> int:
+        return max(self.first.positions.shape[-1], self.second.positions.shape[-1])
+
+    def mismatched(self) -> "PathPairs":
         """Return each run of the second ensemble with the partner of the previous one, a null model."""
         rolled = Paths(np.roll(self.first.positions, 1, axis=0), self.first.times)
-        return _Pairs(rolled, self.second, self.symmetry, self.states)
+        return replace(self, first=rolled, candidates=None)
 
     def frames(self, paths: Paths, times: Array) -> Array:
         """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes unless `states`."""
-        dim = max(self.first.positions.shape[-1], self.second.positions.shape[-1])
-        return paths.at(times) if self.states else standard(paths.at(times), dim)
+        return paths.at(times) if self.states else standard(paths.at(times), self._dim)
 
     def errors(
         self, matched: Array, times: Array, target: Array | None = None
@@ -388,15 +330,14 @@ class _Pairs:
                 labels[k] = numbers[best_relabelling(moved[k], target[k], few)[1]]
         return labels, disparity(_relabelled(moved, self.symmetry.permutations[labels]), target)
 
-    def narrowed(self, times: Array) -> "_Pairs":
+    def narrowed(self, times: Array) -> "PathPairs":
         """Return the same pairs with only a few relabelings of each, if a search over all would take long.
 
         They are those that fit best at a few times if both ensembles end together, and the identity.
         """
-        flat = max(self.first.positions.shape[-1], self.second.positions.shape[-1]) <= 2
-        if self.states or flat or self.runs * len(self.symmetry) * SCANNED * FEW_FACTORS < LONG:
+        if self.states or self.flat or self.runs * len(self.symmetry) * SCANNED * FEW_FACTORS < LONG:
             return self
-        looks = times[np.unique(np.linspace(0, len(times) - 1, LOOKS).round().astype(int))]
+        looks = times[_places(len(times), LOOKS)]
         clocks = np.tile(looks * (self.first.duration / self.second.duration), (self.runs, 1))
         moved, target = self.frames(self.first, clocks), self.frames(self.second, looks)
         candidates = np.zeros((self.runs, CANDIDATES), np.int64)
@@ -404,6 +345,62 @@ class _Pairs:
             gain = relabelling_gains(moved[k], target[k], self.symmetry)
             candidates[k, 1:] = np.argsort(-gain[1:], kind="stable")[: CANDIDATES - 1] + 1
         return replace(self, candidates=np.sort(candidates, axis=1))
+
+
+def compare_motion(
+    runs: PathPairs,
+    pairs: NDArray[np.int64],
+    paired: bool,
+    align: str,
+    progress: tuple[Array, Array] | None = None,
+    chosen: Chosen | None = None,
+) -> Motion:
+    """Match the times of pairs of runs, and measure the distance of the pairs over time.
+
+    `pairs` (n, 2) are the numbers of the runs, and `align` is as in `compare`. If it names an observable,
+    `progress` holds its values (runs, frames) in both ensembles. `chosen` tells how partners were chosen, if
+    it was by their ends. An `InputError` refuses a `progress` without common values.
+    """
+    first, second = runs.first, runs.second
+    frames = _places(len(second.times), MANY_FRAMES if runs.flat else FRAMES)
+    times = second.times[frames]
+    runs = runs.narrowed(times)
+    start = 1 if paired and len(times) > 1 else 0
+    matched = np.broadcast_to(times, (len(pairs), len(times)))
+    scale = Interval(1.0, np.nan, np.nan, len(pairs))
+    if align == "scaling":
+        scale = _best_scale(runs, times[start:])
+        matched = matched * scale.estimate
+    elif align == "ends":
+        scale = Interval(first.duration / second.duration, np.nan, np.nan, len(pairs))
+        matched = matched * scale.estimate
+    elif progress is not None:
+        matched, scale = by_progress(*progress, first.times, second.times, paired)
+        matched = matched[:, frames] if paired else np.tile(matched[:, frames], (len(pairs), 1))
+    labels, errors = runs.errors(matched, times)
+    judged, chance = errors, np.full_like(errors, np.nan)
+    if chosen is not None:
+        others = replace(runs, first=chosen.next_best, candidates=None).narrowed(times)
+        judged = errors + (others.errors(matched, times)[1] - errors) / chosen.candidates
+        clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
+        within = replace(runs, first=chosen.partners, second=chosen.runs, candidates=None)
+        chance = within.narrowed(clock[0]).errors(clock, clock)[1]
+    elif paired and len(pairs) > 1:
+        mismatched, clocks = runs.mismatched().narrowed(times), np.roll(matched, 1, axis=0)
+        if align == "scaling":
+            clocks = np.tile(times * _best_scale(mismatched, times[start:]).estimate, (len(pairs), 1))
+        chance = mismatched.errors(clocks, times)[1]
+    relabelling, means = (
+        runs.symmetry.permutations[labels],
+        [_over_pairs(x[:, start:]) for x in (judged, chance)],
+    )
+    matched = np.array(matched)
+    return Motion(pairs, paired, relabelling, align, scale, times, matched, errors, chance, *means)
+
+
+def _places(count: int, most: int) -> NDArray[np.int64]:
+    """Return up to `most` indices of `count` items, evenly spread over them, the ends included."""
+    return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
 
 
 def relative_error(a: Array, b: Array) -> Array:
@@ -423,7 +420,7 @@ def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDA
     return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 
 
-def _best_scale(beside: _Pairs, times: Array, count: int) -> Interval:
+def _best_scale(beside: PathPairs, times: Array) -> Interval:
     """Return the time factor with the least mean error, with an interval by resampling pairs.
 
     A first scan covers the whole range of factors. Where a factor leaves a frame without a counterpart, the
@@ -431,38 +428,31 @@ def _best_scale(beside: _Pairs, times: Array, count: int) -> Interval:
     window of factors, with only those frames that have a counterpart at all of them, moves until the best
     factor lies within it. If it never does, there is no interval.
     """
-    ratio = beside.first.duration / beside.second.duration
-    coarse = _scan(beside, _spread(times), np.log(ratio * np.geomspace(*SCALES, count)))
+    ratio, count = beside.first.duration / beside.second.duration, FACTORS if beside.flat else FEW_FACTORS
+    coarse = _scan(beside, times, np.log(ratio * np.geomspace(*SCALES, count)))
     center = coarse.estimate
     for _ in range(MOVES):
         window = np.log(center) + np.log(WINDOW) * np.linspace(-1, 1, count)
         covered = times[times * center * WINDOW <= beside.first.duration]
         if len(covered) < 2:
             break
-        fine = _scan(beside, _spread(covered), window)
+        fine = _scan(beside, covered, window)
         low, high = np.exp(window[[1, -2]])
         if low < fine.estimate < high:
-            return Interval(
-                fine.estimate,
-                fine.low if fine.low > low else min(coarse.low, fine.low),
-                fine.high if fine.high < high else max(coarse.high, fine.high),
-                fine.count,
-            )
+            lower = fine.low if fine.low > low else min(coarse.low, fine.low)
+            upper = fine.high if fine.high < high else max(coarse.high, fine.high)
+            return Interval(fine.estimate, lower, upper, fine.count)
         center = fine.estimate
     return Interval(coarse.estimate, np.nan, np.nan, coarse.count)
 
 
-def _spread(times: Array) -> Array:
-    """Return up to `SCANNED` of the times, evenly spread over them."""
-    return times[np.unique(np.linspace(0, len(times) - 1, SCANNED).round().astype(int))]
-
-
-def _scan(beside: _Pairs, times: Array, logarithms: Array) -> Interval:
+def _scan(beside: PathPairs, times: Array, logarithms: Array) -> Interval:
     """Return the time factor with the least mean error, with its interval by resampling pairs.
 
-    The factors to try are given by their `logarithms` (n,). Both ensembles are compared at the `times`
-    (frames,) of the second. The result is NaN if no pair can be compared at all factors.
+    The factors to try are given by their `logarithms` (n,). Both ensembles are compared at up to `SCANNED` of
+    the `times` (frames,) of the second. The result is NaN if no pair can be compared at all factors.
     """
+    times = times[_places(len(times), SCANNED)]
     target = beside.frames(beside.second, times)
     clocks = [np.tile(times * tau, (beside.runs, 1)) for tau in np.exp(logarithms)]
     errors = np.stack([beside.errors(clock, times, target)[1] for clock in clocks], axis=1)

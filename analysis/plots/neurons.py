@@ -1,5 +1,7 @@
 """Figures of neurons in Fourier space: their spectra, their phases, and the waves of the logits."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -43,15 +45,8 @@ def show_neurons(spectrum: NeuronSpectrum, ax: Axes | None = None, *, output: bo
     place = np.where(spectrum.dead, spectrum.tokens, spectrum.frequency)
     order = np.lexsort((-np.nan_to_num(spectrum.purity), place))
     K = values.shape[1]
-    image = ax.imshow(
-        rows[order],
-        aspect="auto",
-        interpolation="nearest",
-        cmap="magma",
-        vmin=0,
-        vmax=1,
-        extent=(0.5, K + 0.5, len(rows), 0),
-    )
+    look: Any = {"aspect": "auto", "interpolation": "nearest", "cmap": "magma", "vmin": 0, "vmax": 1}
+    image = ax.imshow(rows[order], extent=(0.5, K + 0.5, len(rows), 0), **look)
     ax.figure.colorbar(image, ax=ax, shrink=0.85).set_label("magnitude over the largest of the neuron")
     ax.set(xlabel="frequency", ylabel="neurons, by frequency")
     return ax

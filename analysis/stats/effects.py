@@ -110,16 +110,9 @@ def compare_proportions(name: str, first: Any, second: Any) -> Difference:
     ours, theirs = proportion(int(x.sum()), len(x)), proportion(int(y.sum()), len(y))
     table = [[int(x.sum()), int((~x).sum())], [int(y.sum()), int((~y).sum())]]
     p_value = float(stats.fisher_exact(np.array(table)).pvalue) if len(x) and len(y) else math.nan
-    return Difference(
-        name,
-        (x.astype(float), y.astype(float)),
-        ours,
-        theirs,
-        difference(ours, theirs),
-        {"Cohen's h": cohens_h(ours, theirs)},
-        p_value,
-        "Fisher's exact test",
-    )
+    samples, effects = (x.astype(float), y.astype(float)), {"Cohen's h": cohens_h(ours, theirs)}
+    apart = difference(ours, theirs)
+    return Difference(name, samples, ours, theirs, apart, effects, p_value, "Fisher's exact test")
 
 
 def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Difference:
@@ -148,16 +141,11 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     """
     x, y = real_array("first", first, ndim=1), real_array("second", second, ndim=1)
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
-    return Difference(
-        name,
-        (x, y),
-        mean(x),
-        mean(y),
-        bootstrap((x, y), lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed),
-        {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)},
-        permutation_p_value(x, y, seed=seed),
-        "permutation test of the means",
-    )
+    apart = bootstrap((x, y), lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed)
+    effects = {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)}
+    p_value = permutation_p_value(x, y, seed=seed)
+    test = "permutation test of the means"
+    return Difference(name, (x, y), mean(x), mean(y), apart, effects, p_value, test)
 
 
 # -- proportions -------------------------------------------------------------------------------------------
@@ -429,16 +417,9 @@ def calibrate(predicted: Any, measured: Any) -> Calibration:
     sound = np.isfinite(x) & np.isfinite(y)
     x, y = x[sound], y[sound]
     error, unit = scaled(np.sort(np.abs(y - x)))  # the order of the runs must not choose what is drawn
-    return Calibration(
-        x,
-        y,
-        mean(y - x),
-        bootstrap((error,), lambda rows: np.sqrt(np.mean(rows**2, axis=1))).map(
-            lambda value: float(np.ldexp(value, unit[0]))
-        ),
-        correlation(x, y),
-        _slope(x, y),
-    )
+    size = bootstrap((error,), lambda rows: np.sqrt(np.mean(rows**2, axis=1)))
+    size = size.map(lambda value: float(np.ldexp(value, unit[0])))
+    return Calibration(x, y, mean(y - x), size, correlation(x, y), _slope(x, y))
 
 
 def _slope(x: Array, y: Array) -> Interval:
