@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.classes import (
-    Structures,
-    class_names,
-    class_options,
-    finite_runs,
-    is_cyclic,
-    lost_runs,
-    recorded_operation,
-    run_names,
-    smaller_step,
-    structures,
-    structures_by,
-)
+from analysis.circles import classes
+from analysis.circles.classes import Structures
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
@@ -65,7 +54,7 @@ def _quality(E: Array, operation: Operation, delta: float) -> Array:
 
 def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
     """Return the number of grid imperfections (…)."""
-    return np.asarray(grid_imperfections(E, **class_options(operation)), np.float64)
+    return np.asarray(grid_imperfections(E, **classes.class_options(operation)), np.float64)
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -142,19 +131,19 @@ class EnsembleOf:
     @cached_property
     def finite(self) -> NDArray[np.bool_]:
         """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
-        return np.concatenate([finite_runs(part) for part in self.parts])
+        return np.concatenate([classes.finite_runs(part) for part in self.parts])
 
     @cached_property
     def sound(self) -> NDArray[np.bool_]:
         """Mask, bool (all runs,), of the `finite` runs that did not blow up; states may grow at will."""
         if self.states if self.coordinates is None else self.coordinates:
             return self.finite
-        return self.finite & ~np.concatenate([lost_runs(part) for part in self.parts])
+        return self.finite & ~np.concatenate([classes.lost_runs(part) for part in self.parts])
 
     @property
     def advice(self) -> str:
         """The advice for the runs that blew up, as the end of a sentence."""
-        return max(map(smaller_step, self.parts))
+        return max(map(classes.smaller_step, self.parts))
 
     @property
     def runs(self) -> int:
@@ -290,7 +279,7 @@ class EnsembleOf:
         An `InputError` says so if the parts record different operations.
         """
         recorded = [self.given] if self.given is not None else self._recorded
-        names = {class_names(operation) for operation in recorded if operation is not None}
+        names = {classes.class_names(operation) for operation in recorded if operation is not None}
         if len(names) > 1:
             got = f"{', '.join(sorted(names))}; pass operation to choose one"
             raise InputError(f"{self.name} must record one operation, got {got}")
@@ -304,7 +293,10 @@ class EnsembleOf:
     @cached_property
     def _recorded(self) -> list[Operation | None]:
         """Operation that each part records, or None."""
-        return [self._read(part, lambda made: recorded_operation(made, self.tokens)) for part in self.parts]
+        return [
+            self._read(part, lambda made: classes.recorded_operation(made, self.tokens))
+            for part in self.parts
+        ]
 
     @cached_property
     def training_set(self) -> NDArray[np.int64] | None:
@@ -419,7 +411,7 @@ class Parts:
                 (one.finite & ~one.sound, "blew up and are left out", one.advice),
             ):
                 if lost.any():
-                    runs = run_names(np.flatnonzero(lost))
+                    runs = classes.run_names(np.flatnonzero(lost))
                     self.notes.append(f"{lost.sum()} of {len(lost)} {name} runs {said} ({runs}){advice}")
             if one.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
@@ -429,7 +421,9 @@ class Parts:
             raise InputError(f"states must have the same number of tokens and of axes, got {got}")
         for name, one in zip(names, (first, second), strict=True):
             if not (self.states or one.says_operation):
-                self.notes.append(f"{name} names no operation: classes are {class_names(one.operation)}")
+                self.notes.append(
+                    f"{name} names no operation: classes are {classes.class_names(one.operation)}"
+                )
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
         self.symmetry = no_relabelling(first.tokens)
@@ -474,7 +468,7 @@ class Parts:
         """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
         if self.states or not self.planar or not one.operation.commutes:
             return None
-        return structures_by(one.operation, one.final, one.initial)
+        return classes.structures_by(one.operation, one.final, one.initial)
 
     def shapes(self) -> Shapes | None:
         """Return the distances of all pairs of final shapes; None if positions are compared as states."""
@@ -556,7 +550,7 @@ class Parts:
             if ours is not None and theirs is not None and not flat:
                 differences["circles"] = compare_proportions("circles", ours.circle, theirs.circle)
                 differences["grid_imperfections"] = self._imperfections(ours, theirs)
-            cyclic = is_cyclic(first.operation) and is_cyclic(second.operation)
+            cyclic = classes.is_cyclic(first.operation) and classes.is_cyclic(second.operation)
             names = ["quality"] * self.planar + ["effective_dimension"] * (not flat)
             names += ["survivors"] * (cyclic and not flat)
         names += [
@@ -671,9 +665,6 @@ class Parts:
                 if "predicted_accuracy" in predicting.observables and name in measuring.observables:
                     return calibrate(predicting.last("predicted_accuracy"), measuring.last(name))
         return None
-
-
-__all__ = ["Comparison", "Shapes", "Structures", "compare", "structures"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,15 +47,12 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
         All are NaN if a curve is constant or if one rises and the other falls. Frames of the first curve that
         are not finite are left out.
     """
-    known, seen = np.isfinite(first), np.isfinite(second)
-    if not (known.all() and seen.all()):
-        matched = np.full(len(times), np.nan)
-        if known.any() and seen.any():
-            matched[seen] = same_progress(first[known], second[seen], first_times[known], times[seen])
+    known, seen, matched = np.isfinite(first), np.isfinite(second), np.full(len(times), np.nan)
+    if not (known.any() and seen.any()):
         return matched
-    a, b = monotone(first), monotone(second)
+    a, b, first_times, times = monotone(first[known]), monotone(second[seen]), first_times[known], times[seen]
     if (a[-1] >= a[0]) != (b[-1] >= b[0]) or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return np.full(len(times), np.nan)
+        return matched
     if a[-1] < a[0]:
         a, b = -a, -b
     level, begin = np.unique(a, return_index=True)
@@ -73,7 +70,8 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     above = enter[at + 1] + np.where(between < 1, 0.0, passed) * (leave[at + 1] - enter[at + 1])
     found = below + between * (above - below)
     slack = 1e-12 * max(abs(a[0]), abs(a[-1]))
-    return np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
+    matched[seen] = np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
+    return matched
 
 
 def by_progress(

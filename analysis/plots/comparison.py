@@ -13,9 +13,8 @@ from analysis.comparison.relabelling import aligned
 from analysis.comparison.timing import OnsetDifference
 from analysis.plots.distributions import show_distributions, show_effects
 from analysis.plots.embeddings import show_embedding
-from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND
-from analysis.plots.signals import show_lines
-from analysis.plots.style import Panels, axes_of, legend_below, panels, styled
+from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND, graded_colors
+from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from analysis.stats.effects import Calibration
 from analysis.stats.intervals import plain
 from physics.trajectory import Trajectory
@@ -130,7 +129,7 @@ def show_motion(comparison: Comparison) -> Panels:
     axes = panels(1, 2, 5.25, 3.4)
     ylabel = "disparity" if comparison.shapes is not None else "1 - R² across components"
     _draw_errors(comparison.motion, comparison.names, axes[0, 0])
-    axes[0, 0].set(ylabel=ylabel, title="Error over time")
+    axes[0, 0].set_ylabel(ylabel)
     _draw_times(comparison.motion, comparison.names, axes[0, 1])
     return axes
 
@@ -146,7 +145,7 @@ def _draw_errors(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
             low, middle, high = np.nanquantile(errors[:, shown], [0.25, 0.5, 0.75], axis=0)
             ax.fill_between(motion.times[shown], low, high, color=color, alpha=0.2, linewidth=0)
             ax.plot(motion.times[shown], middle, color=color, label=label)
-    ax.set(xlabel=f"time, {names[1]}", ylim=(0, None))
+    ax.set(xlabel=f"time, {names[1]}", ylim=(0, None), title="Error over time")
     ax.margins(x=0)
     legend_below(ax)
 
@@ -261,7 +260,11 @@ def _lines(comparison: Comparison, times: Any, left: Any, right: Any) -> Panels:
     axes = panels(1, 2, 5.25, 3.6, sharey=True)
     for ax, states, name in zip(axes[0], (left, right), comparison.names, strict=True):
         side = ylabel if ax is axes[0, 0] else ""
-        show_lines(times, states, ax, title=name, xlabel=f"time, {comparison.names[1]}", ylabel=side)
+        for line, color in zip(states.T, graded_colors(states.shape[1]), strict=True):
+            ax.plot(times, line, color=color, linewidth=1.2)
+        with style(figure_of(ax).get_figwidth()):
+            ax.set(title=name, xlabel=f"time, {comparison.names[1]}", ylabel=side)
+        ax.margins(x=0)
     return axes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.signals import Signals
-from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES, graded_colors
+from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES
 from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from physics.checks import finite_array, real_array
 
@@ -156,34 +156,4 @@ def show_coefficients(A: Any, ax: Axes | None = None, *, marked: Sequence[int] =
                 label.set(fontweight="bold", color=SURVIVES)
     ax.spines[:].set_visible(True)
     ax.set(xlabel="frequency that acts", ylabel="frequency that changes", title=title)
-    return ax
-
-
-@styled
-def show_lines(
-    times: Any, states: Any, ax: Axes | None = None, *, title: str = "", xlabel: str = "", ylabel: str = ""
-) -> Axes:
-    """Draw several components over time, each in its color.
-
-    Parameters
-    ----------
-    times : array_like, shape (frames,)
-        Time of each frame.
-    states : array_like, shape (frames, tokens)
-        Values of the components.
-    ax : Axes, optional
-        Axes to draw on; new ones by default.
-    title, xlabel, ylabel : str, default ""
-        Title and labels of the axes.
-
-    Returns
-    -------
-    Axes
-        The axes.
-    """
-    ax = axes_of(ax)
-    for token, color in enumerate(graded_colors(np.shape(states)[1])):
-        ax.plot(times, np.asarray(states)[:, token], color=color, linewidth=1.2)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    ax.margins(x=0)
     return ax
