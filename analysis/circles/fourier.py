@@ -105,9 +105,8 @@ def signals_and_final(
     bad = np.argwhere(~np.isfinite(signals[numbers]).all(axis=2))
     if len(bad):
         first = f"step {trajectory.steps[bad[0, 1]]} of run {numbers[bad[0, 0]]}"
-        raise InputError(
-            f"positions must be finite, got NaN or infinity in {len(bad)} frames, first in {first}"
-        )
+        got = f"NaN or infinity in {len(bad)} frames, the first of them {first}"
+        raise InputError(f"positions must be finite, got {got}")
     return signals, final
 
 

@@ -67,15 +67,12 @@ MEASURES: Mapping[str, Measure] = {
 """Functions that measure embeddings (…, tokens, dim), with values (…)."""
 
 
-def _trajectory(name: str, one: Any) -> Trajectory:
+def _trajectory(name: str, part: Any) -> Trajectory:
     """Return a trajectory unchanged, or an array (runs, frames, tokens, dim) with the steps 0, 1, 2, …."""
-    if isinstance(one, Trajectory):
-        return one
-    if not isinstance(one, np.ndarray) or one.ndim != 4 or one.dtype.kind not in "iuf" or 0 in one.shape:
-        got = f"an array {one.shape} of {one.dtype}" if isinstance(one, np.ndarray) else type(one).__name__
-        raise InputError(f"{name} must hold trajectories or arrays (runs, frames, tokens, dim), got {got}")
-    positions = one if one.dtype in (np.float32, np.float64) else one.astype(np.float64)
-    return Trajectory(positions, np.arange(one.shape[1]))
+    if isinstance(part, Trajectory):
+        return part
+    positions = real_array(name, part, ndim=4)
+    return Trajectory(positions, np.arange(positions.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -598,9 +595,10 @@ class Parts:
         if align not in ALIGNMENTS:
             rows = pairs.T if together else (np.arange(first.runs), np.arange(second.runs))
             progress = first.series(align, rows[0]), second.series(align, rows[1])
-        paths = (Paths(one.positions(k), one.times) for one, k in zip((first, second), pairs.T, strict=True))
+        left = Paths(first.positions(pairs[:, 0]), first.times)
+        right = Paths(second.positions(pairs[:, 1]), second.times)
         chosen = None if together else self._chosen(pairs, first.times, shapes)
-        runs = PathPairs(*paths, self.symmetry, self.states)
+        runs = PathPairs(left, right, self.symmetry, self.states)
         motion = compare_motion(runs, pairs, together, align, progress, chosen)
         low, high = (factor * first.times[-1] / second.times[-1] for factor in SCALES)
         if align == "scaling" and not 1.05 * low <= motion.scale.estimate <= high / 1.05:
@@ -773,13 +771,10 @@ class Comparison:
             Values by name, nested as in this object. NaN becomes None, and infinity "inf" or "-inf". Of the
             symmetry, its name and its number of relabelings are kept.
         """
-        found = _plain(self)
+        values: dict[str, Any] = _plain(self)
         if self.shapes is not None:
-            for name in ("disparity", "relabelling"):
-                del found["shapes"][name]
-            symmetry = self.shapes.symmetry
-            found["shapes"]["symmetry"] = {"name": symmetry.name, "size": len(symmetry)}
-        return dict(found)
+            del values["shapes"]["disparity"], values["shapes"]["relabelling"]
+        return values
 
     def to_json(self) -> str:
         """Return the result of `to_dict` as text.
@@ -929,6 +924,8 @@ def _adjusted(*families: Mapping[str, Any]) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a result in a form that JSON can hold."""
+    if isinstance(value, Symmetry):
+        return {"name": value.name, "size": len(value)}
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -294,7 +294,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
     clock, above = clock[order], array[:, order] >= threshold
     if lasting:
         above = np.logical_and.accumulate(above[:, ::-1], axis=1)[:, ::-1]
-    reached = above.any(axis=1)
+    reached = np.asarray(above.any(axis=1))
     return Onsets(np.where(reached, clock[above.argmax(axis=1)], clock[-1]), reached)
 
 

@@ -419,9 +419,8 @@ def resample_coefficients(
         found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else ratio(l1_ratio))
         A, b = found.coef[:, :, 0], found.intercept[:, :, 0]
     tail = (1 - CONFIDENCE) / 2
-    A_low, A_high = np.quantile(A, [tail, 1 - tail], axis=0)
-    b_low, b_high = np.quantile(b, [tail, 1 - tail], axis=0)
-    return Resampled(A_low, A_high, b_low, b_high, np.mean(A != 0, axis=0), resamples, unit)
+    bounds = (*np.quantile(A, [tail, 1 - tail], axis=0), *np.quantile(b, [tail, 1 - tail], axis=0))
+    return Resampled(*bounds, np.mean(A != 0, axis=0), resamples, unit)
 
 
 LAWS = ("linear", "mean-field", "lotka-volterra")
@@ -622,8 +621,7 @@ def fit_batch(
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
     """Return the signals of all runs of a batch, one `Signals` for each; the arguments are as in `fit_batch`.
 
-    An `InputError` refuses an empty batch, an entry of another type, runs that differ in the number of
-    frequencies, and signals that are not finite.
+    An `InputError` refuses an empty batch, and an entry of another type.
     """
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:
@@ -636,9 +634,4 @@ def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> lis
             runs.append(part)
         else:
             raise InputError(f"batch must hold trajectories or signals, got {type(part).__name__}")
-    sizes = sorted({run.values.shape[1] for run in runs})
-    if len(sizes) > 1:
-        raise InputError(f"batch must agree in the number of frequencies, got {sizes}")
-    if not all(np.isfinite(run.values).all() for run in runs):
-        raise InputError("batch must hold finite signals, got NaN or infinite values")
     return runs

@@ -89,7 +89,7 @@ def test_the_plane_of_a_frequency_holds_its_circle():
 def test_neighbours_on_a_circle_are_a_delta_apart(p):
     for k in range(1, p // 2 + 1):
         if np.gcd(k, p) > 1:
-            with pytest.raises(InputError, match=f"no factor in common with {p}, got {k}, whose circle has"):
+            with pytest.raises(InputError, match=f"no factor in common with {p}, got {k}, divisible"):
                 analysis.circles.circle_delta(k, p)
             continue
         points = ring(p, k)

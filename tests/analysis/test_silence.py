@@ -227,7 +227,7 @@ def test_laws_are_fitted_and_scored_in_units_of_every_component():
     here = analysis.laws.resample_coefficients(x, penalty=None, resamples=20)
     there = analysis.laws.resample_coefficients(x * [1e-9, 1e9], penalty=None, resamples=20)
     np.testing.assert_allclose(there.A_low * [[1, 1e18], [1e-18, 1]], here.A_low, rtol=1e-5)
-    for size in (1e-160, 1e160):
+    for size in (1e-170, 1e160):
         with pytest.raises(InputError, match="unit in which its squares are finite and not 0"):
             analysis.fit_trajectories(x * size)
 
