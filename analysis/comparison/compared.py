@@ -275,20 +275,15 @@ class EnsembleOf:
 
         An `InputError` says so if the parts record different operations.
         """
-        recorded = [self.given] if self.given is not None else self._recorded
+        recorded = [self.given] if self.given is not None else self.recorded
         names = {classes.class_names(operation) for operation in recorded if operation is not None}
         if len(names) > 1:
             got = f"{', '.join(sorted(names))}; pass operation to choose one"
             raise InputError(f"{self.name} must record one operation, got {got}")
         return next(filter(None, recorded), Operation(self.tokens, self.tokens))
 
-    @property
-    def says_operation(self) -> bool:
-        """Whether the operation was given, or is recorded by every part."""
-        return self.given is not None or None not in self._recorded
-
     @cached_property
-    def _recorded(self) -> list[Operation | None]:
+    def recorded(self) -> list[Operation | None]:
         """Operation that each part records, or None."""
         return [
             self._read(part, lambda made: classes.recorded_operation(made, self.tokens))
@@ -417,7 +412,7 @@ class Parts:
             got = f"{first.final.shape[1:]} and {second.final.shape[1:]}"
             raise InputError(f"states must have the same number of tokens and of axes, got {got}")
         for name, one in zip(names, (first, second), strict=True):
-            if not (self.states or one.says_operation):
+            if not self.states and one.given is None and None in one.recorded:
                 self.notes.append(
                     f"{name} names no operation: classes are {classes.class_names(one.operation)}"
                 )

@@ -316,15 +316,13 @@ def stability(A: Any, *, kind: str = "increment") -> Stability:
     return Stability(values[order], growth[order], bool((growth < 0).all()))
 
 
-def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
+def interactions(A: Any) -> list[dict[str, Any]]:
     """List which components help or hinder each other, by the off-diagonal signs of A (Ding et al. §4.2).
 
     Parameters
     ----------
     A : array_like, shape (K, K)
         Matrix of a law of K components; A_ij is the effect of component j on the change of component i.
-    names : sequence, length K, optional
-        Names of the components, by default 1 … K as for frequencies.
 
     Returns
     -------
@@ -337,7 +335,7 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     Raises
     ------
     InputError
-        If `A` is not a finite square matrix, or `names` holds more or fewer names than it has rows.
+        If `A` is not a finite square matrix.
 
     Examples
     --------
@@ -347,16 +345,13 @@ def interactions(A: Any, names: Any = None) -> list[dict[str, Any]]:
     [(1, 2, 'competition')]
     """
     matrix = _square(A)
-    labels = list(range(1, len(matrix) + 1)) if names is None else list(names)
-    if len(labels) != len(matrix):
-        raise InputError(f"names must hold one name for each of {len(matrix)} components, got {len(labels)}")
     rows = []
     for i, j in zip(*np.triu_indices(len(matrix), 1), strict=True):
         effects = [float(matrix[i, j]), float(matrix[j, i])]
         if any(effects):
             low, high = min(effects), max(effects)
             relation = "collaboration" if low >= 0 else "competition" if high <= 0 else "exploitation"
-            pair = {"first": labels[i], "second": labels[j]}
+            pair = {"first": int(i) + 1, "second": int(j) + 1}
             rows.append(pair | {"on_first": effects[0], "on_second": effects[1], "relation": relation})
     return sorted(rows, key=lambda row: -max(abs(row["on_first"]), abs(row["on_second"])))
 

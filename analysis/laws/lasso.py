@@ -183,14 +183,9 @@ def batch_lasso(
     shapes = sorted({(X.shape[1], Y.shape[1]) for X, Y in checked})
     if len(shapes) != 1:
         raise InputError(f"problems must be at least one, with equal features and targets, got {shapes}")
-    alpha, l1_ratio = number("alpha", alpha, above=0.0), ratio(l1_ratio)
+    alpha, l1_ratio = number("alpha", alpha, above=0.0), number("l1_ratio", l1_ratio, maximum=1.0, above=0.0)
     max_iter, tol = whole_number("max_iter", max_iter, 1), number("tol", tol, above=0.0)
     return solve(Moments.of(checked), np.array([[alpha]]), l1_ratio=l1_ratio, max_iter=max_iter, tol=tol)
-
-
-def ratio(l1_ratio: float) -> float:
-    """Return the fraction of the L1 norm in the elastic net, or refuse it unless it is in (0, 1]."""
-    return number("l1_ratio", l1_ratio, maximum=1.0, above=0.0)
 
 
 def path(moments: Moments, l1_ratio: float, points: int = 60, depth: float = 1e-4) -> Array:

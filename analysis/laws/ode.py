@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.signals import Signals, signals_of
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
-from analysis.laws.lasso import Moments, path, ratio, solve
+from analysis.laws.lasso import Moments, path, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
 from analysis.laws.regressors import FitWarning, LinearODERegressor
 from analysis.laws.scores import (
@@ -416,11 +416,11 @@ def resample_coefficients(
         A = np.einsum("rkl,rtl->rtk", inverse, moments.cross / units) / units
         b = moments.target_mean - np.einsum("rtk,rk->rt", A, moments.feature_mean)
     else:
-        found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else ratio(l1_ratio))
+        found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else l1_ratio)
         A, b = found.coef[:, :, 0], found.intercept[:, :, 0]
     tail = (1 - CONFIDENCE) / 2
-    bounds = (*np.quantile(A, [tail, 1 - tail], axis=0), *np.quantile(b, [tail, 1 - tail], axis=0))
-    return Resampled(*bounds, np.mean(A != 0, axis=0), resamples, unit)
+    (A_low, A_high), (b_low, b_high) = (np.quantile(x, [tail, 1 - tail], axis=0) for x in (A, b))
+    return Resampled(A_low, A_high, b_low, b_high, np.mean(A != 0, axis=0), resamples, unit)
 
 
 LAWS = ("linear", "mean-field", "lotka-volterra")

@@ -11,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from analysis.laws.lasso import LassoSolution, Moments, path, ratio, solve
+from analysis.laws.lasso import LassoSolution, Moments, path, solve
 from analysis.scaling import scaled
-from physics.checks import number, regular_array, whole_number
+from physics.checks import choice, number, regular_array, whole_number
 from physics.errors import InputError
 
 Array = NDArray[np.float64]
@@ -216,11 +216,9 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         whole_number("max_iter", self.max_iter, 1)
         number("tol", self.tol, above=0.0)
         whole_number("cv", self.cv, 2)
-        ratio(self.l1_ratio)
+        number("l1_ratio", self.l1_ratio, maximum=1.0, above=0.0)
         if isinstance(self.alpha, str):
-            if self.alpha not in CRITERIA:
-                raise InputError(f"alpha must be a number, 'aic', 'bic' or 'cv', got {self.alpha!r}")
-            return self.alpha
+            return choice("alpha", self.alpha, CRITERIA)
         return number("alpha", self.alpha, 0.0)
 
     @property

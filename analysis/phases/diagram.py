@@ -399,10 +399,8 @@ class PhaseDiagram:
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
         found = np.minimum(areas @ (runs / runs.sum(axis=1, keepdims=True)), 1.0)
-        return {
-            phase: proportion(share * effective, effective)
-            for phase, share in zip(PHASES, found.tolist(), strict=True)
-        }
+        shares = (proportion(share * effective, effective) for share in found.tolist())
+        return dict(zip(PHASES, shares, strict=True))
 
     def borders(self) -> NDArray[np.intp]:
         """Return the pairs of cells that share an edge but differ in their phase.
@@ -613,9 +611,7 @@ class _Survey:
     def settle(self) -> None:
         """Add runs to unclear cells until they are decided or have the largest number of runs."""
         diagram, most = self.diagram, self.refinement.most_seeds
-        while unclear := [
-            cell for cell in diagram.cells if len(cell.runs) < most and not diagram.decided(cell)
-        ]:
+        while unclear := [c for c in diagram.cells if len(c.runs) < most and not diagram.decided(c)]:
             wanted = [cell for cell in unclear for _ in range(min(EXTRA, most - len(cell.runs)))]
             diagram.complete &= len(wanted) <= self.left
             if not self.left:

@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 
 from analysis.plots.palette import FRAME, REFERENCE, class_colors, ink_on
 from analysis.plots.style import axes_of, framed, points, styled
-from physics.checks import point_sets
-from physics.errors import InputError
+from physics.checks import one_embedding, point_sets
 
 
 @styled
@@ -41,11 +40,8 @@ def show_embedding(
         If `E` is not one finite embedding of at least 3 tokens, or `outline` is not finite.
     """
     ax = axes_of(ax)
-    given = point_sets("E", E)
-    if given.ndim != 2:
-        raise InputError(f"E must be one embedding (tokens, dim), got the shape {given.shape}")
-    tokens = len(given)
-    planar = _planar(given)
+    planar = _planar(one_embedding("E", E))
+    tokens = len(planar)
     if outline is not None:
         behind = _planar(point_sets("outline", outline))
         ring: Any = {"facecolors": "none", "edgecolors": REFERENCE, "linewidths": 1.0}

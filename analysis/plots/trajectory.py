@@ -56,8 +56,7 @@ def show_trajectory(
         to draw are not finite.
     """
     choice("what", what, ("positions", "signals", *trajectory.observables))
-    if whole_number("run", run, -trajectory.runs) >= trajectory.runs:
-        raise InputError(f"run must be below {trajectory.runs}, got {run}")
+    whole_number("run", run, -trajectory.runs, trajectory.runs - 1)
     ax = axes_of(ax)
     if what == "positions":
         points = trajectory.frame(frame)[run]

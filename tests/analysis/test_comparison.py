@@ -16,7 +16,7 @@ from analysis import compare
 from analysis.circles.classes import structures
 from analysis.comparison.compared import MEASURES, EnsembleOf
 from analysis.comparison.relabelling import no_relabelling
-from analysis.stats.intervals import Interval, difference, holm, mean
+from analysis.stats.intervals import Interval, difference, mean
 from physics import InputError, Trajectory
 from physics.theory.operations import Operation
 
@@ -180,24 +180,6 @@ def test_predicted_and_measured_accuracy():
     assert analysis.compare(with_observables(1), with_observables(2)).accuracy is None
     given = analysis.compare(measured, measured, accuracies=([0, 0, 0], [1, 1, 1])).accuracy
     assert given.bias.estimate == 1
-
-
-# -- what is decided ---------------------------------------------------------------------------------------
-
-
-def test_holms_p_values():
-    np.testing.assert_allclose(
-        holm([0.01, 0.04, np.nan, 0.03, 0.5]), [0.04, 0.09, np.nan, 0.09, 0.5], equal_nan=True
-    )
-    np.testing.assert_allclose(holm([0.5, 0.6]), [1, 1])
-    assert holm([]).shape == (0,)
-
-
-def measured(seed, shift=0.0, runs=12, names=20):
-    values = noise(names, runs, seed=seed)
-    values[0] += shift
-    observables = {f"x{k}": np.repeat(one[:, None], 2, axis=1) for k, one in enumerate(values)}
-    return Trajectory(noise(runs, 2, 5, 2, seed=seed + 1), [0, 1], observables=observables)
 
 
 # -- what comes out ----------------------------------------------------------------------------------------
@@ -466,15 +448,3 @@ def test_recorded_onsets_are_put_on_the_clock_of_the_positions():
     found = EnsembleOf("a", [one]).tracked("steps_to_x")
     assert found.times.tolist() == [0.5, 1.5, 4, 4]
     assert found.reached.tolist() == [True, True, False, False]
-
-
-# -- ensembles --------------------------------------------------------------------------------------------
-
-
-# -- notes and options ------------------------------------------------------------------------------------
-
-
-# -- results as plain values ------------------------------------------------------------------------------
-
-
-# -- what is left out, and why ----------------------------------------------------------------------------

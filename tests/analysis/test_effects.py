@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import naive
 import numpy as np
 import pytest
 from scipy import stats
@@ -30,17 +29,6 @@ def scatter(intervals):
     return 2 * 1.96 * np.std([one.estimate for one in intervals], ddof=1)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_cliffs_delta_counts_all_pairs(seed):
-    rng = np.random.default_rng(seed)
-    x, y = rng.integers(0, 5, 9), rng.integers(0, 6, 7)
-    found = analysis.stats.cliffs_delta(x, y)
-    assert found.estimate == pytest.approx(naive.cliffs_delta(x, y))
-    assert found.low < found.estimate < found.high
-    swapped = analysis.stats.cliffs_delta(y, x)
-    assert (swapped.low, swapped.high) == (pytest.approx(-found.high), pytest.approx(-found.low))
-
-
 def test_cliffs_delta_has_a_real_interval_where_samples_do_not_overlap():
     found = analysis.stats.cliffs_delta(np.arange(10.0) + 100, np.arange(10.0))
     assert (found.estimate, found.high) == (1, 1)
@@ -65,11 +53,6 @@ def test_hedges_g_is_unbiased_where_cohens_d_is_not():
     rng = np.random.default_rng(1)
     found = [analysis.stats.hedges_g(rng.normal(1, 1, 6), rng.normal(0, 1, 6)).estimate for _ in range(120)]
     assert np.mean(found) == pytest.approx(1.0, abs=0.15)
-    x, y = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 1.0, 3.0])
-    pooled = np.sqrt((2 * x.var(ddof=1) + 3 * y.var(ddof=1)) / 5)
-    assert analysis.stats.hedges_g(x, y).estimate == pytest.approx(
-        (1 - 3 / 19) * (x.mean() - y.mean()) / pooled
-    )
 
 
 def test_proportions_have_newcombes_interval_and_cohens_h():
@@ -279,12 +262,8 @@ FIRST_STATE = RNG.bit_generator.state
 
 @pytest.fixture(autouse=True)
 def seeded():
-    """Let every test draw the same numbers_3, whichever ran before it."""
+    """Let every test draw the same numbers, whichever ran before it."""
     RNG.bit_generator.state = FIRST_STATE
-
-
-def numbers_3(one):
-    return [one.estimate, one.low, one.high]
 
 
 def curve(r, center, width, shape):
@@ -299,14 +278,14 @@ def test_a_level_widens_an_interval_as_its_quantile_does():
     for level in (0.5, 0.95, 0.99):
         found = intervals.mean(values, level)
         low, high = stats.t.interval(level, 8, values.mean(), stats.sem(values))
-        assert numbers_3(found) == pytest.approx([values.mean(), low, high])
+        assert numbers(found) == pytest.approx([values.mean(), low, high])
         wilson = stats.binomtest(3, 9).proportion_ci(level, method="wilson")
-        assert numbers_3(intervals.proportion(3, 9, level))[1:] == pytest.approx([wilson.low, wilson.high])
+        assert numbers(intervals.proportion(3, 9, level))[1:] == pytest.approx([wilson.low, wilson.high])
     hits, trials = [1, 4, 4], [5, 5, 10]
     scatter = 3 / 2 * sum((h - 0.45 * n) ** 2 for h, n in zip(hits, trials, strict=True)) / 400
     weight = 0.45 * 0.55 / scatter * (stats.norm.ppf(0.75) / stats.t.ppf(0.75, 2)) ** 2
     expected = intervals.proportion(0.45 * weight, weight, 0.5)
-    assert numbers_3(clustered_proportion(hits, trials, 0.5))[1:] == pytest.approx(numbers_3(expected)[1:])
+    assert numbers(clustered_proportion(hits, trials, 0.5))[1:] == pytest.approx(numbers(expected)[1:])
 
 
 def test_groups_that_agree_count_as_one_trial_each():
@@ -317,10 +296,11 @@ def test_groups_that_agree_count_as_one_trial_each():
             clustered_proportion(hits, [10, 20, 40]),
             intervals.proportion(rate * weight, weight),
         )
-        assert numbers_3(found) == pytest.approx([rate, expected.low, expected.high])
+        assert numbers(found) == pytest.approx([rate, expected.low, expected.high])
         assert found.count == 70
     one = clustered_proportion([3], [5])
     assert (one.estimate, one.count) == (0.6, 5)
+    assert np.isnan([one.low, clustered_proportion([], []).estimate]).all()
     assert clustered_proportion([], []).count == 0
 
 

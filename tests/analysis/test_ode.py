@@ -290,7 +290,7 @@ def test_who_helps_whom():
         (1, 2, "collaboration"),
     ]
     assert (rows[0]["on_first"], rows[0]["on_second"]) == (-0.5, 4.0)
-    assert analysis.laws.interactions([[0, -1.0], [0, 0]], "ab")[0]["relation"] == "competition"
+    assert analysis.laws.interactions([[0, -1.0], [0, 0]])[0]["relation"] == "competition"
 
 
 A, B, START = np.array([[-0.4, 0.9], [-0.8, -0.1]]), np.array([0.3, -0.2]), np.array([1.0, 2.0])

@@ -117,20 +117,6 @@ def test_trials_in_groups_have_the_interval_of_groups(groups):
     assert 0.7 < width / (2 * stats.t.ppf(0.975, groups - 1) * spread) < 1.15
 
 
-def test_trials_in_groups_by_hand():
-    found = clustered_proportion([1, 4, 4], [5, 5, 10])
-    scatter = 3 / 2 * ((1 - 2.25) ** 2 + (4 - 2.25) ** 2 + (4 - 4.5) ** 2) / 20**2
-    weight = 0.45 * 0.55 / scatter * (1.959964 / stats.t.ppf(0.975, 2)) ** 2
-    expected = analysis.proportion(0.45 * weight, weight)
-    assert (found.estimate, found.count) == (pytest.approx(0.45), 20)
-    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-    none = clustered_proportion([0, 0, 0], [50, 50, 50])
-    assert (none.estimate, none.low) == (0, 0)
-    assert none.high > 0.5, "three groups say little of a fourth"
-    assert np.isnan(clustered_proportion([3], [5]).low)
-    assert np.isnan(clustered_proportion([], []).estimate)
-
-
 def test_correlations_of_values_in_groups_have_the_interval_of_groups():
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(12), 15)

@@ -16,21 +16,6 @@ def population(runs=60, K=20, seed=0, signal=2.0, gradient=1.0):
     return 80 + 3 * x, 0.1 * g, rng.uniform(size=(runs, K)) < 1 / (1 + np.exp(-odds)), odds
 
 
-def test_rates_have_their_bins_and_intervals():
-    x = np.array([1.0, 2, 3, 4, 5, 6])
-    rows = survival_rates(x, np.array([False, False, True, False, True, True]), bins=2)
-    assert [(r.low, r.high, r.rate.count, r.rate.estimate) for r in rows] == [
-        (1, 3.5, 3, pytest.approx(1 / 3)),
-        (3.5, 6, 3, pytest.approx(2 / 3)),
-    ]
-    assert rows[0].rate.low == pytest.approx(0.0615, abs=1e-3)  # Wilson's
-    signals, _, survived, _ = population()
-    rates = survival_rates(signals, survived)
-    assert sum(r.rate.count for r in rates) == survived.size
-    assert rates[-1].rate.low > rates[0].rate.high
-    assert len(survival_rates(np.ones(5), np.ones(5, bool))) == 1
-
-
 def test_fitness_finds_the_law_behind_survival():
     signals, gradients, survived, odds = population()
     found = fitness(signals, gradients, survived, resamples=60)
