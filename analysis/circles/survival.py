@@ -88,9 +88,8 @@ def surviving_frequencies(
     >>> analysis.surviving_frequencies(physics.example("ding").final[0]).tolist()
     [7, 8, 11, 13, 25]
     """
-    return 1 + np.flatnonzero(
-        survives(fourier_signals(one_embedding("E", E)), factor=factor, threshold=threshold)
-    )
+    signals = fourier_signals(one_embedding("E", E))
+    return 1 + np.flatnonzero(survives(signals, factor=factor, threshold=threshold))
 
 
 def agreement(first: Any, second: Any) -> Any:

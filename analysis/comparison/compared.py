@@ -545,12 +545,9 @@ class Parts:
             cyclic = classes.is_cyclic(first.operation) and classes.is_cyclic(second.operation)
             names = ["quality"] * self.planar + ["effective_dimension"] * (not flat)
             names += ["survivors"] * (cyclic and not flat)
-        names += [
-            name
-            for name in first.observables
-            if name in second.observables
-            and not (name in UNCOMPARED or name in MEASURES or name.startswith(ONSET_PREFIX))
-        ]
+        shared = (name for name in first.observables if name in second.observables)
+        apart = {*UNCOMPARED, *MEASURES}
+        names += [name for name in shared if name not in apart and not name.startswith(ONSET_PREFIX)]
         for name in names:
             differences[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
         return {name: one for name, one in differences.items() if all(len(sample) for sample in one.samples)}

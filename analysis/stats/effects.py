@@ -143,8 +143,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
     apart = bootstrap((x, y), lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed)
     effects = {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)}
-    p_value = permutation_p_value(x, y, seed=seed)
-    test = "permutation test of the means"
+    p_value, test = permutation_p_value(x, y, seed=seed), "permutation test of the means"
     return Difference(name, (x, y), mean(x), mean(y), apart, effects, p_value, test)
 
 
