@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import analysis
-from analysis.circles.prediction import _names, fitness, survival_rates
+from analysis.circles.prediction import fitness, survival_rates
 from analysis.stats import effects, intervals
 from analysis.stats.effects import bootstrap, calibrate, compare_proportions, permutation_p_value
 from analysis.stats.intervals import clustered_proportion, difference, holm, is_shown, plain, readable
@@ -194,7 +194,6 @@ def test_a_bootstrap_interval_is_expanded_as_students():
     tail = stats.norm.cdf(math.sqrt(5 / 4) * stats.t.ppf(0.025, 4))
     assert found.estimate == pytest.approx(rows[:, 0].mean())
     assert found.high - found.low == pytest.approx(2 * scale * -stats.norm.ppf(tail), rel=0.15)
-    assert effects._levels(5) == pytest.approx([tail, 1 - tail])
     single = effects.bootstrap(([[1.0]], [[2.0], [3.0]]), lambda a, b: (a.mean(1) - b.mean(1)).ravel())
     assert (single.estimate, single.count) == (-1.5, 3)
     assert math.isnan(single.low)
@@ -220,9 +219,6 @@ def test_bins_of_survival_hold_equally_many_circles_and_their_own_rates():
         assert row.rate == intervals.clustered_proportion(hits, [(names == kind).sum() for kind in kinds])
     (same,) = survival_rates(np.ones((2, 2)), np.eye(2, dtype=bool), bins=4)
     assert (same.low, same.high, same.rate.estimate) == (1.0, 1.0, 0.5)
-    assert _names(["a", "b"], (2, 3)).tolist() == ["a"] * 3 + ["b"] * 3
-    with pytest.raises(InputError, match="groups must name each run or circle, got 4 for 6"):
-        _names(list("abcd"), (2, 3))
 
 
 def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
@@ -247,9 +243,6 @@ def test_what_predicts_survival_is_judged_on_groups_that_were_left_out():
     ):
         with pytest.raises(InputError, match=said):
             fitness(**({"signals": signals, "gradients": gradients, "survived": alive} | wrong))
-
-
-# -- a comparison as a table --------------------------------------------------------------------------------
 
 
 # -- phases -------------------------------------------------------------------------------------------------

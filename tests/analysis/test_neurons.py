@@ -214,20 +214,8 @@ def test_several_layers_are_as_one_after_the_other():
     W_in[0, 1, :, 2] = 0.5  # a dead neuron
     W_in[1, 2, :, 3] = np.cos(2 * np.pi * 4 * np.arange(11) / 11)
     whole = neuron_spectrum(W_in, W_out)
-    names = (
-        "theta",
-        "xi",
-        "magnitude",
-        "output_magnitude",
-        "phase",
-        "output_phase",
-        "frequency",
-        "dead",
-        "kind",
-        "purity",
-        "gini",
-        "misalignment",
-    )
+    names = ("theta", "xi", "magnitude", "output_magnitude", "phase", "output_phase", "frequency", "dead")
+    names += ("kind", "purity", "gini", "misalignment")
     for place in np.ndindex(2, 3):
         one = neuron_spectrum(W_in[place], W_out[place])
         for name in names:

@@ -1,4 +1,4 @@
-"""None"""
+"""Linear laws: fits, criteria, maps and generators, fixed points, and rollouts."""
 
 import math
 
@@ -141,9 +141,6 @@ def test_the_papers_recipe_on_the_real_trajectory_flatters():
     powers = chebvander(np.linspace(-1, 1, len(rates)), 29)  # as many coefficients as a row of A and b
     left = rates - powers @ np.linalg.lstsq(powers, rates, rcond=None)[0]
     assert 1 - np.var(left) / np.var(rates - rates.mean(axis=0)) == pytest.approx(0.995, abs=0.0005)
-
-
-# -- what must be said --------------------------------------------------------------------------------------
 
 
 # -- penalties and their weights ----------------------------------------------------------------------------

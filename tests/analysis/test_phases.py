@@ -11,7 +11,7 @@ from scipy import stats
 
 from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
 from analysis.phases import PHASES, Majority
-from analysis.phases.diagram import Cell, PhaseDiagram, Run, _edge
+from analysis.phases.diagram import Cell, PhaseDiagram, Run
 
 NAN = math.nan
 
@@ -228,13 +228,6 @@ def test_shares_of_cells_of_several_sizes_count_as_kish_says():
     assert right["confusion"].estimate == pytest.approx(2 / 5)
 
 
-def test_on_a_border_coarse_cells_are_cut_first_and_then_the_least_certain():
-    diagram = PhaseDiagram(X, Y, 1000, 0.5, three_cells())
-    places = {id(cell): k for k, cell in enumerate(diagram.cells)}
-    assert [places[id(cell)] for cell in _edge(diagram, 2)] == [0, 1, 2]
-    assert [places[id(cell)] for cell in _edge(diagram, 1)] == [0]
-
-
 def test_unclear_cells_get_more_runs_until_they_are_decided_or_have_the_most():
     diagram = phase_diagram(X, Y, Oracle(0.4), Refinement(seeds=3, most_seeds=8, levels=0))
     counts = {len(cell.runs) for cell in diagram.cells}
@@ -256,6 +249,3 @@ def test_a_budget_is_kept_and_said(most_runs):
     noisy = phase_diagram(X, Y, Oracle(0.5), Refinement(2, 9, 3, most_runs))
     assert noisy.runs <= most_runs
     assert not noisy.complete
-
-
-# -- the figure --------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from analysis.circles.fourier import fourier_signals
 from analysis.circles.signals import Signals
 from analysis.circles.survival import surviving_frequencies
 from analysis.comparison.timing import Onsets
-from analysis.phases.diagram import Axis
+from analysis.phases.diagram import Axis, Cell, Run
 from analysis.plots import neurons, palette
 from analysis.plots.comparison import show_calibration, show_nearest, show_onsets, typical_pair
 from analysis.plots.distributions import show_distributions
@@ -179,20 +179,11 @@ def test_nearest_shapes_are_shown_from_the_best_match_to_the_worst():
 def test_phases_are_drawn_cell_by_cell_and_named_where_there_is_room():
     x, y = Axis("x", 0.0, 1.0), Axis("y", 1e-3, 1e1, scale="log")
     assert (x.value(0.25), y.value(0.5)) == (0.25, pytest.approx(0.1))
-    cells = [
-        SimpleNamespace(
-            x=(0.0, 0.5), y=(0.0, 1.0), majority=SimpleNamespace(phase="comprehension"), covered=lambda: 0.5
-        ),
-        SimpleNamespace(
-            x=(0.5, 1.0), y=(0.0, 0.9), majority=SimpleNamespace(phase="memorization"), covered=lambda: 0.45
-        ),
-        SimpleNamespace(
-            x=(0.5, 0.8), y=(0.9, 1.0), majority=SimpleNamespace(phase="grokking"), covered=lambda: 0.03
-        ),
-        SimpleNamespace(
-            x=(0.8, 1.0), y=(0.9, 1.0), majority=SimpleNamespace(phase="comprehension"), covered=lambda: 0.02
-        ),
-    ]
+    areas = [
+        ((0.0, 0.5), (0.0, 1.0), "comprehension"), ((0.5, 1.0), (0.0, 0.9), "memorization"),
+        ((0.5, 0.8), (0.9, 1.0), "grokking"), ((0.8, 1.0), (0.9, 1.0), "comprehension"),
+    ]  # fmt: skip
+    cells = [Cell(a, b, (0.0, 0.0), 0, [Run(0, 1.0, 1.0, phase)]) for a, b, phase in areas]
     diagram = SimpleNamespace(x=x, y=y, cells=cells, decided=lambda cell: cell is not cells[1])
     ax = show_phases(diagram, axes_(), title="t")
     filled = [patch for patch in ax.patches if patch.get_fill()]
@@ -286,9 +277,6 @@ def test_fractions_that_have_arrived_have_a_band_up_to_the_end_of_the_last_run()
     for time, least, most in ((2.0, low[2], high[2]), (9.0, low[-1], high[-1])):
         assert {(time, round(1 - least, 9)), (time, round(1 - most, 9))} <= corners
     assert [to_hex(area.get_facecolor()[0]) for area in ax.collections] == [palette.FIRST, palette.SECOND]
-
-
-# -- neurons and maps -------------------------------------------------------------------------------------
 
 
 # -- signals and the style --------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""None"""
+"""Distances of shapes up to the relabelings of a problem, and these relabelings."""
 
 import naive
 import numpy as np
@@ -87,17 +87,17 @@ def test_groups_have_as_many_automorphisms_as_the_books_say(group, count):
 
 
 def test_plain_addition_allows_the_reversal_and_a_training_set_what_maps_it_onto_itself():
-    plain = physics.Operation(4)
-    assert analysis.comparison.symmetry_of(plain).permutations.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
-    assert len(analysis.comparison.symmetry_of(plain, [(0, 1), (2, 3)])) == 2
-    assert len(analysis.comparison.symmetry_of(plain, [(0, 1), (1, 1)])) == 1
-    modular = physics.Operation(5, 5)
-    kept = analysis.comparison.symmetry_of(modular, [(0, 0)])
-    assert kept.permutations[:, 0].tolist() == [0] * 4, "the units alone keep the token 0"
-    assert (
-        len(analysis.comparison.symmetry_of(modular) & analysis.comparison.symmetry_of(physics.Operation(5)))
-        == 2
+    plain, modular, symmetry_of = (
+        physics.Operation(4),
+        physics.Operation(5, 5),
+        analysis.comparison.symmetry_of,
     )
+    assert symmetry_of(plain).permutations.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
+    assert len(symmetry_of(plain, [(0, 1), (2, 3)])) == 2
+    assert len(symmetry_of(plain, [(0, 1), (1, 1)])) == 1
+    units = symmetry_of(modular, [(0, 0)])
+    assert units.permutations[:, 0].tolist() == [0] * 4, "the units alone keep the token 0"
+    assert len(symmetry_of(modular) & symmetry_of(physics.Operation(5))) == 2
 
 
 @given(u=st.integers(1, 10), s=st.integers(0, 10), seed=st.integers(0, 999), mirror=st.booleans())
