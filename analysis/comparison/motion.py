@@ -277,6 +277,8 @@ class PathPairs:
         Relabelings of the tokens to search.
     states : bool
         Whether positions are states that are compared as they are, rather than shapes.
+    candidates : ndarray of int64, shape (pairs, n), optional
+        Relabelings to search for each pair, by default all.
     """
 
     first: Paths
