@@ -27,9 +27,6 @@ def import_(
     steps: Annotated[str | None, given_otherwise("those of the files", "LIST")] = None,
     step_key: Annotated[str | None, given_otherwise("global_step, step, epoch, ...", "NAME")] = None,
     step_name: Annotated[str | None, given_otherwise("the number in the name", "REGEX")] = None,
-    dtype: Annotated[
-        Literal["float32", "float64"] | None, given_otherwise("that of the source", "{float32,float64}")
-    ] = None,
     overwrite: Overwrite = False,
 ) -> int:
     r"""Convert checkpoints or arrays of another program to a trajectory, or look what they hold.
@@ -59,7 +56,6 @@ def import_(
             for 0, 1, 2, ...
         step_name: Regular expression with one group, the step in the names of the files, such as
             'model(\d+)_'.
-        dtype: Number type of the stored positions: float32, with about 7 significant digits, or float64.
         overwrite: Replace files that exist.
     """
     from nets.reading.checkpoints import Wanted, files_of_runs, look, read
@@ -67,7 +63,7 @@ def import_(
     if transpose and no_transpose:
         raise InputError("transpose must not be combined with --no-transpose")
     swap = True if transpose else False if no_transpose else None
-    wanted = Wanted(array, kind, steps, step_key, step_name, modulus, swap, _slice(tokens), dtype)
+    wanted = Wanted(array, kind, steps, step_key, step_name, modulus, swap, _slice(tokens))
     if out is None:
         print("\n".join(printable(line) for line in look(path, wanted, _bar).splitlines()))
         print("nothing is written: --out FILE converts it")

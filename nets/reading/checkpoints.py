@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.reading.source import METRIC, Progress, Source, Wanted, few, files_of_runs, shortened
-from nets.reading.steps import LISTS, candidates
+from nets.reading.files import numbers_of
+from nets.reading.source import METRIC, Progress, Source, Wanted, few, files_of_runs, shortened, table
+from nets.reading.steps import candidates
 from physics.checks import choice, file_path, mapping, whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
@@ -24,7 +25,6 @@ def read_checkpoints(
     modulus: int | None = None,
     transpose: bool | None = None,
     tokens: Any = None,
-    dtype: str | None = None,
 ) -> Trajectory:
     r"""Read checkpoints, arrays or H5MD of another program as a trajectory. No code in the files is run.
 
@@ -58,8 +58,6 @@ def read_checkpoints(
         Whether the last axis is the tokens, if neither the modulus nor the name says so.
     tokens : slice or sequence of int, optional
         Tokens to keep; by default the first `modulus`, or all.
-    dtype : {"float32", "float64"}, optional
-        Number type of the positions, by default float64 for numbers of 64 bits, otherwise float32.
 
     Returns
     -------
@@ -85,7 +83,7 @@ def read_checkpoints(
     >>> trajectory.positions.shape, trajectory.steps.tolist()
     ((1, 2, 113, 128), [0, 500])
     """
-    return read(path, Wanted(array, kind, steps, step_key, step_name, modulus, transpose, tokens, dtype))
+    return read(path, Wanted(array, kind, steps, step_key, step_name, modulus, transpose, tokens))
 
 
 def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
@@ -93,8 +91,6 @@ def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
     choice("kind", wanted.kind, ("embedding", "neurons"))
     if wanted.modulus is not None:
         whole_number("modulus", wanted.modulus, 3)
-    if wanted.dtype is not None:
-        choice("dtype", wanted.dtype, ("float32", "float64"))
     runs = files_of_runs(file_path("path", path))
     trajectories = [Source(files, wanted, progress).trajectory(path) for files in runs]
     first = trajectories[0]
@@ -107,16 +103,15 @@ def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
                 f"{files[0].parent} differ; read each by itself"
             )
 
-    def same(name: str) -> bool:
-        clocks = [run.clock(name)[0].tolist() for run in trajectories if name in run.observables]
-        return len(clocks) == len(runs) and all(clock == clocks[0] for clock in clocks)
-
-    shared = [name for name in first.observables if same(name)]
+    shapes = [{name: values.shape for name, values in run.observables.items()} for run in trajectories]
+    shared = [name for name, shape in shapes[0].items() if all(one.get(name) == shape for one in shapes)]
     return Trajectory(
         np.concatenate([run.positions for run in trajectories]),
         first.steps,
-        observables={n: np.concatenate([run.observables[n] for run in trajectories]) for n in shared},
-        clocks={n: first.clock(n) for n in shared if first.clock(n)[0] is not first.steps},
+        observables={
+            name: np.concatenate([run.observables[name] for run in trajectories]) for name in shared
+        },
+        clocks={name: first.clock(name) for name in shared if first.clock(name)[0] is not first.steps},
         parameters=first.parameters | {"directories": [str(files[0].parent) for files in runs]},
     )
 
@@ -152,27 +147,24 @@ def look(path: Any, wanted: Wanted | None = None, progress: Progress = list) -> 
     parts = [(f"series {name} of {len(states)} states", states[0]) for name, states in content.series.items()]
     for title, state in [*parts, (f"arrays of {content.path.name}", content.top)]:
         if state.arrays:
-            table = [f"{name}  {array.shape}  {array.kind}" for name, array in state.arrays.items()]
-            lines += [f"{title}:", *(f"  {line}" for line in shortened(table))]
-    lists = [name for name in source.lists if METRIC.search(name) or LISTS.search(name)]
+            lines += [f"{title}:", *(f"  {line}" for line in shortened(table(state.arrays)))]
     for title, names in (
         ("numbers in each file", [name for name in content.top.numbers if METRIC.search(name)]),
-        ("lists", [f"{name} of {len(source.lists[name])}" for name in lists]),
-        ("tables", [table.name for table in source.tables()]),
+        ("lists", [f"{name} of {len(values)}" for name, values in source.lists().items()]),
+        ("tables", [path.name for path in source.tables()]),
         ("settings", [f"{name} = {value}" for name, value in source.settings.items()]),
     ):
         if names:
             lines.append(f"{title}: {few(names)}")
     try:
-        frames = source.frames()
-        evidence = candidates(frames.states, frames.labels) if len(frames.states) > 1 else {}
-        for where, values in evidence.items():
-            lines.append(f"steps may be: {where}, {', '.join(map(str, values[:4]))}, …")
-        axes = source.axes(frames)
-        steps, where = source.steps(frames)
+        name, states = source.frames()
+        for where, numbers in candidates(states, [state.label for state in states]).items():
+            lines.append(f"steps may be: {where} {few([str(number) for number in numbers])}")
+        axes = source.axes(name, states)
+        steps, where = source.steps(name, states)
         known = sorted(step for step in steps if step is not None)
         lines.append(
-            f"guess: {frames.name}, {'transposed, ' * axes.swap}{len(known)} frames, steps {known[0]} to "
+            f"guess: {name}, {'transposed, ' * axes.swap}{len(known)} frames, steps {known[0]} to "
             f"{known[-1]} ({where}), modulus {axes.modulus or 'unknown'}"
         )
         source.notes += axes.notes
@@ -245,7 +237,5 @@ def from_frames(
 
 def _numbers(value: Any) -> NDArray[Any]:
     """Return a tensor or array as an array of float32 or float64."""
-    value = value.detach().cpu() if hasattr(value, "detach") else value
-    value = value.float() if str(getattr(value, "dtype", "")) == "torch.bfloat16" else value
-    array = np.asarray(value)
+    array = numbers_of(value.cpu() if hasattr(value, "cpu") else np.asarray(value))
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

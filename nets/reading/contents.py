@@ -9,29 +9,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.reading.files import module_state, reading, tree_of
-from nets.reading.pickles import Opaque, Stored
+from nets.reading.files import REAL, kind_of, numbers_of, reading, tree_of
+from nets.reading.pickles import Opaque
 
 WRAPPERS = {"model", "model_state_dict", "state_dict", "net", "network", "module", "_orig_mod", "params",
             "weights", "model_state"}  # fmt: skip
 """Names that say of a parameter only that it belongs to the network."""
 CONFIG = re.compile(r"(?i)config|cfg|args|hparams|hyper_parameters|settings")
 OPTIMIZER = re.compile(r"(?i)optim|sched|scaler|rng|callbacks|loops")
-PAIRS = re.compile(r"(?i)train|test|val|pairs|data|split|inputs")
-LABELLED = re.compile(r"(?i)(?:step|epoch|ep|iter|iteration|it|frame|checkpoint|ckpt|t)[-_= ]?(\d+)")
-"""Names of the states in a mapping, such as epoch_100."""
+EXAMPLES = re.compile(r"(?i)train|test|val|pairs|data|split|inputs")
+LABELLED = re.compile(r"(?i)(?:step|epoch|ep|iter|iteration|it|frame|checkpoint|ckpt|t)?[-_= ]?(\d+)")
+"""Names of the states in a mapping of steps to them, such as epoch_100."""
 DEEPEST = 8
 
 
 @dataclass
 class State:
-    """Arrays of a network at one step, by short name, and the numbers that were stored with them."""
+    """Arrays of a network at one step, by short name, and what was stored with them."""
 
     name: str
-    arrays: dict[str, Stored] = field(default_factory=dict)
+    path: Path
+    label: str = ""
+    """Name of the file or of its directory, which may tell the step; "" in a series in a file."""
+    place: tuple[Any, ...] = ()
+    """Indices of the state on the first axes of the arrays."""
+    arrays: dict[str, Any] = field(default_factory=dict)
+    vectors: dict[str, Any] = field(default_factory=dict)
+    """Arrays and lists of one axis, such as biases, losses and steps."""
     numbers: dict[str, float] = field(default_factory=dict)
-    vectors: set[str] = field(default_factory=set)
-    """Names of arrays of one axis, such as biases."""
+    steps: dict[str, NDArray[Any]] = field(default_factory=dict)
+    """Steps of the frames of arrays whose format states them."""
 
 
 @dataclass
@@ -40,26 +47,25 @@ class Content:
 
     path: Path
     top: State
-    """Arrays and numbers that belong to no series."""
+    """What belongs to no series."""
     series: dict[str, list[State]] = field(default_factory=dict)
-    """Lists of states, by name."""
-    lists: dict[str, Any] = field(default_factory=dict)
-    """Arrays of one axis, or `Stored` ones."""
     settings: dict[str, Any] = field(default_factory=dict)
-    numbers_of_pairs: dict[str, int] = field(default_factory=dict)
-    """One more than the largest number in the first two columns of lists of examples, by name."""
+    examples: dict[str, int] = field(default_factory=dict)
+    """One more than the largest number in lists of examples, by name."""
 
 
 def content_of(path: Path) -> Content:
-    """Read what a file holds; of its arrays only shapes and types."""
+    """Read what a file holds; arrays stay where they are."""
     tree = tree_of(path)
-    content = Content(path, State(path.name))
-    named: dict[tuple[str, ...], Stored] = {}
+    content = Content(path, State(path.name, path))
     name = re.sub(r"[-_.=]*\d.*$", "", path.stem) or "array"
     with reading(path):
-        bare = not _is_mapping(tree) or bool(_states(tree))
-        _collect({name: tree} if bare else tree, (), content, named, set())
-    content.top.arrays = _short_names(named)
+        while (
+            _is_array(tree) and kind_of(tree) == "object" and tree.size == 1
+        ):  # a pickled dict in a file of NumPy
+            tree = tree.item()
+        bare = not isinstance(tree, Mapping | Opaque) or _states(tree)
+        _collect({name: tree} if bare else tree, (), content, content.top, set())
     return content
 
 
@@ -71,123 +77,112 @@ def short_name(name: str) -> str:
     return ".".join(parts)
 
 
-def _short_names(named: Mapping[tuple[str, ...], Stored]) -> dict[str, Stored]:
-    full = {".".join(parts): array for parts, array in named.items()}
-    short = [short_name(name) for name in full]
-    return {
-        (name if short.count(name) == 1 else whole): array
-        for name, (whole, array) in zip(short, full.items(), strict=True)
-    }
-
-
-def _is_mapping(tree: Any) -> bool:
-    return isinstance(tree, Mapping | Opaque)
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "shape")
 
 
 def _entries(tree: Any) -> dict[Any, Any]:
     """Return the entries of a mapping, the fields of an object, or the parameters of a whole module."""
-    if isinstance(tree, Opaque):
-        return module_state(tree) if "_modules" in tree.fields else tree.fields
-    return dict(tree)
+    if not isinstance(tree, Opaque):
+        return dict(tree)
+    if "_modules" not in tree.fields:
+        return tree.fields
+    entries = {**tree.fields["_parameters"], **tree.fields["_buffers"]}
+    for name, child in tree.fields["_modules"].items():
+        entries |= {f"{name}.{key}": value for key, value in _entries(child).items()} if child else {}
+    return entries
 
 
-def _collect(
-    tree: Any, path: tuple[str, ...], content: Content, named: dict[tuple[str, ...], Stored], seen: set[int]
-) -> None:
-    """Add what a mapping holds to the content of its file, and its matrices to those that are named."""
+def _collect(tree: Any, path: tuple[str, ...], content: Content, state: State, seen: set[int]) -> None:
+    """Add what a mapping holds to the content of its file, and its arrays to one state."""
     entries = _entries(tree)
     if id(tree) in seen or len(path) > DEEPEST or "param_groups" in entries:
         return
     seen.add(id(tree))
-    module = isinstance(tree, Opaque) and "_modules" in tree.fields
-    setting = (isinstance(tree, Opaque) and not module) or bool(path and CONFIG.search(path[-1]))
+    whole_module = isinstance(tree, Opaque) and "_modules" in tree.fields
+    setting = (isinstance(tree, Opaque) and not whole_module) or bool(path and CONFIG.search(path[-1]))
     for key, value in entries.items():
         name, where = str(key), (*path, str(key))
-        if isinstance(value, Stored) and value.objects is not None:
-            value = value.objects[0] if len(value.objects) == 1 else value.objects
-        if _is_mapping(value) and OPTIMIZER.search(name):
+        states = _states(value)
+        if isinstance(value, Mapping | Opaque) and OPTIMIZER.search(name):
             continue
-        states, number = _states(value), _number(value)
         if states:
-            content.series[".".join(where)] = [
-                _state(content, f"{name}[{label}]", name, label, member) for label, member in states
-            ]
-        elif _is_mapping(value):
-            _collect(value, where, content, named, seen)
-        elif number is not None:
-            if not setting:
-                content.top.numbers[name] = number
-            content.settings[name] = value if isinstance(value, bool) else number
+            members = []
+            for label, member in states:
+                members.append(
+                    State(f"{name}[{label}]", content.path, numbers={} if label is None else {"key": label})
+                )
+                inside = member if isinstance(member, Mapping | Opaque) else {name: member}
+                _collect(inside, (), Content(content.path, state), members[-1], set())
+            content.series[".".join(where)] = members
+        elif isinstance(value, Mapping | Opaque):
+            inside = _entries(value)
+            if _is_array(inside.get("value")) and "step" in inside:  # an element of H5MD
+                value = inside["value"]
+                clock = np.asarray(inside["step"])
+                every = clock * np.arange(len(value)) + int(
+                    getattr(inside["step"], "attrs", {}).get("offset", 0)
+                )
+                state.steps[".".join(where)] = every if clock.ndim == 0 else clock
+                state.arrays[".".join(where)] = value
+            else:
+                _collect(value, where, content, state, seen)
         elif isinstance(value, str) and len(value) < 200:
             content.settings[name] = value
-        elif isinstance(value, Stored) and not setting:
-            if PAIRS.search(name) and _is_pairs(value):
-                _examples(name, value.read(), content)
-            elif value.ndim == 1:
-                content.lists[name] = value
-                content.top.vectors.add(short_name(".".join(where)))
+        elif (number := _number(value)) is not None:
+            content.settings[name] = number
+            state.numbers |= {} if setting else {name: number}
+        elif setting or (not _is_array(value) and not isinstance(value, list | tuple)):
+            continue
+        elif _is_array(value) and (value.ndim > 1 or kind_of(value).endswith("tensor")):
+            if EXAMPLES.search(name) and kind_of(value).startswith("int") and value.shape[1] in (2, 3):
+                _examples(name, numbers_of(value), content)
             else:
-                named[where] = value
-        elif isinstance(value, list | tuple) and value:
-            _list(name, value, content)
+                short = short_name(".".join(where))
+                state.arrays[".".join(where) if short in state.arrays else short] = value
+        else:
+            _vector(name, where, value, content, state)
 
 
-def _list(name: str, values: Any, content: Content) -> None:
-    """Take in a list of numbers, or of pairs of numbers."""
-    numbers = [_number(value) for value in values]
-    if None not in numbers:
-        content.lists[name] = np.array(numbers)
-    elif PAIRS.search(name) and all(
-        isinstance(pair, list | tuple) and len(pair) in (2, 3) and all(isinstance(n, int) for n in pair)
-        for pair in values
-    ):
-        _examples(name, np.array([pair[:2] for pair in values]), content)
-
-
-def _is_pairs(value: Stored) -> bool:
-    return value.ndim == 2 and value.shape[1] in (2, 3) and value.plain and not value.real
+def _vector(name: str, where: tuple[str, ...], value: Any, content: Content, state: State) -> None:
+    """Take in an array or list of numbers, or a list of examples."""
+    if not _is_array(value):
+        numbers = [_number(one) for one in value]
+        if value and None not in numbers:
+            value = np.array(numbers)
+        elif (
+            value
+            and EXAMPLES.search(name)
+            and all(isinstance(one, tuple | list) and len(one) > 1 for one in value)
+        ):
+            _examples(name, np.array([one[:2] for one in value]), content)
+    if _is_array(value):
+        state.vectors[short_name(".".join(where))] = value
 
 
 def _examples(name: str, pairs: NDArray[Any], content: Content) -> None:
     """Take in the largest number in examples, if there are enough of them to hold each number."""
-    numbers = int(pairs[:, :2].max(initial=-1)) + 1
-    if len(pairs) >= 4 * numbers:
-        content.numbers_of_pairs[name] = numbers
-
-
-def _state(content: Content, where: str, name: str, label: int | None, member: Any) -> State:
-    """Return one state of a series."""
-    inner = Content(content.path, State(where))
-    named: dict[tuple[str, ...], Stored] = {}
-    if isinstance(member, Stored):
-        named[(name,)] = member
-    else:
-        _collect(member, (), inner, named, set())
-    inner.top.arrays = _short_names(named)
-    if label is not None:
-        inner.top.numbers["key"] = label
-    return inner.top
+    if pairs.dtype.kind in "iu" and pairs.size and len(pairs) >= 4 * (pairs[:, :2].max() + 1):
+        content.examples[name] = int(pairs[:, :2].max()) + 1
 
 
 def _states(value: Any) -> list[tuple[int | None, Any]]:
     """Return the states in a list, or in a mapping of steps to states, with these steps; [] if it is none."""
     members: list[tuple[int | None, Any]] = []
-    if isinstance(value, list | tuple):
+    if isinstance(value, Mapping):
+        labels = [LABELLED.fullmatch(str(key)) for key in value]
+        members = [(int(label[1]), one) for label, one in zip(labels, value.values(), strict=True) if label]
+        members = members if len(members) == len(value) else []
+    elif isinstance(value, list | tuple) or (_is_array(value) and kind_of(value) == "object"):
         members = [(None, member) for member in value]
-    elif isinstance(value, Mapping) and value:
-        for key, member in value.items():
-            label = LABELLED.fullmatch(str(key))
-            if label is None and not str(key).isdecimal():
-                return []
-            members.append((int(label[1] if label else key), member))
     return members if all(_is_state(member) for _, member in members) else []
 
 
 def _is_state(value: Any, depth: int = 0) -> bool:
     """Whether a value is a matrix of real numbers, or holds one."""
-    if isinstance(value, Stored):
-        return value.ndim >= 2 and value.real
-    if not _is_mapping(value) or depth > 3:
+    if _is_array(value):
+        return len(value.shape) > 1 and kind_of(value) in REAL
+    if not isinstance(value, Mapping | Opaque) or depth > 3:
         return False
     entries = _entries(value)
     return "param_groups" not in entries and any(
@@ -196,7 +191,7 @@ def _is_state(value: Any, depth: int = 0) -> bool:
 
 
 def _number(value: Any) -> float | int | None:
-    """Return a real number, also that of a tensor without axes."""
-    if isinstance(value, Stored):
-        value = value.read().item() if not value.shape and value.plain and value.whole is not None else None
+    """Return a real number, also that of a tensor or array without axes."""
+    if _is_array(value) and value.shape == () and not kind_of(value).endswith("tensor"):
+        value = value.item()
     return value if isinstance(value, int | float) else None

@@ -1,10 +1,9 @@
 """Which axis of an array is the tokens, and which tokens are the numbers 0 to p - 1."""
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
-from nets.reading.pickles import Stored
 from physics.errors import FileFormatError, InputError
 
 MODULUS = ("modulus", "p", "prime", "mod", "P", "C", "prime_p", "n_tokens_mod")
@@ -18,8 +17,6 @@ class Axes:
     """How the last two axes of an array become (tokens, dim)."""
 
     swap: bool
-    tokens: int | None
-    """Number of tokens to keep; None for all."""
     modulus: int | None
     notes: tuple[str, ...]
 
@@ -31,18 +28,18 @@ def fits(count: int, modulus: int) -> bool:
 
 def axes_of(
     name: str,
-    array: Stored,
-    vectors: Set[str],
+    shape: tuple[int, ...],
+    vectors: Container[str],
     stated: Mapping[str, int],
     modulus: int | None,
     transpose: bool | None,
 ) -> Axes:
-    """Return which axis of `array` is the tokens, or ask with an `InputError`.
+    """Return which of the last two axes is the tokens, or ask with an `InputError`.
 
     `vectors` are the names of arrays of one axis, such as biases; `stated` are possible moduli in the file,
-    by where they stand; and `modulus` is the user's.
+    by where they stand; `modulus` and `transpose` are the user's.
     """
-    *_, first, last = array.shape
+    *_, first, last = shape
     notes: list[str] = []
     if modulus is None:
         fitting = {where: p for where, p in stated.items() if p > 2 and (fits(first, p) or fits(last, p))}
@@ -53,7 +50,7 @@ def axes_of(
             modulus = next(iter(fitting.values()))
             notes.append(f"the modulus is {reasons}")
     linear = name.endswith("weight") and name.removesuffix("weight") + "bias" in vectors
-    embedding = (bool(EMBEDDING.search(name)) and not linear) or array.steps is not None
+    embedding = bool(EMBEDDING.search(name)) and not linear
     swap = transpose
     if swap is None and modulus is not None:
         here, there = fits(first, modulus), fits(last, modulus)
@@ -72,7 +69,7 @@ def axes_of(
         if modulus is None:
             notes.append(f"the tokens are the first axis, as in torch.nn.Embedding, by the name {name}")
     if swap is None and min(first, last) < 3:
-        swap = first < 3 <= last and last - first > 0 and array.ndim == 2
+        swap = False
     if swap is None:
         raise InputError(
             f"{name} has the axes {first} and {last}, and nothing says which is the tokens: modulus=P states "
@@ -80,8 +77,8 @@ def axes_of(
             "the one before it"
         )
     count = last if swap else first
-    if count < 3 or not array.shape or 0 in array.shape:
-        raise FileFormatError(f"{name} must have at least 3 tokens and 1 dimension, got {array.shape}")
+    if count < 3 or 0 in shape:
+        raise FileFormatError(f"{name} must have at least 3 tokens and 1 dimension, got {shape}")
     if modulus is not None and not fits(count, modulus):
         raise InputError(f"modulus must be the number of tokens, {count} in {name}, got {modulus}")
     if modulus is not None and count > modulus:
@@ -91,4 +88,4 @@ def axes_of(
             f"no modulus is known: analysis takes the {count} tokens as the numbers 0 to {count - 1}; "
             "modulus=P leaves out signs such as '='"
         )
-    return Axes(swap, modulus, modulus, tuple(notes))
+    return Axes(swap, modulus, tuple(notes))
