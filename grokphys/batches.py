@@ -56,11 +56,12 @@ def read_each(
         except (ValueError, OSError) as error:
             failed.append(path)
             text = sentence(error)
-            said = text if str(path) in text else f"{path}: {text}"
-            print(f"grokphys: {printable(said)}", file=sys.stderr)
+            place = "" if str(path) in text else f"{path}: "
+            advice = "; grokphys import converts it" * ("H5MD file of another program" in text)
+            print(f"grokphys: {printable(place + text + advice)}", file=sys.stderr)
             continue
-        for one in warned:
-            warnings.warn(f"{path}: {one.message}", one.category, stacklevel=2)
+        for warning in warned:
+            warnings.warn(f"{path}: {warning.message}", warning.category, stacklevel=2)
         yield path, trajectory, result
 
 

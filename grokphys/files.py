@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import h5py
+
 from physics.errors import InputError
 from physics.examples import example_path
 
@@ -72,9 +74,7 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
 
 def _is_index(path: Path) -> bool:
     """Return whether a file is the index that `grokphys sweep` writes beside its trajectories."""
-    return bool(INDEX.fullmatch(path.name)) and path.with_name("sweep.json").exists()
-
-
-def embedded_trajectory() -> Path:
-    """Return the path of the trained network that ``physics.example("ding")`` opens."""
-    return example_path("ding")
+    if not INDEX.fullmatch(path.name) or not h5py.is_hdf5(path):
+        return False
+    with h5py.File(path, "r") as file:
+        return file.attrs.get("schema") == "grokphys-sweep"

@@ -75,25 +75,6 @@ def model_name(word: str) -> str:
     return found
 
 
-def defaults(model: str, *, frozen: bool = False) -> dict[str, Any]:
-    """Return the settings of a model's paper, as arguments of `nets.train`.
-
-    Parameters
-    ----------
-    model : str
-        Name of the model, as `model_name` accepts it.
-    frozen : bool, default False
-        Whether the embedding is frozen. It then has no learning rate and no weight decay.
-
-    Returns
-    -------
-    dict of str to float or int
-        Learning rates, weight decays, number of steps, and fraction of the examples to train on.
-    """
-    settings = MODELS[model_name(model)].settings
-    return {name: value for name, value in settings.items() if not (frozen and name.startswith("embedding_"))}
-
-
 def stated(name: str) -> dict[str, str]:
     """Return the default of a model's field, or of a setting that its paper decides, by model, as text."""
     shown = {}

@@ -137,35 +137,15 @@ def structures_of(trajectory: Trajectory, final: Any, runs: Any = None) -> tuple
         return None, ""
     numbers = np.arange(trajectory.runs) if runs is None else np.flatnonzero(runs)
     shapes = structures_by(operation, final, np.nan_to_num(trajectory.initial[numbers]))
-    assumed = "" if recorded is not None else "; the file names no operation"
-    text = structure_line(shapes, f"classes {class_names(operation)}{assumed}")
+    circles, sound = int(shapes.circle[~shapes.blown_up].sum()), int((~shapes.blown_up).sum())
+    text = f"{circles} of {sound} runs are circles ({shapes.circles.format(1, 100)} %)"
+    if circles < sound:
+        assumed = "" if recorded is not None else "; the file names no operation"
+        classes = f"classes {class_names(operation)}{assumed}"
+        text += f", grid imperfections of the rest {shapes.grid_imperfections.format()} ({classes})"
     if shapes.blown_up.any():
         text += f"; {blown_text(numbers[shapes.blown_up], trajectory)}"
     return shapes, text
-
-
-def structure_line(shapes: Any, classes: str) -> str:
-    """Return the circles and the grid imperfections of an ensemble in one line of text.
-
-    Parameters
-    ----------
-    shapes : Structures
-        Structures of the runs.
-    classes : str
-        Words for the classes of pairs, such as "classes i + j mod 17", by which imperfections are counted.
-
-    Returns
-    -------
-    str
-        Number and percentage of circles, and unless all runs are circles, the mean number of grid
-        imperfections of the others; both with 95 % intervals.
-    """
-    sound = ~shapes.blown_up
-    circles, runs = int(shapes.circle[sound].sum()), int(sound.sum())
-    text = f"{circles} of {runs} runs are circles ({shapes.circles.format(1, 100)} %)"
-    if circles < runs:
-        text += f", grid imperfections of the rest {shapes.grid_imperfections.format()} ({classes})"
-    return text
 
 
 def summarise(trajectory: Trajectory, out: Path | None) -> int:

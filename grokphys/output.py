@@ -1,13 +1,12 @@
 """Output of the commands: tables, text and figures. Each file is written completely or not at all."""
 
-import contextlib
 import csv
 import importlib.util
 import io
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,16 +45,15 @@ def write_table(path: Path, rows: Rows) -> Path:
     import pyarrow
     from pyarrow import parquet
 
-    def stored(value: Any) -> Any:
-        return _encoded(value).decode() if isinstance(value, str) else value
-
     def column(values: list[Any]) -> Any:
         try:
             return pyarrow.array(values)
-        except (TypeError, ValueError, OverflowError):  # of several types, or too large
-            return pyarrow.array([None if value is None else str(value) for value in values])
+        except (TypeError, ValueError, OverflowError):  # of several types, too large, or no text in UTF-8
+            return pyarrow.array(
+                [None if value is None else _encoded(str(value)).decode() for value in values]
+            )
 
-    columns = {stored(name): column([stored(row.get(name)) for row in rows]) for name in _columns(rows)}
+    columns = {name: column([row.get(name) for row in rows]) for name in _columns(rows)}
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.table(columns), buffer)
     return write_bytes(path, buffer.getvalue())
@@ -65,8 +63,10 @@ def _columns(rows: Rows) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def refuse_table(path: Path, overwrite: bool) -> None:
-    """Raise an `OutputError` if a table cannot have this name, or exists and may not be replaced."""
+def refuse_table(path: Path | None, overwrite: bool) -> None:
+    """Raise an `OutputError` if a table, if there is one, cannot have this name, or exists and must stay."""
+    if path is None:
+        return
     refuse_existing(path, overwrite)
     if path.suffix not in (".csv", ".parquet"):
         raise OutputError(f"cannot write {path}: the name of a table must end in .csv or .parquet")
@@ -156,25 +156,6 @@ def make_directory(*paths: Path) -> None:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"cannot write to {path}: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def directory_to_fill(path: Path) -> Iterator[None]:
-    """Create a directory for a block of code, and remove it and its new parents if they stay empty.
-
-    Raises
-    ------
-    OutputError
-        If the directory cannot be created.
-    """
-    new = [parent for parent in (path, *path.parents) if not parent.exists()]
-    make_directory(path)
-    try:
-        yield
-    finally:
-        for parent in new:
-            with contextlib.suppress(OSError):  # it is not empty
-                parent.rmdir()
 
 
 def refuse_existing(path: Path, overwrite: bool, *, parents: bool = False) -> None:

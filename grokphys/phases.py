@@ -14,11 +14,11 @@ import nets
 from analysis.phases.classification import DELAY
 from analysis.phases.diagram import Axis, PhaseDiagram, Point, Refinement, phase_diagram
 from grokphys.models import PER_MEMBER
-from grokphys.output import directory_to_fill, put_aside
+from grokphys.output import make_directory, put_aside
 from grokphys.papers.pieces import code_digest
 from nets.settings import RATES
 from physics.checks import mapping, number, whole_number
-from physics.errors import FileFormatError, InputError, NewerFormatError
+from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.provenance import fields, plain
 
@@ -29,11 +29,6 @@ LOOKS = 20
 """Number of checks of the accuracies within the delay that separates grokking from comprehension."""
 ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Accuracies at which a network has fitted and generalized (Liu, Table 1)."""
-OWN = (
-    *("runs", "first_run", "run_numbers", "steps", "seed", "record", "observables", "thresholds"),
-    *("track", "stop", "keep_start", "out", "overwrite", "resume", "callback", "progress"),
-)
-"""Arguments of `nets.train` that a diagram sets itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +56,7 @@ class Training:
     seed : int, default 0
         Seed of all networks.
     options : mapping, optional
-        Other arguments of `nets.train`, except those in `OWN` and the axes.
+        Other arguments of `nets.train`, except those that the diagram sets itself.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
         resumed. Those of other versions of the code or of the libraries are ignored, and damaged ones are
@@ -88,13 +83,13 @@ class Training:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        for one in (self.x, self.y):
-            if is_whole(self.model, one.name) and not one.whole:
+        for side in (self.x, self.y):
+            if is_whole(self.model, side.name) and not side.whole:
                 raise InputError(
-                    f"the axis of {one.name}, a whole number, must have whole=True, got whole=False"
+                    f"the axis of {side.name}, a whole number, must have whole=True, got whole=False"
                 )
-            if one.name in RATES and one.low < 0:
-                raise InputError(f"{one.name} must be at least 0, got an axis from {one.low:g}")
+            if side.name in RATES:
+                number(f"the lower end of {side.name}", side.low, 0.0)
         whole_number("steps", self.steps, 1)
         number("delay", self.delay, above=0.0)
         thresholds = {**ACCURACIES, **mapping("thresholds", self.thresholds)}
@@ -104,10 +99,6 @@ class Training:
         for name, value in thresholds.items():
             number(name, value, maximum=1.0, above=0.0)
         object.__setattr__(self, "thresholds", thresholds)
-        axes = self.x.name, self.y.name
-        if taken := [name for name in self.options if name in (*OWN, *axes)]:
-            why = "varies along an axis" if set(taken) <= set(axes) else "the diagram sets itself"
-            raise InputError(f"options must not set {' and '.join(taken)}, which {why}")
 
     def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
         """Map the phases of the plane.
@@ -144,23 +135,24 @@ class Training:
         keys = [
             tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
         ]
-        found = np.empty((len(points), 3))
+        results = np.empty((len(points), 3))
         for key in sorted(set(keys)):
-            members = [k for k, other in enumerate(keys) if other == key]
-            for part in range(0, len(members), PACK):
-                own = members[part : part + PACK]
-                found[own, 0] = np.arange(first, first + len(own))
-                found[own, 1:] = self._ensemble([settings[k] for k in own], first)
-                first += len(own)
-        return found
+            members = [k for k, each in enumerate(keys) if each == key]
+            for start in range(0, len(members), PACK):
+                part = members[start : start + PACK]
+                results[part, 0] = np.arange(first, first + len(part))
+                results[part, 1:] = self._ensemble([settings[k] for k in part], first)
+                first += len(part)
+        return results
 
     def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
         """Train networks that differ only in rates and scales; return their steps (runs, 2) to thresholds."""
-        own = {name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER}
-        common = {name: value for name, value in settings[0].items() if name not in own}
+        columns = {
+            name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER
+        }
+        common = {name: value for name, value in settings[0].items() if name not in columns}
         model = _changed(self.model, common)
-        common = {name: value for name, value in common.items() if name in SETTINGS}
-        arguments = {
+        arguments: dict[str, Any] = {
             "runs": len(settings),
             "first_run": first,
             "steps": self.steps,
@@ -171,25 +163,25 @@ class Training:
             "track": max(int(self.delay // LOOKS), 1),
             "stop": "thresholds",
             "keep_start": False,
-            **self.options,
-            **common,
-            **own,
+            **{name: value for name, value in common.items() if name in SETTINGS},
+            **columns,
         }
+        if taken := [name for name in self.options if name in arguments]:
+            raise InputError(f"options must not set {' and '.join(taken)}, which the diagram sets itself")
+        arguments |= self.options
         if self.store is None:
             return _steps(nets.train(model, progress=self.progress, **arguments))
         made = [code_digest("physics", "nets"), type(model).__name__, fields(model), plain(arguments)]
         what = json.dumps(made, sort_keys=True)
         path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
-        if path.exists():
-            try:
-                return _steps(load(path))
-            except NewerFormatError:
-                raise
-            except FileFormatError:
-                put_aside(path)  # damaged: the same networks are trained again
+        try:
+            return _steps(load(path))
+        except FileNotFoundError:
+            make_directory(self.store)
+        except FileFormatError:
+            put_aside(path)  # damaged: the same networks are trained again
         unfinished = path.with_name(path.name + ".partial").exists()
-        with directory_to_fill(self.store):
-            return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
+        return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
@@ -200,10 +192,10 @@ def _steps(trained: Trajectory) -> NDArray[np.float64]:
 
 def _changed(model: Any, settings: Mapping[str, Any]) -> Any:
     """Return a model with other values of its fields; other settings are ignored."""
-    own = {name: value for name, value in settings.items() if name not in SETTINGS}
-    if isinstance(getattr(model, "hidden", None), tuple) and "hidden" in own:
-        own["hidden"] = (own["hidden"],) * len(model.hidden)
-    return dataclasses.replace(model, **own) if own else model
+    changed = {name: value for name, value in settings.items() if name not in SETTINGS}
+    if isinstance(getattr(model, "hidden", None), tuple) and "hidden" in changed:
+        changed["hidden"] = (changed["hidden"],) * len(model.hidden)
+    return dataclasses.replace(model, **changed)
 
 
 def is_whole(model: Any, name: str) -> bool:

@@ -1,6 +1,6 @@
 """`grokphys bench gpu`: training on CUDA, checked against the CPU and timed against it and a PyTorch loop."""
 
-import time
+import itertools
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 import nets
 from grokphys.bench.nets import plain_steps
 from grokphys.bench.timing import Effort, Row, compare, goal
+from nets.settings import LOSSES
 
 DEVICE = "cuda"
 BOUNDS = {"float64": 1e-10, "float32": 1e-3}
@@ -30,66 +31,54 @@ def models() -> dict[str, nets.Model]:
     }
 
 
-def _ended(end: float | None) -> bool:
-    return end is not None and time.monotonic() >= end
-
-
-def agreement(effort: Effort, minutes: float | None = None) -> list[Row]:
+def agreement(effort: Effort) -> list[Row]:
     """Five steps of three networks of every model on both devices, in both number types, and again."""
-    end = None if minutes is None else time.monotonic() + 15 * minutes
     rows: list[Row] = []
-    for dtype, bound in BOUNDS.items():
-        for name, model in models().items():
-            if _ended(end):
-                return rows
-            options: dict[str, Any] = {
-                "runs": 3,
-                "steps": 5,
-                "record": [5],
-                "dtype": dtype,
-                "engine": "torch",
-            }
-            options |= {"observables": ("train_loss", "layers")} if name != "image MLP" else {}
-            first, second, cpu = (
-                nets.train(model, device=device, **options, **RATES) for device in (DEVICE, DEVICE, "cpu")
-            )
-            values: dict[str, tuple[Any, ...]] = {"embedding": (first.final, second.final, cpu.final)}
-            for key in cpu.observables:
-                values[key] = tuple(run.observables[key][:, -1] for run in (first, second, cpu))
-            error = max(
-                float(np.abs(here - there).max() / max(np.abs(there).max(), 1e-12))
-                for here, _, there in values.values()
-            )
-            again = all(np.array_equal(here, same) for here, same, _ in values.values())
-            what = f"{name}, {dtype}, five steps against the CPU"
-            rows.append(
-                {"what": what, "error": error, "same_bits_again": again}
-                | goal(f"at most {bound:g}", error <= bound)
-            )
+    for (dtype, bound), (name, model) in itertools.product(BOUNDS.items(), models().items()):
+        observables = ("train_loss", "layers") if name != "image MLP" else LOSSES
+        train = partial(
+            nets.train,
+            model,
+            runs=3,
+            steps=5,
+            record=[5],
+            dtype=dtype,
+            engine="torch",
+            observables=observables,
+        )
+        first, second, cpu = (train(device=device, **RATES) for device in (DEVICE, DEVICE, "cpu"))
+        values: list[Any] = [(first.final, second.final, cpu.final)]
+        values += [
+            tuple(run.observables[key][:, -1] for run in (first, second, cpu)) for key in cpu.observables
+        ]
+        error = max(
+            float(np.abs(here - there).max() / max(np.abs(there).max(), 1e-12)) for here, _, there in values
+        )
+        again = all(np.array_equal(here, same) for here, same, _ in values)
+        what = f"{name}, {dtype}, five steps against the CPU"
+        row: Row = {"what": what, "error": error, "same_bits_again": again}
+        rows.append(row | goal(f"at most {bound:g}", error <= bound))
     return rows
 
 
-def steps(effort: Effort, minutes: float | None = None) -> list[Row]:
+def steps(effort: Effort) -> list[Row]:
     """A step of ensembles of growing size on CUDA, against the CPU's kernels and a PyTorch loop."""
-    end = None if minutes is None else time.monotonic() + 45 * minutes
     rows: list[Row] = []
-    chosen = {name: models()[name] for name in ("constant attention", "embedding MLP")}
-    for members in (1, 100, 1000) if effort.part > 1 else (1, 100, 1000, 10_000):
-        for name, model in chosen.items():
-            if _ended(end):
-                return rows
-            assert isinstance(model, nets.DenseModel)
-            count = max(2, 200 // members)
-            here, there = (
-                nets.Training(model, runs=members, device=device, **RATES) for device in (DEVICE, "cpu")
-            )
-            references: dict[str, Any] = {
-                "the CPU": partial(there.advance, count),
-                "a PyTorch loop": (_waiting(plain_steps(model, 20, device=DEVICE)), 20 / members),
-            }
-            ours = _waiting(partial(here.advance, count))
-            what = f"a step of {members} networks, {name}"
-            rows += compare(what, ours, references, units=count, rounds=effort.rounds, peak_bytes=_peak())
+    sizes = (1, 100, 1000) if effort.part > 1 else (1, 100, 1000, 10_000)
+    for members, name in itertools.product(sizes, ("constant attention", "embedding MLP")):
+        model = models()[name]
+        assert isinstance(model, nets.DenseModel)
+        count = max(2, 200 // members)
+        here, there = (
+            nets.Training(model, runs=members, device=device, **RATES) for device in (DEVICE, "cpu")
+        )
+        references: dict[str, Any] = {
+            "the CPU": partial(there.advance, count),
+            "a PyTorch loop": (_waiting(plain_steps(model, 20, device=DEVICE)), 20 / members),
+        }
+        ours = _waiting(partial(here.advance, count))
+        what = f"a step of {members} networks, {name}"
+        rows += compare(what, ours, references, units=count, rounds=effort.rounds, peak_bytes=_peak())
     return rows
 
 

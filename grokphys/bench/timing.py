@@ -4,7 +4,6 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -109,20 +108,6 @@ def machine() -> Row:
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     processor = platform.processor() or platform.machine()
     return {"processor": processor, "threads": numba.get_num_threads(), "load": load}
-
-
-def peak_gib() -> float:
-    """Return the largest resident memory of this process so far in GiB.
-
-    Linux hands `ru_maxrss` of a process on to the programs that it starts, so its status is read there.
-    """
-    try:
-        status = Path("/proc/self/status").read_text()
-        return int(status.partition("VmHWM:")[2].split()[0]) / 2**20
-    except OSError:
-        import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
 
 
 def table(name: str, rows: Sequence[Row]) -> Table:

@@ -51,8 +51,7 @@ def analyze(
     """
     from grokphys.batches import read_each, run_columns
 
-    if table is not None:
-        refuse_table(table, overwrite)
+    refuse_table(table, overwrite)
     rows: list[dict[str, Any]] = []
     failed: list[Path] = []
 
@@ -103,8 +102,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
     grids, line = structures_of(trajectory, final, finite) if counted else (None, "")
     rule = StoppingRule()
     rows = []
-    places = np.cumsum(finite) - 1
-    for run, at in enumerate(places):
+    for run, at in enumerate(np.cumsum(finite) - 1):
         row: dict[str, Any] = {"step": int(trajectory.steps[-1])}
         if finite[run]:
             decided = rule.first(trajectory.steps, signals[at])

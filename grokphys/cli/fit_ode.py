@@ -76,10 +76,9 @@ def fit_ode(
     if resamples and directory is None:
         raise InputError("resamples needs --directory, to which intervals.csv is written")
     written = [] if directory is None else [directory / name for name in fits.FILES]
-    if table is not None:
-        if os.path.realpath(table) in map(os.path.realpath, written):  # of links in a circle, too
-            raise InputError(f"table must be another file than those of --directory, got {table}")
-        refuse_table(table, overwrite)
+    if table is not None and os.path.realpath(table) in map(os.path.realpath, written):
+        raise InputError(f"table must be another file than those of --directory, got {table}")
+    refuse_table(table, overwrite)
     for path in written:
         refuse_existing(path, overwrite, parents=True)
     failed: list[Path] = []

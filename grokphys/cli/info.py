@@ -1,13 +1,13 @@
 """`grokphys info`: the content of trajectory files, also of a run while it is recorded."""
 
-import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tyro.conf import Positional
 
-from grokphys.options import Files, Switch, sentence
+from grokphys.options import Files, Switch
 from grokphys.output import json_text, printable
 from physics.errors import InputError
 
@@ -26,41 +26,39 @@ def info(files: Positional[Files], *, follow: Switch = False) -> int:
         follow: Print each new frame of one unfinished file until its run is complete. Press Ctrl-C to stop
             earlier.
     """
+    from grokphys.batches import read_each
     from grokphys.files import resolve
-    from physics.trajectory.stored import StoredTrajectory
+    from physics.trajectory import load
 
     if follow:
         paths = resolve(files)
         if len(paths) != 1:
             raise InputError(f"files must be one file with --follow, got {len(paths)}")
-        return _follow(StoredTrajectory(paths[0]))
-    failures = 0
-    for path in resolve(files):
-        try:
-            data = StoredTrajectory(path)
-        except (ValueError, OSError) as error:
-            failures += 1
-            text = sentence(error)
-            advice = "; grokphys import converts it" * ("H5MD file of another program" in text)
-            print(f"grokphys: {printable(text + advice)}", file=sys.stderr)
-            continue
-        span = f"steps {data.steps[0]} to {data.steps[-1]}" if data.frames else "no frame yet"
-        print(printable(path))
-        print(f"  complete     {'yes' if data.complete else 'no: unfinished or cut short'}")
-        size = f"{data.runs} runs × {data.frames} frames × {data.tokens} tokens × {data.dim} dimensions"
-        print(f"  positions    {size}, {data.dtype}, {span}")
-        for name in data.observables:
-            clock = data.clock(name)[0]
-            span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
-            own = "" if clock is data.steps else f", own clock: {span}"
-            print(printable(f"  observable   {name}, {len(clock)} frames{own}"))
-        program = data.parameters.get("program", "unknown")
-        print(printable(f"  made by      {program}, grokphys {data.code_version}"))
-        width = max([15, *(len(name) + 1 for name in data.parameters)])
-        for name, value in data.parameters.items():
-            if name != "program":
-                print(printable(f"    {name:<{width}}{_shortened(value)}"))
-    return 1 if failures else 0
+        return _follow(load(paths[0]))
+    failed: list[Path] = []
+    for path, _, lines in read_each(files, _lines, failed):
+        print(*map(printable, [path, *lines]), sep="\n")
+    return 1 if failed else 0
+
+
+def _lines(data: Any) -> list[str]:
+    """Return lines of text on the content of a trajectory, each with an indent."""
+    span = f"steps {data.steps[0]} to {data.steps[-1]}" if data.frames else "no frame yet"
+    size = f"{data.runs} runs × {data.frames} frames × {data.tokens} tokens × {data.dim} dimensions"
+    lines = [
+        f"  complete     {'yes' if data.complete else 'no: unfinished or cut short'}",
+        f"  positions    {size}, {data.dtype}, {span}",
+    ]
+    for name in data.observables:
+        clock = data.clock(name)[0]
+        span = f"steps {clock[0]} to {clock[-1]}" if len(clock) else "no step"
+        apart = "" if clock is data.steps else f", own clock: {span}"
+        lines.append(f"  observable   {name}, {len(clock)} frames{apart}")
+    program = data.parameters.get("program", "unknown")
+    lines.append(f"  made by      {program}, grokphys {data.code_version}")
+    width = max([15, *(len(name) + 1 for name in data.parameters)])
+    shown = {name: value for name, value in data.parameters.items() if name != "program"}
+    return lines + [f"    {name:<{width}}{_shortened(value)}" for name, value in shown.items()]
 
 
 def _follow(data: Any) -> int:

@@ -39,22 +39,11 @@ from physics.errors import FileFormatError, InputError, OutputError, SimulationE
 from physics.trajectory.provenance import code_version
 
 COMMANDS: dict[str, Command] = {
-    "simulate": simulate,
-    "train": train,
-    "analyze": analyze,
-    "fit-ode": fit_ode,
-    "survival": survival,
-    "compare": compare,
-    "phases": phases,
-    "animate": animate,
-    "import": import_,
-    "info": info,
-    "sweep": sweep,
-    "reproduce": reproduce,
-    "bench": bench,
-    "warm": warm,
-    "explore": explore,
-    "demo": demo,
+    command.__name__.strip("_").replace("_", "-"): command
+    for command in (
+        *(simulate, train, analyze, fit_ode, survival, compare, phases, animate, import_, info, sweep),
+        *(reproduce, bench, warm, explore, demo),
+    )
 }
 """The commands by name. Each is a function whose signature is its options."""
 DESCRIPTION = """\

@@ -2,21 +2,21 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
 
-from grokphys.models import build, defaults, model_name, named_group, once
+from grokphys.models import build, model_name, once
 from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise
 from grokphys.output import make_directory, refuse_existing, save_figure
+from nets.settings import Settings
 from physics.errors import InputError
 
 Scale = Literal["auto", "linear", "log"]
 AxisWords = Annotated[tuple[str, float, float], tyro.conf.arg(metavar="NAME LOW HIGH")]
-Settings = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
-OTHERS = ("freeze_embedding", "shared", "dtype", "stable_gradient", "engine", "device")
-"""Other arguments of `nets.train` that a diagram may set."""
+Pairs = Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")]
 
 
 def phases(
@@ -26,7 +26,7 @@ def phases(
     y: AxisWords = ("weight_decay", 0.0, 10.0),
     cells: tuple[int, int] = (6, 6),
     scales: tuple[Scale, Scale] = ("auto", "auto"),
-    options: Settings = (),
+    options: Pairs = (),
     seeds: int = 3,
     most_seeds: int = 7,
     levels: int = 2,
@@ -93,8 +93,6 @@ def phases(
     if taken := {x[0], y[0]}.intersection(word.partition("=")[0] for word in options):
         raise InputError(f"options must not set {min(taken)}, which varies along an axis")
     network, settings = _settings(model, options)
-    settings = defaults(model, frozen=settings.get("freeze_embedding", False)) | settings
-    settings = {name: value for name, value in settings.items() if name not in ("steps", x[0], y[0])}
     across, upwards = (
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)
@@ -128,19 +126,16 @@ def phases(
 
 def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
     """Return the model and the arguments of `nets.train` that the words NAME=VALUE describe."""
-    from grokphys.phases import SETTINGS
-
-    given = once("options", map(_named, words))
-    options = {name: value for name, value in given.items() if name in (*SETTINGS, *OTHERS)}
-    return build(model, {name: value for name, value in given.items() if name not in options}), options
+    values = once("options", map(_named, words))
+    known = {field.name for field in fields(Settings)}
+    options = {name: value for name, value in values.items() if name in known}
+    return build(model, {name: value for name, value in values.items() if name not in known}), options
 
 
 def _named(word: str) -> tuple[str, Any]:
     name, equals, text = word.partition("=")
     if not equals or not name or not text:
         raise InputError(f"options must be NAME=VALUE, such as kind=classification, got {word!r}")
-    if name == "group":
-        return name, named_group(text)
     if name in ("hidden", "shared"):
         return name, tuple(_value(part) for part in text.split(","))
     return name, _value(text)

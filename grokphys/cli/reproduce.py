@@ -66,7 +66,6 @@ def reproduce(
     known = recipes()
     for name in names:
         choice("names", name, tuple(known))
-    choice("budget", budget, ("quick", "paper"))
     whole_number("other_seeds", other_seeds, 0)
     if redraw is not None and not names:
         raise InputError("names must say which recipes to draw again with --redraw, got none")

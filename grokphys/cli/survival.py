@@ -56,8 +56,7 @@ def survival(
     number("factor", factor, above=0.0)
     if signal_threshold is not None:
         number("signal_threshold", signal_threshold, above=0.0)
-    if table is not None:
-        refuse_table(table, overwrite)
+    refuse_table(table, overwrite)
     failed: list[Path] = []
     circles = survival_report.read_circles(files, at, factor, signal_threshold, failed)
     if not circles:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis.comparison.compared import compare
-from grokphys.files import embedded_trajectory
 from grokphys.output import make_directory, refuse_existing
 from grokphys.progress import stages
 from grokphys.report import musat
@@ -15,6 +14,7 @@ from grokphys.report.page import Section, write_report
 from nets.models import ConstantAttention
 from nets.training import train
 from physics.checks import whole_number
+from physics.examples import example_path
 from physics.particles.system import ParticleSystem
 from physics.seeds import parent_seed
 from physics.simulate import simulate
@@ -80,7 +80,7 @@ def demonstrate(
         comparison = compare(particles[1.0], networks)
         conclusion, *compared = comparison_report(comparison, [particles[1.0]], [networks], about=ABOUT)
         begin()
-        forward, *laws = law_report(load(embedded_trajectory()))
+        forward, *laws = law_report(load(example_path("ding")))
     sections = [*tables, *compared, *laws]
     seconds = time.perf_counter() - began
     write_report(

@@ -1,11 +1,8 @@
-"""The index of a sweep: one xarray dataset with a row for each run, which is built from the files."""
+"""The index of a sweep: one xarray dataset with a row for each run, which is made from the files."""
 
-import contextlib
-import hashlib
 import io
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,27 +11,17 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.output import put_aside, write_bytes, write_text
-from grokphys.sweeps.config import KINDS, SECTIONS, Declaration, canonical, declaration
-from grokphys.sweeps.pack import Pack, chosen_packs, program
-from grokphys.sweeps.work import complete
-from physics.errors import FileFormatError, InputError
+from grokphys.output import write_bytes
+from grokphys.sweeps.config import Declaration, canonical
+from grokphys.sweeps.pack import Pack, program
+from physics.errors import FileFormatError
 from physics.trajectory.h5md import attach, scale
-from physics.trajectory.locks import claim
 
 if TYPE_CHECKING:
     import xarray
 
 SCHEMA, SCHEMA_VERSION = "grokphys-sweep", 1
-DIGEST = hashlib.sha256().digest_size
-"""Number of bytes at the end of an index, after those of HDF5, that hold their SHA-256 digest."""
 FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True, "fletcher32": True}
-
-
-class DamagedIndexError(FileFormatError):
-    """An index is damaged. It is made again from the files of the sweep."""
-
-
 Finals = Mapping[str, Mapping[str, NDArray[np.float64]]]
 """Last values (runs,) of the runs in each complete file, by the name of the file."""
 
@@ -47,14 +34,13 @@ def index_path(directory: Path, shard: str | None = None) -> Path:
 def write_index(path: Path, sweep: Declaration, packs: Sequence[Pack], finals: Finals) -> None:
     """Write the index of the runs of some packs in one step, so that no reader sees half of it.
 
-    An index of another declaration is kept as ``NAME.earlier``, and a damaged one as ``NAME.damaged``. Runs
-    of files that are not complete have NaN. An `OutputError` says that the index cannot be written.
+    Runs of files that are not complete have NaN. An `OutputError` says that the index cannot be written.
     """
     rows = np.sort(np.concatenate([np.empty(0, np.int64), *(pack.rows for pack in packs)]).astype(np.int64))
     names = sorted({name for values in finals.values() for name in values})
     buffer = io.BytesIO()
-    with h5py.File(buffer, "w", libver=("v108", "v108")) as file:
-        file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, SCHEMA_VERSION
+    with h5py.File(buffer, "w") as file:
+        file.attrs["schema"], file.attrs["schema_version"] = SCHEMA, str(SCHEMA_VERSION)
         file.attrs["kind"], file.attrs["declaration"] = sweep.kind, sweep.text
         file.attrs["program"] = program(sweep.kind)
         file.attrs["axes"], file.attrs["outcomes"] = canonical(sweep.axes), canonical(names)
@@ -63,36 +49,16 @@ def write_index(path: Path, sweep: Declaration, packs: Sequence[Pack], finals: F
             attach(_dataset(file, name, values[rows]), row)
         number = scale(file, "file_number", np.arange(len(packs)))
         attach(_dataset(file, "file_name", np.array([pack.name for pack in packs], object)), number)
-    with claim(path, wait=True):
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                if read_attributes(path)["declaration"] != sweep.text:
-                    put_aside(path, "earlier")
-            except DamagedIndexError:  # or of another program: kept too
-                put_aside(path)
-        content = buffer.getvalue()
-        write_bytes(path, content + hashlib.sha256(content).digest())
+    write_bytes(path, buffer.getvalue())
 
 
-def read_attributes(path: Path) -> dict[str, Any]:
-    """Return the attributes of an index, whose digest is verified.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no index.
-    FileFormatError
-        If the file is damaged, of another program, or of a newer version.
-    """
-    with h5py.File(io.BytesIO(_content(path)), "r") as file:
-        attributes = dict(file.attrs)
-    version = int(attributes["schema_version"])
-    if version > SCHEMA_VERSION:
-        raise FileFormatError(
-            f"{path} has schema version {version}; this version of GrokPhys reads up to {SCHEMA_VERSION}, "
-            "please upgrade"
-        )
-    return attributes
+def program_of(path: Path) -> str | None:
+    """Return the fingerprint of the program of an index, or None if there is none that can be read."""
+    try:
+        with h5py.File(path, "r") as file:
+            return str(file.attrs["program"])
+    except (OSError, KeyError):
+        return None
 
 
 def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarray.Dataset":
@@ -121,8 +87,7 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     FileNotFoundError
         If there is no index.
     FileFormatError
-        If the file is not the index of a sweep, was written by a newer version of GrokPhys, or is damaged and
-        cannot be made again from the files of the sweep.
+        If the file is not the index of a sweep, is damaged, or was written by a newer version of GrokPhys.
     ImportError
         If xarray or h5netcdf is not installed.
 
@@ -137,17 +102,27 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     except ImportError:
         raise ImportError("open_sweep needs xarray: pip install 'grokphys[cluster]'") from None
     path = index_path(Path(path)) if Path(path).is_dir() else Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
     try:
-        attributes = read_attributes(path)
-    except DamagedIndexError:
-        _make_again(path)
-        attributes = read_attributes(path)
-    axes = json.loads(attributes["axes"])
-    data = xarray.load_dataset(io.BytesIO(_content(path)), engine="h5netcdf").drop_vars("row")
+        data = xarray.load_dataset(path, engine="h5netcdf").drop_vars("row")
+        version, axes, last = (
+            json.loads(data.attrs[name]) for name in ("schema_version", "axes", "outcomes")
+        )
+    except (OSError, KeyError, ValueError, RuntimeError) as error:
+        raise FileFormatError(
+            f"{path} is damaged or no index of a sweep ({error}); grokphys sweep makes it from the files"
+        ) from None
+    if version > SCHEMA_VERSION:
+        raise FileFormatError(
+            f"{path} has schema version {version}; this version of GrokPhys reads up to {SCHEMA_VERSION}, "
+            "please upgrade"
+        )
     data["file"] = ("row", data["file_name"].values[data["file"].values])
     data = data.drop_vars(["file_name", "file_number"])
-    outcomes = {*json.loads(attributes["outcomes"]), "file", "member", "complete"}
-    data = data.set_coords([name for name in data.data_vars if name not in outcomes])
+    data = data.set_coords(
+        [name for name in data.data_vars if name not in {*last, "file", "member", "complete"}]
+    )
     if not unstack:
         return data
     if not axes:
@@ -204,81 +179,3 @@ def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
         dataset.attrs["dtype"] = "bool"
         return dataset
     return file.create_dataset(name, data=values, **filters)
-
-
-def _content(path: Path) -> bytes:
-    """Return the bytes of an index in HDF5 without the digest that follows them.
-
-    HDF5 hangs or crashes on some damaged files, so it gets none whose digest is wrong.
-    """
-    if path.is_dir():
-        raise FileFormatError(f"{path} must be the index of a sweep, but is a directory; remove or rename it")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")
-    written = path.read_bytes()
-    content, digest = written[:-DIGEST], written[-DIGEST:]
-    if hashlib.sha256(content).digest() != digest:
-        raise DamagedIndexError(f"{path} is damaged: its content is not what was written")
-    return content
-
-
-def _make_again(path: Path) -> None:
-    """Make a damaged index again from the files of its sweep, without running anything.
-
-    A FileFormatError says what to do if there is no `sweep.json`, or no file that this program would make.
-    """
-    directory, finals = path.absolute().parent, {}
-    text = _stored(directory / "sweep.json")
-    part = re.fullmatch(r"index(?:-(\d+)-of-(\d+))?\.h5", path.name)
-    if text and part is not None:
-        sweep = declaration(json.loads(text))
-        packs = chosen_packs(sweep, f"{part[1]}/{part[2]}" if part[1] else None)
-        outcomes = {pack.name: complete(pack, directory / pack.name) for pack in packs}
-        finals = {name: outcome.finals for name, outcome in outcomes.items() if outcome is not None}
-    if not finals:
-        raise FileFormatError(
-            f"{path} is damaged or no index of a sweep; run grokphys sweep again to make it from the files"
-        )
-    write_index(path, sweep, packs, finals)
-
-
-def keep_declaration(directory: Path, sweep: Declaration) -> list[str]:
-    """Keep the declaration of a sweep as `sweep.json`; that of another sweep becomes ``sweep.json.earlier``.
-
-    Returns what was put aside, in a sentence. An `InputError` refuses a `sweep.json` that no sweep has
-    written, such as a configuration.
-    """
-    path = directory / "sweep.json"
-    with claim(path, wait=True):
-        stored = _stored(path)
-        if stored == sweep.text:
-            return []
-        if stored == "":
-            raise InputError(
-                "directory must be new or that of a sweep, because sweep.json is written there, got "
-                f"{directory}, whose sweep.json no sweep has written"
-            )
-        notes = []
-        if path.exists():
-            what, ending = "damaged", "damaged"
-            if stored is not None:
-                what, ending = "of another configuration", "earlier"
-            notes = [f"{path} is {what}; it is now {put_aside(path, ending).name}"]
-        write_text(path, sweep.text)
-    return notes
-
-
-def _stored(path: Path) -> str | None:
-    """Return the text of a `sweep.json` that a sweep has written, or "" if it is of another origin.
-
-    None stands for a file that does not exist or is no JSON, such as one that a full disk or a crash cut off.
-    """
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-        content: Any = json.loads(text)
-    except (FileNotFoundError, ValueError):
-        return None
-    except (OSError, RecursionError):
-        return ""
-    ours = isinstance(content, dict) and content.keys() <= {*SECTIONS} and content.get("kind") in (*KINDS,)
-    return text if ours and text == canonical(content) else ""

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,10 @@ import physics
 from grokphys.models import PER_MEMBER, built, named_group
 from grokphys.papers.pieces import code_digest
 from grokphys.sweeps.config import SYSTEMS, Cell, Declaration, Values, canonical
-from physics.checks import short_text
+from physics.checks import short_text, whole_number
 from physics.errors import InputError
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import plain
 
 SCHEMA = 1
 """Version of the content of a pack's name; a new version gives new names."""
@@ -43,6 +43,8 @@ class Pack:
         than the one before.
     rows : list of int
         Row of each run in the index of the sweep, which does not affect the run.
+    program : str
+        Fingerprint of the code and the libraries that compute the runs; see `program`.
     """
 
     kind: str
@@ -50,11 +52,12 @@ class Pack:
     columns: dict[str, list[Any]]
     numbers: list[int]
     rows: list[int]
+    program: str
 
     @cached_property
     def name(self) -> str:
         """Name of the file: a hash of everything that determines its content, including the program."""
-        content = [SCHEMA, program(self.kind), self.kind, self.common, self.columns, self.numbers]
+        content = [SCHEMA, self.program, self.kind, self.common, self.columns, self.numbers]
         return f"{self.kind}-{hashlib.sha256(canonical(content).encode()).hexdigest()[:20]}.h5"
 
     @property
@@ -70,14 +73,6 @@ class Pack:
         """
         run = _simulate if self.kind == "simulate" else _train
         return run(self, out=out, resume=out is not None, progress=progress)
-
-    def made(self, parameters: Values) -> bool:
-        """Return whether a file that states `parameters` can be of this pack: the numbers of both agree."""
-        found = parameters | parameters.get("system", {}) | parameters.get("model", {})
-        wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
-        wanted |= self.columns | {"runs": len(self.numbers)}
-        wanted |= {"first_run": self.numbers[0]} if self.kind == "simulate" else {"run_numbers": self.numbers}
-        return all(found[name] == plain(value) for name, value in wanted.items() if name in found)
 
 
 def program(kind: str) -> str:
@@ -105,11 +100,10 @@ def chosen_packs(sweep: Declaration, shard: str | None = None) -> list[Pack]:
     """
     if shard is None:
         return packs(sweep)
-    part, _, whole = shard.partition("/")
-    short = max(len(part), len(whole)) <= 18  # Python reads only so many digits
-    if not (short and part.isdecimal() and whole.isdecimal() and 1 <= int(part) <= int(whole)):
+    match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise InputError(f"shard must be i/n with i from 1 to n, such as 3/16, got {short_text(shard)}")
-    return packs(sweep)[int(part) - 1 :: int(whole)]
+    return packs(sweep)[int(match[1]) - 1 :: int(match[2])]
 
 
 def _common(kind: str, cell: Cell) -> Values:
@@ -145,6 +139,7 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
             {} if PER_MEMBER[0] in common or kind == "simulate" else _columns([cell for cell, _, _ in part]),
             numbers[start:end],
             [row for _, _, row in part],
+            program(kind),
         )
 
 
@@ -165,6 +160,7 @@ def _columns(cells: Sequence[Cell]) -> dict[str, list[Any]]:
 
 def _affordable(kind: str, common: Values) -> int:
     """Return how many runs with some common parameters a pack holds, by their memory and operations."""
+    whole_number("steps", common["steps"], 1)
     if kind == "simulate":
         system = _system(common)
         size = 64.0 * system.tokens * system.dim

@@ -1,15 +1,12 @@
-"""Running a sweep: its packs by an executor with the interface of `concurrent.futures`, and its index.
+"""The run of a sweep: an executor with the interface of `concurrent.futures` settles its packs.
 
-A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds. Packs run in
-this process, in processes of this machine, or on the workers of a Dask cluster.
+The executor is a pool of processes of this machine, or the workers of a Dask cluster.
 """
 
-import asyncio
 import contextlib
-import importlib.util
+import logging
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import threading
@@ -18,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +22,18 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from grokphys.output import make_directory, refuse_unwritable
-from grokphys.sweeps import index as indices
 from grokphys.sweeps.config import Declaration
+from grokphys.sweeps.index import index_path, program_of, write_index
 from grokphys.sweeps.pack import Pack, chosen_packs, program
-from grokphys.sweeps.work import Outcome, complete, settle, version_here
+from grokphys.sweeps.work import Outcome, complete, settle
 from physics.checks import whole_number
-from physics.errors import InputError
+from physics.errors import InputError, InUseError
+from physics.trajectory.locks import LockedFile
 
 LOOK_AGAIN = 1.0
 """Seconds after which a pack that another process computes is checked again."""
 ANSWER_SECONDS = 10.0
 """Seconds that a scheduler has to answer, and then its first worker to appear."""
-GONE = "scheduler no longer answers; run the same sweep again to continue it"
 
 
 @dataclass(frozen=True)
@@ -109,10 +105,7 @@ def run_sweep(
     Raises
     ------
     InputError
-        If an argument or a declared value is not allowed, the scheduler or a worker is not suitable, or the
-        directory holds a `sweep.json` that no sweep has written.
-    FileFormatError
-        If the directory holds an index of a newer version.
+        If an argument or a declared value is not allowed, or the scheduler or a worker is not suitable.
     OutputError
         If the directory or the index cannot be written.
     """
@@ -123,165 +116,126 @@ def run_sweep(
         raise InputError(
             f"workers must be 1 if scheduler is given, which has workers of its own, got {workers}"
         )
-    chosen = chosen_packs(declared, shard)
+    packs = chosen_packs(declared, shard)
     directory = directory.absolute()  # whoever changes the working directory does not move the sweep
     refuse_unwritable(directory)
     client = None if scheduler is None else connected(scheduler)
-    with client or contextlib.nullcontext():
-        make_directory(directory)
-        index = indices.index_path(directory, shard)
+    make_directory(directory)
+    for worker, sees in client.run(Path.is_dir, directory).items() if client else ():
+        if not sees:
+            raise InputError(f"directory must be one that all workers see; {worker} does not see {directory}")
+    index = index_path(directory, shard)
+    if program_of(index) not in (None, program(declared.kind)):
+        tell(f"{index} is of other code or other libraries; its files stay, and runs are made again")
+    runs = sum(len(pack.numbers) for pack in packs)
+    bar = tqdm(total=runs, unit="run", desc="sweep", disable=None if progress else True)
+    outcomes: dict[str, Outcome] = {}
+    with client or contextlib.nullcontext(), bar:
         try:
-            if indices.read_attributes(index)["program"] != program(declared.kind):
-                tell(f"{index} is of other code or other libraries; its files stay, and runs are made again")
-        except FileNotFoundError:
-            pass
-        except indices.DamagedIndexError as error:
-            tell(f"{error}; it is made again from the files")
-        for note in indices.keep_declaration(directory, declared):
-            tell(note)
-        left, finals, failures = [], {}, {}
-        counts: Counter[str] = Counter()
-        runs = sum(len(pack.numbers) for pack in chosen)
-        with tqdm(total=runs, unit="run", desc="sweep", disable=None if progress else True) as bar:
-            for pack in chosen:
-                outcome = None if verify else complete(pack, directory / pack.name)
-                if outcome is None:
-                    left.append(pack)
-                    continue
-                counts["found"] += 1
-                finals[pack.name] = outcome.finals
+            for pack, outcome in _outcomes(packs, directory, workers, client, retries, verify, tell):
+                outcomes[pack.name] = outcome
                 bar.update(len(pack.numbers))
-            try:
-                with settling(directory, min(workers, len(left)), client) as settle_each:
-                    for pack, outcome in settled(left, settle_each, retries, tell):
-                        path = directory / pack.name
-                        if outcome.status != "failed" and not path.is_file():
-                            outcome = Outcome("failed", error=f"{path} is gone, although it was complete")
-                        counts[outcome.status] += 1
-                        if outcome.status == "failed":
-                            failures[pack.name] = outcome.error
-                        else:
-                            finals[pack.name] = outcome.finals
-                        bar.update(len(pack.numbers))
-            except KeyboardInterrupt as stop:  # not in the way in which a single run continues
-                stop.__notes__ = ["run the same sweep again to continue it"]
-                raise
-    indices.write_index(index, declared, chosen, finals)
-    return Report(index, len(chosen), runs, dict(counts), failures)
-
-
-Settle = Callable[[Sequence[Pack]], Iterator[tuple[Pack, Outcome]]]
-"""Function that computes packs and yields each with its outcome."""
-
-
-def settled(
-    packs: Sequence[Pack], settle_each: Settle, retries: int, tell: Callable[[str], None]
-) -> Iterator[tuple[Pack, Outcome]]:
-    """Run packs round by round until each is complete or has failed too often, and yield their last outcomes.
-
-    A pack that may succeed is tried again up to `retries` times, and `tell` receives remarks for the user.
-    """
-    failures: Counter[str] = Counter()
-    left, told = list(packs), False
-    while left:
-        again, busy = [], []
-        for pack, outcome in settle_each(left):
-            for note in outcome.notes:
-                tell(note)
-            failures[pack.name] += outcome.status == "failed"
-            if outcome.status == "busy":
-                busy.append(pack)
-                if not told:
-                    tell(f"{pack.name} is being written by another process; waiting for it")
-                told = True
-            elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
-                tell(f"{pack.name}: {outcome.error}; it is tried again")
-                again.append(pack)
-            else:
-                yield pack, outcome
-        if busy and not again:
-            time.sleep(LOOK_AGAIN)
-        left = again + busy
-
-
-@contextlib.contextmanager
-def settling(directory: Path, workers: int, client: Any) -> Iterator[Settle]:
-    """Start to compute packs: in this process, in processes, or by a Dask client."""
-    if client is not None:
-        executor = client.get_executor(pure=False)
-        threads, version = _checked(client, directory), version_here()
-        yield partial(_submitted, executor, directory, threads, version, partial(_alive, client))
-    elif workers > 1:
-        threads = max(1, cores() // workers)
-        with processes(workers, threads) as executor:
-            yield partial(_submitted, executor, directory, threads, None, lambda: None)
-    else:
-        yield lambda packs: ((pack, settle(pack, directory)) for pack in packs)
-
-
-def _submitted(
-    executor: futures.Executor,
-    directory: Path,
-    threads: int,
-    version: str | None,
-    check: Callable[[], object],
-    packs: Sequence[Pack],
-) -> Iterator[tuple[Pack, Outcome]]:
-    """Compute packs by an executor. `check` may raise while none has finished for some seconds."""
-    pending = {executor.submit(settle, pack, directory, threads, version): pack for pack in packs}
-    while pending:
-        finished = futures.wait(pending, 5 * LOOK_AGAIN, futures.FIRST_COMPLETED).done
-        for future in finished:
-            pack = pending.pop(future)
-            if future.cancelled():
-                raise InputError(GONE)
-            error = future.exception()
-            if error is None:
-                yield pack, future.result()
-            else:
-                died = isinstance(error, futures.BrokenExecutor)
-                reason = "the worker process died" if died else f"{type(error).__name__}: {error}"
-                yield pack, Outcome("failed", error=reason)
-        if not finished:
-            check()
-
-
-@contextlib.contextmanager
-def processes(workers: int, threads: int) -> Iterator[futures.Executor]:
-    """Start an executor of processes with so many threads; one that dies takes only its own call along.
-
-    Each thread of the executor has a process. They are spawned, because a forked one would hang in the
-    threads of Numba and PyTorch, and killed if the block ends by an exception.
-    """
-    context, own = multiprocessing.get_context("spawn"), threading.local()
-    before, pools = set(multiprocessing.active_children()), []
-
-    def call(function: Callable[..., Any], *arguments: Any) -> Any:
-        if not hasattr(own, "pool"):
-            own.pool = futures.ProcessPoolExecutor(1, context, _begin, (threads,))
-            pools.append(own.pool)
-        try:
-            return own.pool.submit(function, *arguments).result()
-        except futures.BrokenExecutor:
-            del own.pool
+        except KeyboardInterrupt as stop:  # not in the way in which a single run continues
+            stop.__notes__ = ["run the same sweep again to continue it"]
             raise
+    failures = {name: outcome.error for name, outcome in outcomes.items() if outcome.status == "failed"}
+    finals = {name: outcome.finals for name, outcome in outcomes.items() if name not in failures}
+    write_index(index, declared, packs, finals)
+    counts = Counter[str](outcome.status for outcome in outcomes.values())
+    return Report(index, len(packs), runs, dict(counts), failures)
 
-    class Processes(futures.ThreadPoolExecutor):
-        def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
-            return super().submit(call, function, *arguments, **options)
 
-    executor = Processes(workers)
+def _outcomes(
+    packs: Sequence[Pack],
+    directory: Path,
+    workers: int,
+    client: Any,
+    retries: int,
+    verify: bool,
+    tell: Callable[[str], None],
+) -> Iterator[tuple[Pack, Outcome]]:
+    """Settle packs round by round, until each is complete or has failed too often; yield their outcomes."""
+    left, failures = [], Counter[str]()
+    for pack in packs:
+        outcome = None if verify else complete(pack, directory / pack.name)
+        if outcome is None:
+            left.append(pack)
+        else:
+            yield pack, outcome
+    while left:
+        later = []
+        with _executor(min(workers, len(left)), client) as executor:
+            for pack, outcome in _round(left, directory, executor, 1 if client else cores() // workers):
+                for note in outcome.notes:
+                    tell(note)
+                failures[pack.name] += outcome.status == "failed"
+                if outcome.status == "busy":
+                    later.append(pack)
+                elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
+                    tell(f"{pack.name}: {outcome.error}; it is tried again")
+                    later.append(pack)
+                else:
+                    yield pack, outcome
+        left = later
+        if left and failures[left[0].name] == 0:
+            tell(f"{left[0].name} is being written by another process; waiting for it")
+        while left and all(_is_written(directory / f"{pack.name}.partial") for pack in left):
+            time.sleep(LOOK_AGAIN)
+
+
+def _is_written(partial: Path) -> bool:
+    """Return whether another process writes an unfinished file."""
     try:
-        yield executor
-    except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - before:
-            process.kill()
-        raise
-    finally:
-        executor.shutdown()
-        for pool in pools:
-            pool.shutdown()
+        if partial.exists():
+            LockedFile(partial).close()
+    except InUseError:
+        return True
+    return False
+
+
+def _round(
+    packs: Sequence[Pack], directory: Path, executor: futures.Executor | None, threads: int
+) -> Iterator[tuple[Pack, Outcome]]:
+    """Settle each pack once, in this process or by an executor, and yield it with its outcome."""
+    if executor is None:
+        yield from ((pack, settle(pack, directory)) for pack in packs)
+        return
+    pending = {executor.submit(settle, pack, directory, max(1, threads)): pack for pack in packs}
+    for future in futures.as_completed(pending):
+        if future.cancelled():
+            raise InputError("scheduler no longer answers; run the same sweep again to continue it")
+        error = future.exception()
+        if error is None:
+            yield pending[future], future.result()
+        else:
+            died = isinstance(error, futures.BrokenExecutor)
+            yield pending[future], Outcome("failed", error="a worker process died" if died else repr(error))
+
+
+@contextlib.contextmanager
+def _executor(workers: int, client: Any) -> Iterator[futures.Executor | None]:
+    """Start an executor of processes, or take that of a Dask client; None means this process.
+
+    Processes are spawned, because a forked one would hang in the threads of Numba and PyTorch, and killed if
+    the block ends by an exception.
+    """
+    if client is not None:
+        yield client.get_executor(pure=False)
+    elif workers == 1:
+        yield None
+    else:
+        before = multiprocessing.active_children()
+        with futures.ProcessPoolExecutor(
+            workers, multiprocessing.get_context("spawn"), _begin, (max(1, cores() // workers),)
+        ) as executor:
+            try:
+                yield executor
+            except BaseException:
+                executor.shutdown(wait=False, cancel_futures=True)
+                for process in multiprocessing.active_children():
+                    if process not in before:
+                        process.kill()
+                raise
 
 
 def _begin(threads: int) -> None:
@@ -310,67 +264,22 @@ def connected(address: str) -> Any:
     Raises
     ------
     InputError
-        If it does not answer, it has no workers, Dask is not installed, or the address is invalid.
+        If Dask is not installed, or the scheduler does not answer or has no workers.
     """
-    if importlib.util.find_spec("distributed") is None:
-        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'")
-    if not re.fullmatch(r"(\w+://)?.+:\d+", address):
-        raise InputError(f"scheduler must be an address such as tcp://host:8786, got {address!r}")
-    import logging
-
-    import distributed
-
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("scheduler needs Dask: pip install 'grokphys[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # our own messages say what matters
     try:
-        if not address.startswith("tls://"):  # a client would wait for a silent server
-            with futures.ThreadPoolExecutor(1) as thread:  # a notebook already runs an event loop
-                thread.submit(asyncio.run, _greet(address)).result()
         client = distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TimeoutError):
-        limit = f"{ANSWER_SECONDS:g} s; give the address that `dask scheduler` shows"
-        raise InputError(f"scheduler {address} does not answer within {limit}") from None
-    try:
         client.wait_for_workers(1, timeout=ANSWER_SECONDS)
-    except TimeoutError:
-        client.close()
-        raise InputError(f"scheduler {address} has no workers; start some with `dask worker`") from None
+    except (OSError, ValueError, TimeoutError):
+        raise InputError(
+            f"scheduler {address} does not answer or has no workers within {ANSWER_SECONDS:g} s; give the "
+            "address that `dask scheduler` shows, and start some with `dask worker`"
+        ) from None
     return client
-
-
-async def _greet(address: str) -> None:
-    """Open a connection to a scheduler as Dask does, and close it."""
-    from distributed.comm import connect
-
-    comm = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
-    await comm.close()
-
-
-def _checked(client: Any, directory: Path) -> int:
-    """Return the number of threads for a pack: the cores of a machine over the worker threads on it.
-
-    An `InputError` refuses workers of another version, or that do not see the directory.
-    """
-    versions = client.run(version_here, on_error="return")
-    for worker, version in versions.items():
-        if version != version_here():
-            got = f"got one with {version} ({worker})"
-            raise InputError(f"scheduler must have workers with GrokPhys {version_here()}, {got}")
-    for worker, sees in client.run(Path.is_file, directory / "sweep.json").items():
-        if not sees:
-            raise InputError(f"directory must be one that all workers see; {worker} does not see {directory}")
-    hosts: Counter[str] = Counter()
-    for worker, count in client.nthreads().items():
-        hosts[worker.rpartition(":")[0]] += count
-    shares = [count // hosts[worker.rpartition(":")[0]] for worker, count in client.run(cores).items()]
-    return max(1, min(shares, default=1))
-
-
-def _alive(client: Any) -> None:
-    """Raise an `InputError` if the scheduler does not answer."""
-    try:
-        client.nthreads()
-    except Exception:
-        raise InputError(GONE) from None
 
 
 def _tell(note: str) -> None:

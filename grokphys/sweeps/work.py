@@ -27,8 +27,6 @@ from physics.errors import (
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory, load
-from physics.trajectory.locks import claim
-from physics.trajectory.provenance import code_version
 
 Finals = dict[str, NDArray[np.float64]]
 MOST_THREADS = numba.get_num_threads()
@@ -62,7 +60,7 @@ class Outcome:
     again: bool = True
 
 
-def settle(pack: Pack, directory: Path, threads: int | None = None, version: str | None = None) -> Outcome:
+def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
     """Complete the file of a pack, and report errors of the pack instead of raising them.
 
     Parameters
@@ -73,23 +71,21 @@ def settle(pack: Pack, directory: Path, threads: int | None = None, version: str
         Directory of the sweep.
     threads : int, optional
         Number of threads that this process may use; by default all.
-    version : str, optional
-        Version that this process must have; see `version_here`. A worker may join after others were checked.
 
     Returns
     -------
     Outcome
         What was done, and the final values of the runs.
     """
-    if version not in (None, version_here()):
-        return Outcome("failed", error=f"a worker has GrokPhys {version_here()}, and not {version}")
+    if pack.program != program(pack.kind):
+        return Outcome("failed", error="a worker has other code or other libraries than the sweep")
     if threads is not None:
         numba.set_num_threads(min(threads, MOST_THREADS))
     notes: list[str] = []
     try:
-        with claim(directory / f"{pack.name}.pack") as ours, warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            outcome = _settled(pack, directory / pack.name, notes) if ours else Outcome("busy")
+            outcome = _settled(pack, directory / pack.name, notes)
         notes += [f"{pack.name}: {warning.message}" for warning in caught]
     except InUseError:
         return Outcome("busy")
@@ -97,20 +93,14 @@ def settle(pack: Pack, directory: Path, threads: int | None = None, version: str
         return Outcome("failed", notes=notes, error=str(error), again=False)
     except Exception as error:
         known = isinstance(error, FileFormatError | OSError)
-        text = sentence(error) if known else f"{type(error).__name__}: {error}"
-        return Outcome("failed", notes=notes, error=text)
+        return Outcome("failed", notes=notes, error=sentence(error) if known else repr(error))
     return outcome
-
-
-def version_here() -> str:
-    """Return the version of this package, and fingerprints of the code and the libraries that make runs."""
-    return f"{code_version()} (code and libraries {program('simulate')}, {program('train')})"
 
 
 def complete(pack: Pack, path: Path) -> Outcome | None:
     """Return the outcome of a pack from its file alone, or None if that does not exist or is not whole."""
     try:
-        return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
+        return Outcome("found", finals(_opened(path), pack)) if path.exists() else None
     except (FileFormatError, OSError):
         return None
 
@@ -118,58 +108,49 @@ def complete(pack: Pack, path: Path) -> Outcome | None:
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
-            return Outcome("found", finals(_read_through(path, pack), pack), notes)
+            return Outcome("found", finals(_read_through(path), pack), notes)
         except NewerFormatError:
             raise
         except FileFormatError as error:
             notes.append(f"{error}; it is now {put_aside(path).name} and is made again")
-    partial = path.with_name(path.name + ".partial")
-    resumed = partial.exists()
-    if resumed:
-        try:
-            pack.run(path)
-            return Outcome("resumed", finals(_read_through(path, pack), pack), notes)
-        except (OutputError, SimulationError, MemoryError):
+    parts = [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "checkpoint")]
+    resumed = parts[0].exists()
+    try:
+        return Outcome("resumed" if resumed else "computed", finals(pack.run(path), pack), notes)
+    except (OutputError, SimulationError, MemoryError):
+        raise
+    except Exception as error:  # any error of a damaged file; other errors will occur again
+        if not resumed:
             raise
-        except Exception as error:  # any error of a damaged file; other errors will occur again
-            notes.append(f"{path.name} cannot be resumed ({error}); it starts again")
-            for left in (path, partial, path.with_name(path.name + ".checkpoint")):
-                if left.exists():
-                    put_aside(left)
+        notes.append(f"{path.name} cannot be resumed ({error}); it starts again")
+        for part in parts:
+            if part.exists():
+                put_aside(part)
     return Outcome("computed", finals(pack.run(path), pack), notes)
 
 
-def _opened(path: Path, pack: Pack) -> Trajectory:
-    """Open a file that should be complete; a FileFormatError says if it is not, or is of another pack."""
+def _opened(path: Path) -> Trajectory:
+    """Open a file; a FileFormatError says if it is not complete."""
     trajectory = load(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
-    same = np.array_equal(trajectory.run_numbers, pack.numbers)
-    if not (same and pack.made(trajectory.parameters)):
-        raise FileFormatError(
-            f"{path} must hold the {len(pack.numbers)} runs of its pack, "
-            f"got {trajectory.runs} runs or other parameters"
-        )
     return trajectory
 
 
-def _read_through(path: Path, pack: Pack) -> Trajectory:
+def _read_through(path: Path) -> Trajectory:
     """Open a file, and read all of it to verify its checksums; a FileFormatError says if it is damaged."""
-    trajectory = _opened(path, pack)
+
+    def read(_: str, item: Any) -> None:
+        for part in item.iter_chunks() if getattr(item, "chunks", None) else ():
+            item[part]
+
+    trajectory = _opened(path)
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
-            file.visititems(_read_chunks)
+            file.visititems(read)
     except (OSError, RuntimeError) as error:
         raise FileFormatError(f"{path} is damaged: {error}") from None
     return trajectory
-
-
-def _read_chunks(_: str, item: Any) -> None:
-    """Read all chunks of an item of a file if it is a dataset, which verifies their checksums."""
-    if isinstance(item, h5py.Dataset):
-        step = item.chunks[0] if item.chunks else max(1, len(item))
-        for start in range(0, len(item), step):
-            item[start : start + step]
 
 
 def finals(trajectory: Trajectory, pack: Pack) -> Finals:
@@ -189,16 +170,20 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
         (1 or 0) and "grid_imperfections". For a run that has diverged all are NaN, except the status of a
         network and the steps at which it reached thresholds.
     """
-    names = [name for name in trajectory.observables if not name.startswith(LARGE)]
-    found = {name: trajectory.observables[name][:, -1] for name in names}
-    found = {name: np.asarray(values, np.float64) for name, values in found.items() if values.ndim == 1}
-    points = trajectory.final
-    sound = np.isfinite(points).all(axis=(1, 2))
+    last = {
+        name: np.asarray(trajectory.observables[name][:, -1], np.float64)
+        for name in trajectory.observables
+        if not name.startswith(LARGE) and trajectory.observables[name].ndim == 2
+    }
     rule = _class_rule(pack, trajectory)
     if rule is not None:
-        found["circle"] = _where(sound, is_circle, points)
-        found["grid_imperfections"] = _where(sound, lambda sets: grid_imperfections(sets, **rule), points)
-    return found
+        points = trajectory.final
+        sound = np.isfinite(points).all(axis=(1, 2))
+        for name, measure in (("circle", is_circle), ("grid_imperfections", grid_imperfections)):
+            last[name] = np.full(len(points), np.nan)
+            if sound.any():
+                last[name][sound] = measure(points[sound], **rule if name != "circle" else {})
+    return last
 
 
 def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
@@ -208,11 +193,3 @@ def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
         return {} if shaped else None
     system = pack.system
     return {"modulus": system.modulus, "group": system.group} if isinstance(system, ParticleSystem) else None
-
-
-def _where(sound: NDArray[np.bool_], measure: Any, points: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a measure (runs,) of the point sets that are finite (`sound`), and NaN for the others."""
-    values = np.full(len(points), np.nan)
-    if sound.any():
-        values[sound] = measure(points[sound])
-    return values

@@ -20,15 +20,15 @@ class LockedFile(io.FileIO):
     """A file that is open for writing under an exclusive lock, which ends with this object or its process.
 
     The lock is an flock of the file's own descriptor. A missing file is created. If another object holds the
-    lock, an `InUseError` is raised, unless `wait` is True. On a file system without locks nothing is locked.
+    lock, an `InUseError` is raised. On a file system without locks nothing is locked.
     """
 
-    def __init__(self, path: Path, *, wait: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self.path, self._process = path, os.getpid()
         while True:
             super().__init__(path, "r+", opener=lambda name, _: os.open(name, FLAGS, 0o666))
             try:
-                fcntl.flock(self, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self.close()
                 raise InUseError(
@@ -59,27 +59,6 @@ class LockedFile(io.FileIO):
             with contextlib.suppress(OSError):
                 fcntl.flock(self, fcntl.LOCK_UN)
         super().close()
-
-
-@contextlib.contextmanager
-def claim(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file, the file ``path.lock``, while the context is open.
-
-    The context yields whether the lock is held: False if another process holds it, unless `wait` is True. If
-    the directory does not exist or cannot be written, an `OutputError` is raised.
-    """
-    try:
-        lock = LockedFile(path.with_name(path.name + ".lock"), wait=wait)
-    except InUseError:
-        yield False
-        return
-    except OSError as error:
-        raise OutputError(f"cannot write {path.name}.lock in {path.parent}: {error.strerror}") from None
-    try:
-        yield True
-    finally:
-        lock.path.unlink(missing_ok=True)
-        lock.close()
 
 
 @contextlib.contextmanager

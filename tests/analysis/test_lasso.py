@@ -9,7 +9,7 @@ import analysis
 import physics
 from analysis.laws import lasso_kernels as kernels
 from analysis.laws.lasso import Moments, path, solve
-from grokphys.files import embedded_trajectory
+from physics.examples import example_path
 
 # -- the batch Lasso ----------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def test_a_sweep_keeps_the_gradient_of_the_elastic_net_up_to_date(l2):
 
 
 def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
-    signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
+    signals = physics.load(example_path("ding")).observables["fourier_signals"][0].astype(float)
     states, changes = signals[:-1], np.diff(signals, axis=0)
     found = analysis.laws.batch_lasso([(states, changes)], alpha=0.1)
     model = Lasso(alpha=0.1, tol=1e-14, max_iter=50_000, precompute=True)

@@ -17,8 +17,8 @@ import physics
 from analysis.laws.ode import fit_trajectories
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import Law
-from grokphys.files import embedded_trajectory
 from physics import InputError
+from physics.examples import example_path
 
 
 @parametrize_with_checks(
@@ -120,7 +120,7 @@ def test_lasso_is_scikit_learns_converged():
 
 
 def test_targets_that_have_not_converged_are_named():
-    real = physics.load(embedded_trajectory())
+    real = physics.load(example_path("ding"))
     signals = real.observables["fourier_signals"][0]
     with pytest.warns(ConvergenceWarning, match=r"of 29 targets have not converged in 2 sweeps: \d+, \d+"):
         fit = analysis.fit_trajectories(signals, max_iter=2)
@@ -128,7 +128,7 @@ def test_targets_that_have_not_converged_are_named():
 
 
 def test_the_papers_recipe_on_the_real_trajectory_flatters():
-    signals = physics.load(embedded_trajectory()).observables["fourier_signals"][0].astype(float)
+    signals = physics.load(example_path("ding")).observables["fourier_signals"][0].astype(float)
     least_squares = analysis.fit_trajectories(signals, penalty=None)
     lasso = analysis.fit_trajectories(signals)
     assert least_squares.r2_in_sample > 0.99

@@ -17,8 +17,13 @@ from golden.store import (
 
 RECIPES = stored_recipes()
 
-SLOW = {"ding-10", "ding-12", "ding-5", "ding-6b", "ding-7", "liu-7b", "liu-7c", "rounding"}
-"""Recipes of more than four seconds."""
+# fmt: off
+SLOW = {
+    "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-4", "ding-5", "ding-6", "ding-6b",
+    "ding-6c", "ding-7", "ding-8", "ding-law", "liu-18", "liu-7b", "liu-7c", "rounding",
+}
+# fmt: on
+"""Recipes of more than two seconds."""
 
 # Numbers of trainings in float32: they differ by up to 1e-4 between processors with AVX2 and with AVX-512,
 # which add sums of products in another order, and so does BLAS, which computes the products now.

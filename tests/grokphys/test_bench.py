@@ -35,9 +35,8 @@ def test_calls_are_timed_in_turn_and_compared_by_round(monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        "particles",
         "theory",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("nets", "ode", "start")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("particles", "nets", "ode", "start")),
     ],
 )
 def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, capsys):
@@ -61,12 +60,6 @@ def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, ca
     ("arguments", "status", "sentence"),
     [
         (["nothing"], 2, "Invalid choice"),
-        (["gpu", "--minutes", "0"], 2, "minutes must be a finite number greater than 0"),
-        (
-            ["nets", "--minutes", "3"],
-            2,
-            "minutes must be left out unless gpu is among the names, got 3 with nets",
-        ),
         (["theory", "--budget", "huge"], 2, "budget"),
         (["gpu"], 1, "gpu needs CUDA"),
     ],
@@ -98,7 +91,6 @@ def test_devices_agree_and_steps_are_timed(cpu):
     assert [row["met"] and row["same_bits_again"] for row in rows] == [True] * 2 * len(SMALL)
     rows = gpu.steps(timing.Effort(1, 20))
     assert [row["reference"] for row in rows] == ["the CPU", "a PyTorch loop"] * 6
-    assert gpu.agreement(timing.Effort(1, 20), minutes=1e-9) == []
 
 
 def test_a_device_that_computes_something_else_is_found(cpu, monkeypatch):

@@ -20,16 +20,10 @@ LIU = {
     ("words", "model", "options"),
     [
         (
-            "--model embedding-mlp --tokens 7 --dim 4 --hidden 6 5",
-            nets.EmbeddingMLP(7, 4, (6, 5)),
+            "--model embedding-mlp --tokens 7 --dim 4 --hidden 6 5 --activation tanh --even 0.5",
+            nets.EmbeddingMLP(7, 4, (6, 5), activation="tanh", even=0.5),
             {"weight_decay": 0.5},
         ),
-        (
-            "--model embedding-mlp --tokens 7 --dim 4 --hidden 6 --activation tanh --even 0.5",
-            nets.EmbeddingMLP(7, 4, (6,), activation="tanh", even=0.5),
-            {"weight_decay": 0.5},
-        ),
-        ("--hidden 9 --tokens 5", nets.ConstantAttention(5, hidden=9), {}),
         (
             "--model toy-addition --tokens 5 --kind classification --hidden 8 --scale 0.5 --initialisation "
             "xavier_normal --learning-rate 0.001 0.01 --embedding-weight-decay 0",
@@ -48,11 +42,6 @@ LIU = {
             "--dropout 0.1",
             nets.TokenTransformer(5, 4, depth=1, heads=2, width=6, causal=False, dropout=0.1),
             LIU | {"weight_decay": 1.0},
-        ),
-        (
-            "--model image-mlp --data digits --hidden 6 --batch-size 50",
-            nets.ImageMLP("digits", (6,)),
-            {"learning_rate": 0.001, "weight_decay": 0.01, "batch_size": 50},
         ),
         (
             "--model two-layer --tokens 7 --hidden 5 --activation abs --start single_frequency --scale 0.3 "

@@ -10,7 +10,6 @@ import nets
 import physics
 from grokphys import models, output
 from grokphys.batches import read_each, run_columns
-from grokphys.cli.phases import _named, _settings, _value
 from grokphys.files import natural_order, resolve
 from grokphys.options import summarise
 from grokphys.report import comparing
@@ -158,21 +157,6 @@ def test_a_model_is_built_with_its_options_and_no_others():
         models.named_group("x" * 39)
     assert models.named_value("train_accuracy=0.9") == ("train_accuracy", 0.9)
     assert [models.kebab(name) for name in ("EmbeddingMLP", "TwoLayer")] == ["embedding-mlp", "two-layer"]
-
-
-def test_settings_of_a_diagram_are_values_of_the_model_or_of_its_training():
-    model, training = _settings(
-        "toy-addition", ("kind=classification", "hidden=9,8", "embedding_learning_rate=0.5", "shared=layers")
-    )
-    assert (model.kind, model.hidden) == ("classification", (9, 8))
-    assert training == {"embedding_learning_rate": 0.5, "shared": ("layers",)}
-    values = {"True": True, "1e-3": 0.001, "7": 7, "relu": "relu", "NULL": None}
-    assert {text: _value(text) for text in values} == values
-    assert _named("a=b=c") == ("a", "b=c")
-    assert _named("group=Q8")[1].order == 8
-    for word in ("x", "=1", "x="):
-        with pytest.raises(InputError, match="options must be NAME=VALUE"):
-            _named(word)
 
 
 # -- what is said -------------------------------------------------------------------------------------------

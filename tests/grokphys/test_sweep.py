@@ -1,24 +1,18 @@
 """Sweeps: what is declared, how it is packed, and that nothing but the declaration decides what comes out."""
 
-import hashlib
-import io
 import json
-import multiprocessing
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import BrokenExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
-import threadpoolctl
 from damage import flip
 
 import nets
@@ -34,7 +28,7 @@ from grokphys.sweeps.pack import chosen_packs, packs
 from grokphys.sweeps.run import run_sweep
 from nets.provenance import PER_RUN
 from physics import FileFormatError, InputError, OutputError
-from physics.trajectory.locks import claim
+from physics.trajectory.locks import LockedFile
 from physics.trajectory.recording import FileRecorder
 
 xarray = pytest.importorskip("xarray")
@@ -148,42 +142,24 @@ def test_names_of_files_hash_what_is_run_and_nothing_else():
     [
         ({"knid": "train"}, "knid is not a section of a sweep; did you mean kind?"),
         ({"kind": "dance"}, "kind must be one of 'simulate', 'train', got 'dance'"),
-        ({}, "kind must be one of 'simulate', 'train', got None"),
         ({"kind": "train", "fixed": {"learning_rat": 1}}, "did you mean learning_rate?"),
-        ({"kind": "train", "grid": {"wieght_decay": [1]}}, "did you mean weight_decay?"),
         ({"kind": "train", "list": [{"zzz": 1}]}, "zzz is not a parameter of train; known are model, tokens"),
         ({"kind": "train", "grid": {}}, "grid must name at least one parameter with its values, got none"),
-        ({"kind": "train", "list": []}, "list must name at least one parameter with its values, got none"),
-        ({"kind": "train", "grid": {"seed": []}}, "seed of the grid must list at least one value, got []"),
         ({"kind": "train", "grid": {"seed": 1}}, "seed of the grid must list at least one value, got 1"),
-        ({"kind": "train", "grid": {"seed": [1, 1]}}, "seed of the grid must list each value once, got 1"),
         ({"kind": "train", "fixed": [1]}, "fixed must be a table of parameters, got list"),
         ({"kind": "train", "list": {"seed": 1}}, "list must hold tables, each under [[list]], got dict"),
-        ({"kind": "train", "fixed": {"seed": 1}, "grid": {"seed": [2]}}, "seed must be in only one of fixed"),
         ({"kind": "train", "fixed": {"seed": 1}, "list": [{"seed": 2}]}, "seed must be in only one of fixed"),
         ({"kind": "train", "fixed": {"out": "x"}}, "out is not a parameter of train"),
         ({"kind": "train", "fixed": {"runs": 0}}, "runs must be at least 1, got 0"),
-        ({"kind": "train", "fixed": {"runs": 10**9}}, "runs must be at most 100000000 in all cells"),
-        ({"kind": "train", "fixed": {"steps": 2.5}}, "steps must be a whole number, got 2.5"),
-        (
-            {"kind": "train", "fixed": {"weight_decay": [1, 2]}},
-            "weight_decay must be a finite number of at least 0, got [",
-        ),
+        ({"kind": "train", "fixed": {"steps": 2.5}}, "steps must be a whole number of at least 0, got 2.5"),
+        ({"kind": "train", "fixed": {"steps": 0}}, "steps must be at least 1, got 0"),
+        ({"kind": "train", "fixed": {"weight_decay": [1]}}, "weight_decay must be a finite number, got [1]"),
         ({"kind": "train", "fixed": {"model": 3}}, "model must be one of 'constant-attention'"),
         ({"kind": "train", "fixed": {"freeze_embedding": 1}}, "freeze_embedding must be True or False, got"),
-        (
-            {"kind": "train", "grid": {"learning_rate": [0.1, float("nan")]}},
-            "learning_rate must hold finite numbers, text and truth values, got [0.1, nan]",
-        ),
-        ({"kind": "train", "fixed": {"threshold": float("inf")}}, "threshold must hold finite numbers, text"),
-        ({"kind": "train", "list": [{"loss": float("-inf")}]}, "loss must hold finite numbers, text"),
+        ({"kind": "train", "grid": {"seed": [0, float("nan")]}}, "grid must hold finite numbers, text and"),
         ({"kind": "train", "pack": 0}, "pack must be at least 1, got 0"),
         ({"kind": "train", "grid": {"weight_decay": [1, 1.0]}}, "list and grid must name each cell once"),
         ({"kind": "simulate", "grid": {"tokens": [5, 2]}}, "tokens must be at least 3, got 2 (in the cell"),
-        (
-            {"kind": "train", "grid": {"depth": [-1]}, "fixed": {"model": "token-transformer"}},
-            "depth must be at",
-        ),
         (
             {"kind": "simulate", "fixed": {"system": "effective-theory", "alignment": 2}},
             "alignment is not a parameter of effective-theory; known are",
@@ -195,53 +171,6 @@ def test_bad_declarations_end_in_a_sentence(content, sentence, config, capsys):
     assert main(["sweep", str(path), "--directory", str(path.parent / "out")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (path.parent / "out").exists()
-
-
-def test_a_date_is_no_value_of_a_parameter(tmp_path, capsys):
-    config = tmp_path / "sweep.toml"
-    for section in ("fixed]\nloss = 2026-01-01", "grid]\nloss = [2026-01-01]", "[list]]\nloss = 2026-01-01"):
-        config.write_text(f'kind = "train"\n[{section}\n')
-        assert main(["sweep", str(config), "--directory", str(tmp_path / "out")]) == 2
-        assert "loss must hold finite numbers, text and truth values, got " in capsys.readouterr().err
-
-
-def test_a_configuration_that_cannot_be_read(tmp_path, capsys):
-    (tmp_path / "bad.toml").write_text("kind = ")
-    (tmp_path / "bad.json").write_text("[1]")
-    (tmp_path / "bytes.toml").write_bytes(b"\xff")
-    for name, sentence in (
-        ("bytes.toml", "is not TOML: it is not text in UTF-8"),
-        ("bad.toml", "is not TOML"),
-        ("bad.json", "must hold a table"),
-        ("no.toml", "no file"),
-    ):
-        assert main(["sweep", str(tmp_path / name)]) == 1
-        assert sentence in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", "1/" + "9" * 5000])
-def test_shards_out_of_range(shard, config, capsys):
-    path = config(SIMULATE)
-    assert main(["sweep", str(path), "--shard", shard, "--directory", str(path.parent / "out")]) == 2
-    assert "shard must be i/n with i from 1 to n, such as 3/16" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"retries": -1}, "retries must be at least 0, got -1"),
-        (
-            {"workers": 2, "scheduler": "tcp://a:1"},
-            "workers must be 1 if scheduler is given, which has workers of its own",
-        ),
-        ({"scheduler": "nonsense"}, "scheduler must be an address such as tcp://host:8786, got 'nonsense'"),
-    ],
-)
-def test_options_that_are_refused(options, sentence, tmp_path):
-    with pytest.raises(InputError) as error:
-        run(SIMULATE, tmp_path, **options)
-    assert sentence in str(error.value)
 
 
 # -- packing ------------------------------------------------------------------------------------------------
@@ -333,32 +262,6 @@ def test_shards_are_disjoint_and_together_whole(sound, tmp_path):
     same(tmp_path / "parts", sound)
 
 
-def test_members_by_number():
-    numbers = [3, 0, 3]
-    found = nets.train(
-        nets.ConstantAttention(5, hidden=8),
-        runs=3,
-        run_numbers=numbers,
-        steps=20,
-        learning_rate=[0.1, 0.1, 0.2],
-    )
-    for k, rate in ((0, 0.1), (1, 0.1), (2, 0.2)):
-        alone = nets.train(
-            nets.ConstantAttention(5, hidden=8), first_run=numbers[k], steps=20, learning_rate=rate
-        )
-        np.testing.assert_array_equal(found.positions[k], alone.positions[0])
-    assert found.run_numbers.tolist() == numbers
-    assert found.to_xarray()["run"].values.tolist() == numbers
-    for wrong, sentence in (
-        ([1], "run_numbers must hold one number for each of 2 runs, got 1"),
-        ([1, -1], "run_numbers must be at least 0, got -1"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            nets.train(nets.ConstantAttention(5), runs=2, run_numbers=wrong)
-    with pytest.raises(InputError, match="first_run must be 0 if run_numbers are given, got 4"):
-        nets.train(nets.ConstantAttention(5), run_numbers=[1], first_run=4)
-
-
 # -- files and index ----------------------------------------------------------------------------------------
 
 
@@ -379,15 +282,7 @@ def empty(path):
     path.write_bytes(b"")
 
 
-def swap(path):
-    """Put a sound file there that holds other runs."""
-    path.unlink()
-    physics.simulate(physics.ParticleSystem(7), runs=3, steps=30, seed=99, out=path)
-
-
-@pytest.mark.parametrize(
-    ("damage", "verify"), [(truncate, False), (empty, False), (swap, False), (flip, True)]
-)
+@pytest.mark.parametrize(("damage", "verify"), [(truncate, False), (empty, False), (flip, True)])
 def test_a_damaged_file_is_put_aside_and_made_again(damage, verify, sound, copy):
     victim = sorted(copy.glob("simulate-*"))[2]
     damage(victim)
@@ -405,48 +300,13 @@ def test_a_file_that_is_gone_is_made_again(sound, copy):
     same(sound, copy)
 
 
-def zero_the_heap(path):
-    """Damage the heap of strings, in which HDF5 hangs or crashes."""
-    data = bytearray(path.read_bytes())
-    at = data.index(b"GCOL")
-    data[at + 16 : at + 4096] = bytes(4080)
-    path.write_bytes(data)
-
-
-def foreign(path):
-    """Put the file of another program there."""
-    path.unlink()
-    with h5py.File(path, "w") as file:
-        file["x"] = np.arange(5)
-
-
-@pytest.mark.parametrize("damage", [truncate, empty, zero_the_heap, foreign])
-@pytest.mark.parametrize("reader", ["open_sweep", "sweep"])
-def test_a_damaged_index_is_made_again_from_the_files(damage, reader, sound, copy):
+@pytest.mark.parametrize("damage", [truncate, empty])
+def test_a_damaged_index_is_made_again_by_the_sweep(damage, sound, copy):
     damage(copy / "index.h5")
-    damaged = (copy / "index.h5").read_bytes()
-    if reader == "sweep":
-        report, told = run(SIMULATE, copy)
-        assert report.counts == {"found": 4}
-        what = "is damaged: its content is not what was written; it is made again from the files"
-        assert told == [f"{copy / 'index.h5'} {what}"]
-    same(sound, copy)
-    assert (copy / "index.h5.damaged").read_bytes() == damaged
-
-
-def test_a_damaged_index_of_no_files_is_named(copy):
-    empty(copy / "index.h5")
-    for path in copy.glob("simulate-*"):
-        path.unlink()
-    with pytest.raises(FileFormatError, match="index.h5 is damaged or no index of a sweep; run grokphys"):
+    with pytest.raises(FileFormatError, match="damaged or no index of a sweep .*makes it from"):
         open_sweep(copy)
-
-
-@pytest.mark.parametrize("reader", [open_sweep, lambda path: run(SIMULATE, path)])
-def test_a_directory_in_the_place_of_an_index_is_to_be_removed(reader, tmp_path):
-    (tmp_path / "index.h5").mkdir()
-    with pytest.raises(FileFormatError, match="index.h5 must be .* but is a directory; remove or rename it"):
-        reader(tmp_path)
+    assert run(SIMULATE, copy)[0].counts == {"found": 4}
+    same(sound, copy)
 
 
 def test_patterns_of_trajectories_leave_out_the_index(copy):
@@ -456,36 +316,11 @@ def test_patterns_of_trajectories_leave_out_the_index(copy):
     assert resolve([str(copy / "index.h5")]) == [copy / "index.h5"]
 
 
-def test_any_flipped_byte_of_an_index_is_noticed(sound, copy):
-    whole = (copy / "index.h5").read_bytes()
-    for at in np.random.default_rng(0).integers(0, len(whole), 20):
-        (copy / "index.h5").write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-        same(sound, copy)
-
-
-def test_an_index_of_a_newer_version_is_not_replaced(copy):
-    content = (copy / "index.h5").read_bytes()[:-32]
-    buffer = io.BytesIO(content)
-    with h5py.File(buffer, "r+") as file:
-        file.attrs["schema_version"] = 9
-    content = buffer.getvalue()
-    (copy / "index.h5").write_bytes(content + hashlib.sha256(content).digest())
-    before = (copy / "index.h5").read_bytes()
-    for call in (lambda: open_sweep(copy), lambda: run(SIMULATE, copy)):
-        with pytest.raises(
-            FileFormatError, match="has schema version 9; this version of GrokPhys reads up to 1"
-        ):
-            call()
-    assert (copy / "index.h5").read_bytes() == before
-
-
-def test_a_cut_declaration_is_written_again(sound, copy):
-    (copy / "sweep.json").write_text('{"kind":"simu')
-    report, told = run(SIMULATE, copy)
-    assert report.counts == {"found": 4}
-    assert "sweep.json is damaged; it is now sweep.json.damaged" in told[0]
-    assert read_declaration(copy / "sweep.json") == declaration(SIMULATE)
-    same(sound, copy)
+def test_an_index_of_a_newer_version_is_not_read(copy):
+    with h5py.File(copy / "index.h5", "r+") as file:
+        file.attrs["schema_version"] = "9"
+    with pytest.raises(FileFormatError, match="has schema version 9; this version of GrokPhys reads up to 1"):
+        open_sweep(copy)
 
 
 def test_a_sweep_stays_where_it_began(sound, tmp_path, monkeypatch):
@@ -515,33 +350,11 @@ def interrupted(self, positions, step_size, steps):
     raise KeyboardInterrupt
 
 
-def test_only_a_declaration_that_a_sweep_has_written_is_replaced(copy, config, capsys, monkeypatch):
-    path = copy / "sweep.json"
-    before = path.stat().st_ino, path.read_bytes()
-    assert run(SIMULATE, copy)[1] == []
-    assert main(["sweep", str(path), "--directory", str(copy)]) == 0
-    assert (path.stat().st_ino, path.read_bytes()) == before, "nothing is written if it is the same"
-    monkeypatch.chdir(copy)
-    for text in (json.dumps(SIMULATE, indent=1), '["kind"]', '{"kind":[]}'):
-        path.write_text(text)
-        assert (
-            main(["sweep", "sweep.json" if "\n" in text else str(config(SIMULATE)), "--directory", "."]) > 0
-        )
-        assert capsys.readouterr().err.endswith(
-            "--directory must be new or that of a sweep, because sweep.json is written there, got "
-            f"{copy}, whose sweep.json no sweep has written\n"
-        )
-        assert path.read_text() == text
-
-
 def test_a_grown_sweep_runs_what_is_new(copy, tmp_path):
-    before = {name: (copy / name).read_bytes() for name in ("sweep.json", "index.h5")}
     more = SIMULATE | {"grid": {"alignment": [0.0, 1.0, 2.0]}}
     report, told = run(more, copy)
     assert report.counts == {"found": 4, "computed": 2}
-    assert told == [f"{copy / 'sweep.json'} is of another configuration; it is now sweep.json.earlier"]
-    assert {name: (copy / f"{name}.earlier").read_bytes() for name in before} == before
-    assert read_declaration(copy / "sweep.json") == declaration(more)
+    assert told == []
     run(more, tmp_path / "fresh")
     same(copy, tmp_path / "fresh")
 
@@ -579,11 +392,6 @@ def test_a_value_of_null_has_a_coordinate_of_its_own(tmp_path):
         size = float(row["step_size"])
         place = spread.isel(step_size=2 if np.isnan(size) else [0.25, 0.5].index(size))
         assert int(place["cell"].sel(integrator=row["integrator"], run=row["run"])) == int(row["cell"])
-
-
-def test_a_sweep_without_an_index(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no index .*index.h5; grokphys sweep writes it"):
-        open_sweep(tmp_path)
 
 
 def test_a_single_cell_and_other_readers(tmp_path):
@@ -733,7 +541,7 @@ def test_a_killed_worker_is_replaced(long, config, tmp_path):
     os.kill(local_workers(driver.pid)[0], signal.SIGKILL)
     said, told = driver.communicate(timeout=120)
     assert driver.returncode == 0, told
-    assert "the worker process died; it is tried again" in told
+    assert "a worker process died; it is tried again" in told
     assert "leaked" not in told
     assert "6 runs in 3 files" in said
     same(out, long)
@@ -754,17 +562,16 @@ def test_two_drivers_share_a_directory(long, config, tmp_path):
 def test_a_file_that_another_process_writes_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep_run, "LOOK_AGAIN", 0.05)
     name = packs(declaration(SIMULATE))[0].name
-    held = claim(tmp_path / f"{name}.pack")
-    assert held.__enter__()
+    held = LockedFile(tmp_path / f"{name}.partial")
     told = []
 
     def tell(note):
         told.append(note)
-        held.__exit__(None, None, None)
+        held.close()
 
     report = run_sweep(declaration(SIMULATE), tmp_path, tell=tell)
     assert told == [f"{name} is being written by another process; waiting for it"]
-    assert report.counts == {"computed": 4}
+    assert sum(report.counts.values()) == 4
 
 
 FULL = """
@@ -790,19 +597,6 @@ def test_a_full_disk(config, tmp_path, python):
     same(tmp_path / "full", tmp_path / "roomy")
 
 
-def blas_threads():
-    return max(library["num_threads"] for library in threadpoolctl.threadpool_info())
-
-
-def test_a_process_that_dies_takes_only_its_own_call_along():
-    with sweep_run.processes(2, 1) as executor:
-        assert executor.submit(blas_threads).result() == 1
-        with pytest.raises(BrokenExecutor):
-            executor.submit(os._exit, 3).result()
-        assert executor.submit(blas_threads).result() == 1, "another takes its place"
-    assert not multiprocessing.active_children()
-
-
 def test_an_interrupted_pool_leaves_no_process(long, config, tmp_path):
     driver = sweep_process(config(LONG), tmp_path / "out", "--workers", "2")
     wait_for(lambda: any((tmp_path / "out").glob("simulate-*.partial")))
@@ -823,10 +617,8 @@ def test_an_interrupted_pool_leaves_no_process(long, config, tmp_path):
 def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(sweep_run, "ANSWER_SECONDS", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        for port in (silent.getsockname()[1], 9):
-            with pytest.raises(InputError, match="scheduler tcp://127.0.0.1:.* does not answer within 0.5 s"):
-                run(SIMULATE, tmp_path, scheduler=f"tcp://127.0.0.1:{port}")
+    with pytest.raises(InputError, match="scheduler tcp://127.0.0.1:9 does not answer or has no workers"):
+        run(SIMULATE, tmp_path, scheduler="tcp://127.0.0.1:9")
 
 
 @pytest.fixture
@@ -905,25 +697,19 @@ def test_a_killed_scheduler_ends_in_a_sentence(long, config, tmp_path, cluster):
 
 
 @pytest.mark.slow
-def test_workers_with_another_version_are_refused(config, tmp_path, cluster):
-    address, worker = cluster
-    other = tmp_path / "other" / "grokphys-9.9.dist-info"
-    other.mkdir(parents=True)
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: grokphys\nVersion: 9.9\n")
-    worker(0, PYTHONPATH=path_with(other.parent))
-    driver = sweep_process(config(SIMULATE), tmp_path / "out", "--scheduler", address)
-    _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 2
-    assert "scheduler must have workers with GrokPhys" in told
-    assert "got one with 9.9" in told
-
-
-@pytest.mark.slow
 def test_a_scheduler_without_workers(config, tmp_path, cluster):
     driver = sweep_process(config(SIMULATE), tmp_path / "out", "--scheduler", cluster[0])
     _, told = driver.communicate(timeout=120)
     assert driver.returncode == 2
-    assert "has no workers; start some with `dask worker`" in told
+    assert "has no workers within 10 s" in told
+
+
+def test_a_worker_of_another_program_refuses_a_pack(tmp_path):
+    pack = replace(packs(declaration(SIMULATE))[0], program="another")
+    assert (
+        sweep_work.settle(pack, tmp_path).error == "a worker has other code or other libraries than the sweep"
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_networks_of_one_pack_may_differ_in_what_training_takes_a_run():

@@ -17,9 +17,9 @@ from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import FrameView, choice, number, slider, switch
 from grokphys.explorer.views.files import FilePanel, finished, labels, opened
-from grokphys.files import embedded_trajectory
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError
+from physics.examples import example_path
 from physics.trajectory import Trajectory
 
 FOLLOW_MILLISECONDS = 1000
@@ -63,7 +63,7 @@ class CirclesView(FrameView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._real = str(embedded_trajectory())
+        self._real = str(example_path("ding"))
         self._fit = theme.control(Button, "Fit the linear ODE")
         self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
         self._files = FilePanel(self, "file")

@@ -20,7 +20,7 @@ from grokphys.explorer.runs.circles import open_run
 from grokphys.explorer.runs.neurons import NeuronRun
 from grokphys.explorer.runs.training_set import TrainingSet
 from grokphys.explorer.views import VIEWS
-from grokphys.files import embedded_trajectory
+from physics.examples import example_path
 from physics.theory.operations import Operation
 
 PARTICLES, NETWORKS, THEORY, CIRCLES, NEURONS = VIEWS
@@ -117,7 +117,7 @@ def test_a_training_set_and_its_flow(dim):
 
 
 def test_circles_and_signals():
-    run = open_run(embedded_trajectory())
+    run = open_run(example_path("ding"))
     seen = run.seen("frequency 8")
     film = films.circles_film(run, seen, run.survivors(), run.limit())
     axes = drawn(film, 10)

@@ -13,9 +13,9 @@ import warnings
 import h5py
 import numpy as np
 import pytest
+from damage import peak_gib
 
 import physics
-from grokphys.bench.timing import peak_gib
 from grokphys.cli import main as cli
 from physics import FileFormatError, Trajectory
 from physics.trajectory.header import Layout

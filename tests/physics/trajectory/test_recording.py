@@ -338,26 +338,6 @@ def test_a_file_system_without_locks_is_written_and_read(tmp_path, monkeypatch, 
     assert physics.load(tmp_path / "t.h5").frames == 4
 
 
-def test_one_process_at_a_time_holds_a_lock_and_who_waits_gets_it(tmp_path):
-    path, order = tmp_path / "index", []
-
-    def second():
-        with locks.claim(path, wait=True) as ours:
-            order.append(("second", ours))
-
-    with locks.claim(path) as ours, locks.claim(path) as again:
-        assert (ours, again) == (True, False)
-        waiting = threading.Thread(target=second)
-        waiting.start()
-        time.sleep(0.1)
-        order.append("first")
-    waiting.join()
-    assert order == ["first", ("second", True)]
-    assert names(tmp_path) == []
-    with pytest.raises(OutputError), locks.claim(tmp_path / "missing" / "index"):
-        pass
-
-
 def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     path = tmp_path / "t.h5"
     unfinished(path, 2)
