@@ -363,9 +363,10 @@ def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDA
     where: Any = 0
     for numbers, gain in _gains(a, b, symmetry):
         # If values are equal up to rounding, the first is taken, so that the identity is preferred.
-        better = gain.max(axis=-1) > best + 1e-12
+        top = gain.max(axis=-1)
+        better = top > best + 1e-12
         where = np.where(better, numbers.start + gain.argmax(axis=-1), where)
-        best = np.where(better, gain.max(axis=-1), best)
+        best = np.where(better, top, best)
     return np.clip(1 - best, 0, 1), where
 
 

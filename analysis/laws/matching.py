@@ -131,7 +131,7 @@ def _residuals(theta: Array, clocks: list[Array], truth: list[Array], weights: A
     """
     size = len(weights)
     matrix, starts = _unpack(theta, size)
-    values, V = np.linalg.eig(np.pad(matrix, ((0, 1), (0, 0))))
+    values, V = np.linalg.eig(np.vstack([matrix, np.zeros(size + 1)]))
     parts = []
     with np.errstate(over="ignore", invalid="ignore"):
         for x0, t, x in zip(starts, clocks, truth, strict=True):
@@ -151,7 +151,7 @@ def _jacobian(theta: Array, clocks: list[Array], truth: list[Array], weights: Ar
     """
     size = len(weights)
     matrix, starts = _unpack(theta, size)
-    M = np.pad(matrix, ((0, 1), (0, 0)))
+    M = np.vstack([matrix, np.zeros(size + 1)])
     values, V = np.linalg.eig(M)
     if np.linalg.cond(V) > 1e8:  # a tiny change makes the matrix diagonalizable
         values, V = np.linalg.eig(M + 1e-9 * np.linalg.norm(M) * np.random.default_rng(0).random(M.shape))
