@@ -138,8 +138,7 @@ def finite_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
 def lost_runs(trajectory: Trajectory) -> NDArray[np.bool_]:
     """Return which of the finite runs of a trajectory blew up; states of an affine flow may grow at will."""
     lost = np.zeros(trajectory.runs, bool)
-    system = trajectory.parameters.get("system")
-    if not (isinstance(system, Mapping) and system.get("type") == "AffineFlow"):
+    if (trajectory.parameters.get("system") or {}).get("type") != "AffineFlow":
         finite = finite_runs(trajectory)
         lost[finite] = blown_up(trajectory.final[finite], trajectory.initial[finite])
     return lost

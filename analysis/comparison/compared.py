@@ -294,7 +294,7 @@ class EnsembleOf:
     def training_set(self) -> NDArray[np.int64] | None:
         """Training set, int64 (n, 2), that a part records as pairs; None for all pairs or a random set."""
         for part in self.parts:
-            pairs = part.parameters.get("system", {}).get("pairs")
+            pairs = (part.parameters.get("system") or {}).get("pairs")
             if pairs is not None:
                 self._read(part, lambda made: self.operation.mask(made["system"]["pairs"]))
                 return np.asarray(pairs, np.int64)
@@ -315,7 +315,7 @@ class EnsembleOf:
     @property
     def states(self) -> bool:
         """Whether positions are coordinates of an affine flow rather than points of an embedding."""
-        return any(part.parameters.get("system", {}).get("type") == "AffineFlow" for part in self.parts)
+        return any((part.parameters.get("system") or {}).get("type") == "AffineFlow" for part in self.parts)
 
 
 def _ends(part: Trajectory) -> Array:

@@ -103,6 +103,13 @@ def test_relabellings_are_those_of_the_problem():
     assert len(analysis.compare(made, made).shapes.symmetry) == 24
 
 
+@pytest.mark.parametrize("pairs", [5, "all", [[0, 9]], [[0, 1, 2]]])
+def test_a_recorded_training_set_that_is_no_table_of_pairs_is_refused(pairs):
+    made = Trajectory(noise(3, 2, 5, 2), [0, 1], parameters={"system": {"modulus": 5, "pairs": pairs}})
+    with pytest.raises(InputError, match="simulated: pairs must"):
+        analysis.compare(made, made)
+
+
 def test_classes_are_those_that_the_file_records():
     made, again = (
         physics.simulate(physics.ParticleSystem(7, modulus=3), runs=8, steps=9, seed=seed) for seed in (0, 1)
