@@ -9,7 +9,6 @@ from .flow import to_generator as to_generator
 from .flow import to_increment as to_increment
 from .lasso import LassoSolution as LassoSolution
 from .lasso import batch_lasso as batch_lasso
-from .matching import match_trajectories as match_trajectories
 from .nonlinear import MeanFieldRegressor as MeanFieldRegressor
 from .nonlinear import lotka_volterra as lotka_volterra
 from .ode import PUBLISHED as PUBLISHED

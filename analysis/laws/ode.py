@@ -23,7 +23,6 @@ from analysis.laws.scores import (
     Array,
     HonestScores,
     Law,
-    Pieces,
     as_pieces,
     differences,
     fit_law,
@@ -207,8 +206,7 @@ def fit_trajectories(
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs equally spaced frames, whose
         spacing becomes the unit of time. "generator" fits `dx/dt = A x + b` to difference quotients at the
-        midpoints, also for uneven times. Its error is of second order in the spacing, and noise biases it;
-        `match_trajectories` avoids both but takes longer.
+        midpoints, also for uneven times. Its error is of second order in the spacing, and noise biases it.
     penalty : {"lasso", "elastic-net", None}, default "lasso"
         Penalty: the Lasso of the paper, the elastic net, or none (ordinary least squares).
     alpha : float or {"aic", "bic", "cv"}, default 0.01
@@ -262,17 +260,8 @@ def fit_trajectories(
         ).max()
         said = f"alpha = {regressor.alpha_.max():g} leaves no coefficient; coefficients appear below"
         warnings.warn(f"{said} {largest:.3g}", FitWarning, stacklevel=2)
-    return linear_law(kind, A, b, pieces, alpha=regressor.alpha_, converged=regressor.converged_)
-
-
-def linear_law(
-    kind: str, A: Array, b: Array, pieces: Pieces, *, alpha: Array, converged: NDArray[np.bool_]
-) -> ODEFit:
-    """Return the law of a matrix and a constant with its scores on the trajectories of its fit."""
-    states, changes = pooled(pieces, kind)
-    step = unit(pieces) if kind == "increment" else 1.0
-    r2 = r_squared(changes, states @ A.T + b)
-    law = ODEFit(kind, A, b, step, alpha, converged, r2, np.nan, len(states))
+    step, r2 = unit(pieces) if kind == "increment" else 1.0, r_squared(changes, states @ A.T + b)
+    law = ODEFit(kind, A, b, step, regressor.alpha_, regressor.converged_, r2, np.nan, len(states))
     return replace(law, r2_rollout=law._score(pieces).rollout)
 
 

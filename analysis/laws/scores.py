@@ -26,12 +26,12 @@ Pieces = list[tuple[Array, Array]]
 KINDS = ("increment", "generator")
 
 
-def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
+def as_pieces(signals: Any, times: Any = None) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
     The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
     `InputError` refuses shapes that do not agree, values that are not finite, times that do not increase, and
-    a trajectory of fewer than `minimum` frames.
+    a trajectory of fewer than 2 frames.
     """
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
@@ -54,8 +54,8 @@ def as_pieces(signals: Any, times: Any = None, *, minimum: int = 2) -> Pieces:
         t = increasing_array(f"times of trajectory {k}", clock)
         if len(t) != len(piece):
             raise InputError(f"times of trajectory {k} must have {len(piece)} entries, got {t.shape}")
-        if len(piece) < minimum:
-            raise InputError(f"trajectory {k} must have at least {minimum} frames, got {len(piece)}")
+        if len(piece) < 2:
+            raise InputError(f"trajectory {k} must have at least 2 frames, got {len(piece)}")
         pieces.append((t, piece))
     return pieces
 

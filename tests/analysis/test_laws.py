@@ -14,39 +14,6 @@ def stable_system(size=4, seed=0):
     return A, rng.standard_normal(size), rng
 
 
-# -- matching whole trajectories ----------------------------------------------------------------------------
-
-
-def test_clean_data_give_the_generator_to_rounding_at_any_spacing():
-    A, b, rng = stable_system()
-    clocks = [np.cumsum(rng.uniform(0.05, 0.5, 40)) for _ in range(2)]
-    runs = [analysis.affine_solution(A, b, rng.standard_normal(4), t - t[0]) for t in clocks]
-    fit = analysis.laws.match_trajectories(runs, clocks)
-    np.testing.assert_allclose(fit.A, A, atol=1e-8)
-    np.testing.assert_allclose(fit.b, b, atol=1e-8)
-    assert fit.converged.all()
-    assert fit.r2_rollout == pytest.approx(1)
-    nilpotent = np.diag(np.ones(3), 1)
-    runs = [analysis.affine_solution(nilpotent, b, rng.standard_normal(4), t[:15] - t[0]) for t in clocks]
-    fit = analysis.laws.match_trajectories(runs, [t[:15] for t in clocks])
-    np.testing.assert_allclose(fit.A, nilpotent, atol=1e-8)
-
-
-def test_matching_beats_difference_quotients_on_noisy_data():
-    rng = np.random.default_rng(0)
-    A, b = np.array([[-0.05, 1.0], [-1.0, -0.05]]), np.array([0.3, -0.2])
-    t = np.linspace(0, 12, 40)
-    clean = analysis.affine_solution(A, b, np.array([3.0, -2.0]), t)
-    matched, quotients = [], []
-    for _ in range(5):
-        noisy = clean + 0.01 * clean.std(axis=0) * rng.standard_normal(clean.shape)
-        matched.append(analysis.laws.match_trajectories(noisy, t).A - A)
-        quotients.append(analysis.fit_trajectories(noisy, t, kind="generator", penalty=None).A - A)
-    ours, theirs = (float(np.sqrt(np.mean(np.square(errors)))) for errors in (matched, quotients))
-    assert ours < 0.005
-    assert ours < theirs / 2
-
-
 # -- intervals ----------------------------------------------------------------------------------------------
 
 

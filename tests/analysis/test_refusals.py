@@ -100,8 +100,6 @@ REFUSED = [
     (lambda: as_pieces(PATH[:, 0]), "signals"),
     (lambda: as_pieces([PATH, PATH], [np.arange(12)] * 3), "times"),
     (lambda: unit(as_pieces(PATH[:3], [0.0, 1.0, 3.0])), "times"),
-    (lambda: analysis.laws.match_trajectories(np.ones((4, 3))), "signals"),
-    (lambda: analysis.laws.match_trajectories(PATH[:3]), "trajectory 0"),
     (lambda: analysis.fit_trajectories(PATH).to_increment(0.5), "step"),
     (lambda: analysis.fit_trajectories(PATH).predict([0, 0], [0.5]), "times"),
     (lambda: Recipe(kind="map"), "kind"),
