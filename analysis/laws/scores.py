@@ -612,24 +612,24 @@ def honest_scores(
     number("split", split, above=0.0, below=1.0)
     pieces = as_pieces(signals, times)
 
-    def columns(pieces: Pieces) -> tuple[list[Array], list[Array]]:
-        return [x for _, x in pieces], [t for t, _ in pieces]
+    def fit_all(pieces: Pieces) -> Law:
+        return fit([x for _, x in pieces], [t for t, _ in pieces])
 
     def fit_part(pieces: Pieces) -> Law | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # it would seem to be about the law that is returned
             try:
-                return fit(*columns(pieces))
+                return fit_all(pieces)
             except InputError:  # a part may be too short for a fit, or not vary, although the whole is not
                 return None
 
-    law = fit(*columns(pieces))
+    law = fit_all(pieces)
     forward = None
     cuts = [int(split * (len(t) - 1)) for t, _ in pieces]
     if all(cut >= 2 and len(t) - cut > 2 for cut, (t, _) in zip(cuts, pieces, strict=True)):
         early = fit_part([(t[: cut + 1], x[: cut + 1]) for cut, (t, x) in zip(cuts, pieces, strict=True)])
         late = [(t[cut:], x[cut:]) for cut, (t, x) in zip(cuts, pieces, strict=True)]
-        forward = early.score(*columns(late)) if early else None
+        forward = early._score(late) if early else None
     across: dict[int, Score] = {}
     folds = min(len(pieces), FOLDS) if len(pieces) > 1 else 0
     for fold in range(folds):
@@ -638,6 +638,5 @@ def honest_scores(
         if rest is None:
             across = {}
             break
-        across |= {k: rest.score(*columns([pieces[k]])) for k in left}
-    scores = tuple(score for _, score in sorted(across.items()))
-    return HonestScores(law, law.score(*columns(pieces)), forward, scores)
+        across |= {k: rest._score([pieces[k]]) for k in left}
+    return HonestScores(law, law._score(pieces), forward, tuple(across[k] for k in sorted(across)))
