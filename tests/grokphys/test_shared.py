@@ -34,26 +34,6 @@ def test_a_parquet_table_holds_the_same_with_nulls(tmp_path):
     assert parquet.read_table(path).to_pydict() == {"b": [1, None], "a": ["x", "y"], "c": [None, 2.5]}
 
 
-def test_text_ends_with_one_line_feed_and_json_keeps_its_letters(tmp_path):
-    assert output.write_text(tmp_path / "t", "é\n\n\n").read_bytes() == "é\n".encode()
-    content = {"b": (1, np.float64(0.5)), "a": {"é": [math.nan, {"x": -math.inf}]}}
-    assert output.json_text(content) == (
-        '{\n "b": [\n  1,\n  0.5\n ],\n "a": {\n  "é": [\n   null,\n   {\n    "x": null\n   }\n  ]\n }\n}'
-    )
-    assert output.json_text([1, 2], indent=None) == "[1, 2]"
-
-
-@pytest.mark.parametrize(("suffix", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_a_figure_has_the_format_of_its_name_and_the_resolution_asked_for(tmp_path, suffix, begins):
-    from matplotlib.figure import Figure
-    from matplotlib.image import imread
-
-    path = output.save_figure(Figure((2, 1)), tmp_path / f"f.{suffix}", dpi=50)
-    assert path.read_bytes().startswith(begins)
-    if suffix == "png":
-        assert imread(path).shape[:2] == (50, 100)
-
-
 def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatch):
     names = [f"a{k}/run_{n}.h5" for k in (2, 10) for n in (9, 10, 100)]
     assert sorted(map(tmp_path.__class__, reversed(names)), key=natural_order) == [
@@ -121,20 +101,6 @@ def test_a_file_whose_parameters_are_odd_does_not_stop_the_others(tmp_path, caps
     assert comparing._names([found, found]) == ("A", "B")
     with pytest.raises(FileFormatError, match="must describe a training"):
         nets.provenance.training_sets(physics.load(tmp_path / "bad.h5"))
-
-
-def test_a_bad_file_is_named_once(tmp_path, capsys):
-    physics.Trajectory(np.zeros((1, 1, 3, 1)), [0]).save(tmp_path / "a.h5")
-    for said in ("no good", f"{tmp_path / 'a.h5'} is bad"):
-
-        def fails(trajectory, said=said):
-            raise ValueError(said)
-
-        assert list(read_each([str(tmp_path / "a.h5")], fails, [])) == []
-        err = capsys.readouterr().err
-        assert err.startswith("grokphys: ")
-        assert err.count("a.h5") == 1
-        assert said in err
 
 
 # -- models and options -------------------------------------------------------------------------------------

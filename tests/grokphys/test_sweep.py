@@ -323,21 +323,6 @@ def test_an_index_of_a_newer_version_is_not_read(copy):
         open_sweep(copy)
 
 
-def test_a_sweep_stays_where_it_began(sound, tmp_path, monkeypatch):
-    (tmp_path / "away").mkdir()
-    monkeypatch.chdir(tmp_path)
-    whole = sweep_work.Pack.run
-
-    def leave(self, out, **options):
-        os.chdir(tmp_path / "away")
-        return whole(self, out, **options)
-
-    monkeypatch.setattr(sweep_work.Pack, "run", leave)
-    assert run(SIMULATE, Path("here"))[0].counts == {"computed": 4}
-    same(tmp_path / "here", sound)
-    assert not list((tmp_path / "away").iterdir())
-
-
 def test_an_interrupted_sweep_says_how_to_go_on(config, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(physics.ParticleSystem, "advance", interrupted)
     assert main(["sweep", str(config(SIMULATE)), "--directory", str(tmp_path / "out")]) == 130
@@ -694,14 +679,6 @@ def test_a_killed_scheduler_ends_in_a_sentence(long, config, tmp_path, cluster):
     assert "scheduler no longer answers; run the same sweep again to continue it" in told
     run(LONG, out)
     same(out, long)
-
-
-@pytest.mark.slow
-def test_a_scheduler_without_workers(config, tmp_path, cluster):
-    driver = sweep_process(config(SIMULATE), tmp_path / "out", "--scheduler", cluster[0])
-    _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 2
-    assert "has no workers within 10 s" in told
 
 
 def test_a_worker_of_another_program_refuses_a_pack(tmp_path):

@@ -4,8 +4,6 @@ import csv
 import json
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -203,10 +201,6 @@ def test_a_table_names_a_file_whose_name_is_not_text(grokphys, tmp_path):
     assert (status, err) == (0, "")
     assert out.startswith(f"{tmp_path}/\\udcff.h5: 0 of 2 runs are circles")
     assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith(f"{tmp_path}/\\udcff.h5,0,")
-    script = [sys.executable, "-m", "grokphys", "animate", path, "--out", tmp_path / os.fsdecode(b"\xfe.png")]
-    said = subprocess.run(script, capture_output=True, text=True, check=True, timeout=120).stdout
-    assert said.startswith("last of 2 frames in ")
-    assert said.endswith("\\udcfe.png\n")
 
 
 def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
@@ -475,26 +469,6 @@ def test_compare_holds_predictions_against_the_accuracy_on_all_pairs(grokphys, f
     np.testing.assert_allclose(found["measured"], (answers == task.labels).mean(axis=1), rtol=1e-9)
     np.testing.assert_allclose(found["predicted"], expected, rtol=1e-9)
     assert len(set(expected)) > 1
-
-
-def test_compare_predicts_nothing_of_a_model_that_no_command_knows(grokphys, files, tmp_path, undrawn):
-    """The script that defines its class cannot be imported on the command line."""
-    undrawn()
-    networks = physics.load(files / "networks.h5")
-    model = {**networks.parameters["model"], "type": "OfMyOwn"}
-    own = physics.Trajectory(
-        networks.positions,
-        networks.steps,
-        observables=dict(networks.observables),
-        parameters={**networks.parameters, "model": model},
-    )
-    own.save(tmp_path / "own.h5")
-    for pair in (("networks.h5", "own.h5"), ("own.h5", "networks.h5")):
-        out = tmp_path / f"{pair[0]}.html"
-        status, _, err = grokphys("compare", *(tmp_path / name for name in pair), "--out", out)
-        assert status == 0, err
-        numbers = json.loads(out.with_suffix(".json").read_text())
-        assert (numbers["accuracy"] is None) == (pair[1] == "own.h5")
 
 
 def test_compare_names_what_it_passes_over(grokphys, files, tmp_path, undrawn):
