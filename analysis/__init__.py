@@ -9,10 +9,13 @@ At the top stand the functions of the guide. Their results, and what else there 
 `analysis.plots`. From the top they are found too, but not listed.
 """
 
+import runpy
 from importlib import import_module
 from typing import Any
 
 import lazy_loader
+
+runpy.run_path(f"{__path__[0]}/../physics/siblings.py")
 
 _listed, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

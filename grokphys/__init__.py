@@ -13,6 +13,10 @@ Examples
 >>> sweep["validation_accuracy"].mean("run")  # doctest: +SKIP
 """
 
+import runpy
+
 import lazy_loader
+
+runpy.run_path(f"{__path__[0]}/../physics/siblings.py")
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,9 +6,13 @@ loop of your own. `networks` restores trained networks from a recorded trajector
 (docs/glossary.md) defines the terms of the field.
 """
 
+import runpy
+
 import lazy_loader
 
-import nets.engines.threads  # noqa: F401 - before anything imports PyTorch
-from nets.networks import networks  # noqa: F401 - now, because its module has the same name
+runpy.run_path(f"{__path__[0]}/../physics/siblings.py")
+
+import nets.engines.threads  # noqa: E402, F401 - before anything imports PyTorch
+from nets.networks import networks  # noqa: E402, F401 - now, because its module has the same name
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, Self
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
 from nets.recording import described_record, due
-from physics.checks import file_path, flag, mapping, regular_array
+from physics.checks import file_path, flag, mapping, names_in, regular_array
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.header import Layout, chosen_tokens, observable_name
@@ -38,7 +38,8 @@ class Recorder:
     ----------
     parameter : torch.Tensor of shape (tokens, dim) or (runs, tokens, dim), or a callable that returns one
         What to record, such as ``model.embedding.weight`` or a view of it. It is copied at each recorded
-        step. What is computed from parameters must be a function, such as ``lambda: model.W_E.T.float()``.
+        step. What is computed from parameters must be a function, such as ``lambda: model.W_E.T.float()``,
+        and so must arrays of JAX, which never change: ``lambda: parameters["embedding"]``.
     path : path
         Trajectory file. It is called ``path.partial`` while the loop runs.
     record : int, str or sequence of int, default 1
@@ -51,6 +52,9 @@ class Recorder:
     tokens : slice, sequence of int or mask, optional
         Tokens to record, such as ``slice(113)`` for the numbers without "=" and other signs; all by default.
         The parameters list them under "selected_tokens".
+    observables : sequence of str, default ()
+        Names of numbers that are not measured at the first step, such as ``["val_loss"]`` where that is
+        measured at every tenth.
     checkpoint : mapping of str to objects, optional
         Objects with ``state_dict`` and ``load_state_dict``, such as the model and the optimizer. Their state
         is saved in ``path.checkpoint`` every half minute, with the state of PyTorch's random numbers on the
@@ -99,6 +103,7 @@ class Recorder:
         record: int | str | list[int] = 1,
         parameters: Mapping[str, Any] | None = None,
         tokens: Any = None,
+        observables: Sequence[str] = (),
         checkpoint: Mapping[str, Any] | None = None,
         overwrite: bool = False,
         resume: bool = False,
@@ -109,6 +114,7 @@ class Recorder:
         self._path = file_path("path", path)
         self._overwrite, self._resume = flag("overwrite", overwrite), flag("resume", resume)
         self._due = due(record)
+        self._later = names_in("observables", observables)
         self._objects = mapping("checkpoint", checkpoint)
         for name, thing in self._objects.items():
             if not hasattr(thing, "state_dict") or not hasattr(thing, "load_state_dict"):
@@ -144,15 +150,17 @@ class Recorder:
             self._restore()
         atexit.register(self._at_exit)
 
-    def step(self, /, **observables: Any) -> None:
+    def step(self, loss: Any = None, /, **observables: Any) -> None:
         """Report that the optimizer has taken a step, and the values that were measured at it.
 
         Parameters
         ----------
+        loss : number, array or tensor, optional
+            The loss, which is recorded under the name "loss".
         **observables
-            Numbers, arrays or tensors, with the names and shapes of the first step. What is left out of a
-            later step is NaN there. If the parameter has an axis of runs, each has the shape (runs, ...).
-            Frame 0 precedes every step, so its observables are NaN.
+            Numbers, arrays or tensors, with the names and shapes of the first step, or names of
+            `observables`. If the parameter has an axis of runs, each has the shape (runs, ...). A frame
+            holds the last value since the frame before, or NaN; frame 0 precedes every step.
 
         Raises
         ------
@@ -163,14 +171,16 @@ class Recorder:
             If the file exists, a frame could not be written, or the recorder is closed.
         """
         self._require_open()
+        observables |= {} if loss is None else {"loss": loss}
         if self._frames is None:
-            self._begin(observables)
+            runs = () if self._runs is None else (self._runs,)
+            self._begin(dict.fromkeys(self._later, np.full(runs, np.nan)) | observables)
         for name in observables.keys() - self._last.keys():
             raise InputError(
-                f"observables must be among those of the first step ({', '.join(self._last) or 'none'}), "
-                f"where {name!r} can be passed as NaN, got {name!r}"
+                f"observables must name what the first step does not measure, as observables=[{name!r}]; got "
+                f"{name!r} at a later one"
             )
-        self._last = dict.fromkeys(self._last) | {
+        self._last |= {
             name: value.detach() if isinstance(value, Tensor) else value
             for name, value in observables.items()
         }
@@ -199,6 +209,11 @@ class Recorder:
             "recorded": self._frames.last_step,
             "run": self._frames.identity,
             "random": torch.get_rng_state(),
+            "last": {
+                name: torch.tensor(self._values(name, value).tolist(), dtype=torch.float64)
+                for name, value in self._last.items()
+                if value is not None
+            },
             "state": {name: thing.state_dict() for name, thing in self._objects.items()},
         }
         state["checksum"] = _checksum(state)
@@ -300,6 +315,7 @@ class Recorder:
             for name, thing in self._objects.items():
                 thing.load_state_dict(stored["state"][name])
             torch.set_rng_state(stored["random"])
+            self._last = {name: v.numpy()[() if self._runs else 0] for name, v in stored["last"].items()}
         except Exception as error:
             raise FileFormatError(
                 f"{self._saved} does not match the objects to restore: {str(error).splitlines()[0][:200]}; "
@@ -333,7 +349,7 @@ class Recorder:
             raise InputError(
                 "parameter must equal the start of the unfinished run to resume it, got other values"
             )
-        self._last, self._frames = dict.fromkeys(observables), frames
+        self._last, self._frames = dict.fromkeys(observables) | self._last, frames
         return frames
 
     def _append(self) -> None:
@@ -356,10 +372,13 @@ class Recorder:
             if finite and not np.array_equal(values, self._measured.setdefault(name, values)):
                 self._changed.add(name)
         self._frames.append(self.at, float(self.at), positions, measured)
+        self._last = dict.fromkeys(self._last)
 
     def _positions(self) -> NDArray[Any]:
         """Return a copy of the parameter, (runs, tokens, dim)."""
-        value = self._read()
+        value: Any = self._read()
+        if not isinstance(value, Tensor) and hasattr(value, "__array__"):  # of JAX or NumPy
+            value = torch.from_numpy(np.array(value))
         if not isinstance(value, Tensor) or value.ndim not in (2, 3) or not value.is_floating_point():
             got = (
                 f"{value.dtype} of shape {tuple(value.shape)}"
@@ -405,6 +424,10 @@ def _require_live(parameter: Any) -> None:
         raise InputError(
             f"parameter must be one parameter of the module, such as module.{next(iter(matrices), 'weight')}"
             f", got a {type(parameter).__name__} (its matrices: {names})"
+        )
+    if not callable(parameter) and hasattr(parameter, "at") and hasattr(parameter, "__array__"):
+        raise InputError(
+            "parameter must be a function for an array of JAX, such as lambda: parameters['embedding']"
         )
     if isinstance(parameter, Tensor):
         base = parameter if parameter._base is None else parameter._base

@@ -14,9 +14,13 @@ Examples
 (3,)
 """
 
+import runpy
+
 import lazy_loader
 
-from physics import neurons, particles, theory, trajectory  # noqa: F401 - so that `physics.theory` is there
-from physics.simulate import simulate  # noqa: F401 - now, because its module has the same name
+runpy.run_path(f"{__path__[0]}/../physics/siblings.py")
+
+from physics import neurons, particles, theory, trajectory  # noqa: E402, F401 - so that `physics.theory` is there
+from physics.simulate import simulate  # noqa: E402, F401 - now, because its module has the same name
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -582,3 +583,137 @@ def test_the_selected_tokens_are_stored(tmp_path, tokens, kept):
             analysis.circles_of(recorder.result())
     else:
         assert analysis.circles_of(recorder.result()).survived.shape == (1, 2)
+
+
+# -- loops of other people ----------------------------------------------------------------------------------
+
+
+class JaxArray:
+    """What an array of JAX looks like from outside: it can be read, and never changes."""
+
+    at = dtype = None
+
+    def __init__(self, values):
+        self.values = np.asarray(values, np.float32)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_the_loop_of_another_package(tmp_path):
+    parameters = {"embedding": JaxArray(np.zeros((5, 2)))}
+    with pytest.raises(InputError, match="lambda"):
+        nets.Recorder(parameters["embedding"], tmp_path / "t.h5")
+    recorder = nets.Recorder(
+        lambda: parameters["embedding"], tmp_path / "t.h5", record=2, observables=["val_loss"]
+    )
+    for epoch in range(1, 9):
+        parameters["embedding"] = JaxArray(np.full((5, 2), epoch))
+        recorder.step(JaxArray(1 / epoch), **({"val_loss": 2.0 * epoch} if epoch % 3 == 0 else {}))
+    recorder.close()
+    found = recorder.result()
+    np.testing.assert_array_equal(found.positions[0, :, 0, 0], [0, 2, 4, 6, 8])
+    np.testing.assert_allclose(found.observables["loss"][0], [np.nan, 1 / 2, 1 / 4, 1 / 6, 1 / 8])
+    np.testing.assert_array_equal(found.observables["val_loss"][0], [np.nan, np.nan, 6.0, 12.0, np.nan])
+    with pytest.raises(InputError, match=r"observables=\['later'\]"):
+        with nets.Recorder(lambda: parameters["embedding"], tmp_path / "u.h5") as recorder:
+            recorder.step(1.0)
+            recorder.step(1.0, later=2.0)
+
+
+def test_what_was_measured_before_a_kill_is_in_the_next_frame(tmp_path):
+    def run(path, **options):
+        weight = torch.nn.Parameter(torch.zeros(5, 2))
+        objects = {"optimizer": torch.optim.SGD([weight], lr=1.0)}
+        with nets.Recorder(
+            weight, path, record=10, checkpoint=objects, observables=["val"], **options
+        ) as recorder:
+            while recorder.at < 20:
+                weight.data.fill_(recorder.at + 1)
+                recorder.step(**({"val": 7.0} if recorder.at == 13 else {}))
+                if recorder.at == 15 and not options:
+                    recorder.checkpoint()
+                    raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "t.h5")
+    run(tmp_path / "t.h5", resume=True)
+    np.testing.assert_array_equal(
+        physics.load(tmp_path / "t.h5").observables["val"][0], [np.nan, np.nan, 7.0]
+    )
+
+
+class Trainer:
+    """Calls the callback as Lightning does."""
+
+    global_step, callback_metrics = 0, {}
+
+    def fit(self, callback, weight):
+        callback.on_train_start(self, weight)
+        for batch in range(8):
+            weight.data += 1
+            self.global_step += batch % 2  # gradients of two batches are accumulated
+            callback.on_train_batch_end(self, weight, {"loss": torch.tensor(float(batch))}, None, batch)
+            if batch == 3:
+                self.callback_metrics["val_loss"] = torch.tensor(5.0)
+                callback.on_validation_end(self, weight)
+        callback.on_train_end(self, weight)
+
+
+def test_lightning(tmp_path, monkeypatch):
+    """Its own `Trainer` was tried with version 2.6.6."""
+    module = types.ModuleType("lightning.pytorch")
+    module.Callback = object
+    module.__spec__ = types.SimpleNamespace(name="lightning", submodule_search_locations=[])
+    for name in ("lightning", "lightning.pytorch"):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.delitem(sys.modules, "grokphys.integrations.lightning", raising=False)
+    from grokphys.integrations.lightning import RecorderCallback
+
+    weight = torch.nn.Parameter(torch.zeros(5, 2))
+    Trainer().fit(RecorderCallback(lambda m: m, tmp_path / "t.h5", observables=["val_loss"]), weight)
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.positions[0, :, 0, 0], [0, 2, 4, 6, 8])
+    np.testing.assert_array_equal(found.observables["loss"][0], [np.nan, 1, 3, 5, 7])
+    np.testing.assert_array_equal(found.observables["val_loss"][0], [np.nan, np.nan, np.nan, 5, np.nan])
+
+
+def test_hugging_face(tmp_path, monkeypatch):
+    """Its own `Trainer` was tried with version 5."""
+    module = types.ModuleType("transformers")
+    module.TrainerCallback = object
+    monkeypatch.setitem(sys.modules, "transformers", module)
+    monkeypatch.delitem(sys.modules, "grokphys.integrations.transformers", raising=False)
+    from grokphys.integrations.transformers import RecorderCallback
+
+    weight, state = torch.nn.Parameter(torch.zeros(5, 2)), types.SimpleNamespace(global_step=0)
+    callback = RecorderCallback(lambda m: m, tmp_path / "t.h5")
+    callback.on_train_begin(None, state, None, model=weight)
+    for step in range(1, 5):
+        callback.on_step_begin(None, state, None)
+        weight.data += 1
+        state.global_step = step
+        if step % 2 == 0:
+            callback.on_log(None, state, None, logs={"loss": float(step), "epoch": 0.5})
+    callback.on_train_end(None, state, None)
+    found = physics.load(tmp_path / "t.h5")
+    np.testing.assert_array_equal(found.positions[0, :, 0, 0], [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(found.observables["loss"][0], [np.nan, np.nan, 2, np.nan, 4])
+    assert np.isnan(found.observables["eval_loss"]).all()
+
+
+def test_activations_at_a_hook(tmp_path):
+    from grokphys.integrations.transformer_lens import activations
+
+    class Hooked:
+        weight = torch.nn.Parameter(torch.ones(7, 3))
+
+        def run_with_cache(self, inputs, names_filter):
+            return None, {names_filter: self.weight[inputs]}
+
+    model = Hooked()
+    recorder = nets.Recorder(activations(model, "hook_embed", torch.arange(7)[:, None]), tmp_path / "t.h5")
+    model.weight.data += 1
+    recorder.step()
+    recorder.close()
+    np.testing.assert_array_equal(recorder.result().positions[0, :, 0, 0], [1, 2])
