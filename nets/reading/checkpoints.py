@@ -208,7 +208,8 @@ def from_frames(
     >>> import numpy as np, nets
     >>> matrices = [np.random.default_rng(step).normal(size=(8, 2)) for step in (0, 100)]
     >>> nets.from_frames([(0, matrices[0]), (100, matrices[1])], modulus=7, observables={"loss": [2, 1]})
-    <1 run of 2 frames, 7 tokens, 2 dimensions>
+    <Trajectory: 1 runs × 2 frames × 7 tokens × 2 dimensions, float64, nets.from_frames>
+      loss: (1, 2) float64
     """
     pairs = list(frames)
     if not pairs:
