@@ -220,7 +220,7 @@ def recorded_operation(parameters: Mapping[str, Any], tokens: int) -> Operation 
     if not moduli:
         return Operation(tokens) if kind in PLAIN else None
     modulus = whole_number("modulus", moduli[0], 2)
-    if any(other != modulus for other in moduli):
+    if any(value != modulus for value in moduli):
         raise InputError(f"parameters must state one modulus, got {' and '.join(map(short_text, moduli))}")
     _require_order(f"numbers of the modulus {modulus}", parameters, tokens)
     if system.get("tokens") != tokens:  # a system has its own tokens, whatever the modulus of its classes

@@ -291,7 +291,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     except TypeError:
         raise InputError(f"parameters must hold numbers or text, got {short_text(columns)}") from None
     return [
-        dict(zip(columns, key, strict=True)) | {"circles": mean(numbers[[other == key for other in keys]])}
+        dict(zip(columns, key, strict=True)) | {"circles": mean(numbers[[row == key for row in keys]])}
         for key in order
     ]
 

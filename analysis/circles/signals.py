@@ -83,8 +83,8 @@ class Circles:
 
     def __post_init__(self) -> None:
         increasing_array("steps", self.steps)
-        given: Any = self.numbers
-        if given is None:
+        numbers: Any = self.numbers
+        if numbers is None:
             object.__setattr__(self, "numbers", np.arange(len(self.signals)))
 
     @property

@@ -45,11 +45,11 @@ PLANAR = 4
 def _quality(E: Array, operation: Operation, delta: float) -> Array:
     """Return the representation quality (…); NaN if a coordinate does not vary, or factors do not commute."""
     states = E.reshape(-1, *E.shape[-2:])
-    found = np.full(len(states), np.nan)
+    quality = np.full(len(states), np.nan)
     varied = (np.ptp(states, axis=1) > 0).all(axis=1)
     if varied.any() and operation.commutes:
-        found[varied] = representation_quality(states[varied], operation, delta)
-    return found.reshape(E.shape[:-2])
+        quality[varied] = representation_quality(states[varied], operation, delta)
+    return quality.reshape(E.shape[:-2])
 
 
 def _imperfections(E: Array, operation: Operation, delta: float) -> Array:
@@ -254,9 +254,8 @@ class EnsembleOf:
     def _censored(self, parts: Sequence[Onsets]) -> Onsets:
         """Return the onsets of the sound runs, from those of the parts; runs are censored where they end."""
         ends = np.concatenate([_ends(part) for part in self.parts])
-        times, reached = (
-            np.concatenate([getattr(one, key) for one in parts]) for key in ("times", "reached")
-        )
+        times = np.concatenate([onset.times for onset in parts])
+        reached = np.concatenate([onset.reached for onset in parts])
         times = np.where(reached, times, np.minimum(times, ends))
         return Onsets(times[self.sound], reached[self.sound])
 
@@ -397,24 +396,24 @@ class Parts:
     ) -> None:
         self.first, self.second, self.most_pairs = first, second, most_pairs
         self.notes: list[str] = []
-        for name, one in zip(names, (first, second), strict=True):
+        for name, ensemble in zip(names, (first, second), strict=True):
             for lost, said, advice in (
-                (~one.finite, "are not finite and left out", ""),
-                (one.finite & ~one.sound, "blew up and are left out", one.advice),
+                (~ensemble.finite, "are not finite and left out", ""),
+                (ensemble.finite & ~ensemble.sound, "blew up and are left out", ensemble.advice),
             ):
                 if lost.any():
                     runs = classes.run_names(np.flatnonzero(lost))
                     self.notes.append(f"{lost.sum()} of {len(lost)} {name} runs {said} ({runs}){advice}")
-            if one.runs == 1:
+            if ensemble.runs == 1:
                 self.notes.append(f"{name} is a single run: no interval can be given for it")
         self.states = first.states or second.states if states is None else states
         if self.states and first.final.shape[1:] != second.final.shape[1:]:
             got = f"{first.final.shape[1:]} and {second.final.shape[1:]}"
             raise InputError(f"states must have the same number of tokens and of axes, got {got}")
-        for name, one in zip(names, (first, second), strict=True):
-            if not self.states and one.given is None and None in one.recorded:
+        for name, ensemble in zip(names, (first, second), strict=True):
+            if not self.states and ensemble.given is None and None in ensemble.recorded:
                 self.notes.append(
-                    f"{name} names no operation: classes are {classes.class_names(one.operation)}"
+                    f"{name} names no operation: classes are {classes.class_names(ensemble.operation)}"
                 )
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
@@ -435,13 +434,13 @@ class Parts:
         """Return the relabelings of both problems, or only the identity if the search would be long."""
         identity = no_relabelling(self.first.tokens)
         both = []
-        for one in (self.first, self.second):
-            if one.fixed_examples:
-                self.notes.append(f"the examples of {one.name} were fixed by number: no relabeling")
+        for ensemble in (self.first, self.second):
+            if ensemble.fixed_examples:
+                self.notes.append(f"the examples of {ensemble.name} were fixed by number: no relabeling")
                 return identity
-            pairs = one.training_set
+            pairs = ensemble.training_set
             try:
-                both.append(symmetry_of(one.operation, pairs))
+                both.append(symmetry_of(ensemble.operation, pairs))
             except InputError as error:
                 self.notes.append(f"no relabeling: {error}")
                 return identity
@@ -456,11 +455,11 @@ class Parts:
             return identity
         return shared
 
-    def structures(self, one: EnsembleOf) -> Structures | None:
-        """Return circles and imperfections of ensemble `one`; None if they mean nothing or take too long."""
-        if self.states or not self.planar or not one.operation.commutes:
+    def structures(self, ensemble: EnsembleOf) -> Structures | None:
+        """Return circles and imperfections of an ensemble; None if they mean nothing or take too long."""
+        if self.states or not self.planar or not ensemble.operation.commutes:
             return None
-        return classes.structures_by(one.operation, one.final, one.initial)
+        return classes.structures_by(ensemble.operation, ensemble.final, ensemble.initial)
 
     def shapes(self) -> Shapes | None:
         """Return the distances of all pairs of final shapes; None if positions are compared as states."""
@@ -473,8 +472,8 @@ class Parts:
             among, _ = procrustes_disparity(final, final, self.symmetry)
             np.fill_diagonal(among, np.inf)
         chance, _ = procrustes_disparity(self.first.initial, final, self.symmetry)
-        nearest, start, other = (distances.min(axis=0) for distances in (disparity, chance, among))
-        return Shapes(disparity, relabelling, nearest, start, other, self.symmetry)
+        nearest, start, trained = (distances.min(axis=0) for distances in (disparity, chance, among))
+        return Shapes(disparity, relabelling, nearest, start, trained, self.symmetry)
 
     def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
@@ -514,7 +513,7 @@ class Parts:
         within = self._apart(first.final[runs])
         within[runs, runs] = np.inf
         chosen = (apart.argmin(axis=0), runs, within.argmin(axis=0))
-        return Chosen(first.runs, *(Paths(first.positions(one), times) for one in chosen))
+        return Chosen(first.runs, *(Paths(first.positions(numbers), times) for numbers in chosen))
 
     def _same_starts(self) -> bool:
         """Return whether every run k starts from the same shape in both ensembles."""
@@ -550,14 +549,14 @@ class Parts:
         names += [name for name in shared if name not in apart and not name.startswith(ONSET_PREFIX)]
         for name in names:
             differences[name] = compare_values(name.replace("_", " "), first.last(name), second.last(name))
-        return {name: one for name, one in differences.items() if all(len(sample) for sample in one.samples)}
+        return {name: x for name, x in differences.items() if all(map(len, x.samples))}
 
     def _imperfections(self, ours: Structures, theirs: Structures) -> Difference:
         """Compare imperfections of runs that are not circles, as fractions if pair sums differ in number."""
-        counts = [one.imperfections[~one.circle] for one in (ours, theirs)]
+        counts = [shapes.imperfections[~shapes.circle] for shapes in (ours, theirs)]
         if self.same_tokens:
             return compare_values("grid imperfections of the rest", *counts)
-        sums = (one.tokens * (one.tokens + 1) / 2 for one in (self.first, self.second))
+        sums = (shapes.tokens * (shapes.tokens + 1) / 2 for shapes in (self.first, self.second))
         shares = (count / number for count, number in zip(counts, sums, strict=True))
         return compare_values("imperfect share of the rest", *shares)
 
@@ -623,7 +622,7 @@ class Parts:
         ensembles = self.first, self.second
         shared = set(self.first.observables) & set(self.second.observables)
         reached: dict[str, Any] = {
-            name.removeprefix(ONSET_PREFIX): [one.tracked(name) for one in ensembles]
+            name.removeprefix(ONSET_PREFIX): [ensemble.tracked(name) for ensemble in ensembles]
             for name in sorted(shared)
             if name.startswith(ONSET_PREFIX)
         }
@@ -631,23 +630,23 @@ class Parts:
         for name, value in (THRESHOLDS if thresholds is None else thresholds).items():
             if name in shared | measured and name not in reached:
                 limit = number(f"thresholds of {name}", value)
-                reached[name] = [one.onsets(name, limit) for one in ensembles]
+                reached[name] = [ensemble.onsets(name, limit) for ensemble in ensembles]
             elif thresholds is not None and name not in reached:
                 known = ", ".join(sorted(shared | measured))
                 raise InputError(f"thresholds must name quantities of both ({known}), got {name!r}")
         if measured and min(self.first.dim, self.second.dim) > 1:
-            lasting = [one.onsets("circle_ratio", 1.2, falling=True, lasting=True) for one in ensembles]
-            reached["lasting circle"] = lasting
+            rule: Any = {"name": "circle_ratio", "limit": 1.2, "falling": True, "lasting": True}
+            reached["lasting circle"] = [ensemble.onsets(**rule) for ensemble in ensembles]
         return {name: both for name, both in reached.items() if None not in both}
 
-    def accuracy(self, together: bool, given: tuple[Any, Any] | None) -> Calibration | None:
-        """Return how well `given` or else observed accuracies are predicted; None if there are none."""
-        if given is not None:
-            values, sound = [real_array("accuracies", one) for one in given], self.second.sound
-            if [one.shape for one in values] != 2 * [sound.shape]:
-                got = " and ".join(str(one.shape) for one in values)
+    def accuracy(self, together: bool, accuracies: tuple[Any, Any] | None) -> Calibration | None:
+        """Return how well these or else observed accuracies are predicted; None if there are none."""
+        if accuracies is not None:
+            values, sound = [real_array("accuracies", array) for array in accuracies], self.second.sound
+            if [array.shape for array in values] != 2 * [sound.shape]:
+                got = " and ".join(str(array.shape) for array in values)
                 raise InputError(f"accuracies must be two arrays of {len(sound)} trained runs, got {got}")
-            return calibrate(*(one[sound] for one in values))
+            return calibrate(*(array[sound] for array in values))
         order = [(self.second, self.second), (self.first, self.first)]
         order += [(self.first, self.second), (self.second, self.first)] if together else []
         for predicting, measuring in order:
@@ -727,11 +726,11 @@ class Comparison:
         ['simulated', 'trained', 'difference', "Cohen's h"]
         """
         rows: list[tuple[Any, ...]] = []
-        for name, found in self.distributions.items():
+        for name, difference in self.distributions.items():
             of = "distribution", name
-            rows += [(*of, self.names[0], found.first), (*of, self.names[1], found.second)]
-            rows.append((*of, "difference", found.difference, found, found.test))
-            rows += [(*of, effect, value) for effect, value in found.effects.items()]
+            rows += [(*of, self.names[0], difference.first), (*of, self.names[1], difference.second)]
+            rows.append((*of, "difference", difference.difference, difference, difference.test))
+            rows += [(*of, effect, value) for effect, value in difference.effects.items()]
         if self.motion is not None:
             parts = ("scale", "mean_error", "chance_error")
             rows += [("motion", self.motion.alignment, part, getattr(self.motion, part)) for part in parts]
@@ -752,7 +751,7 @@ class Comparison:
     def tests(self) -> int:
         """Number of tests for which Holm's p-values are adjusted."""
         tests: list[Any] = [*self.distributions.values(), *self.onsets.values()]
-        return sum(math.isfinite(one.p_value) for one in tests)
+        return sum(math.isfinite(test.p_value) for test in tests)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all results, except the matrices of `shapes`, in a form that JSON can hold.

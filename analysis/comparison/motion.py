@@ -68,9 +68,9 @@ def same_progress(first: Array, second: Array, first_times: Array, times: Array)
     )
     below = enter[at] + np.where(between > 0, 1.0, passed) * (leave[at] - enter[at])
     above = enter[at + 1] + np.where(between < 1, 0.0, passed) * (leave[at + 1] - enter[at + 1])
-    found = below + between * (above - below)
+    place_in_time = below + between * (above - below)
     slack = 1e-12 * max(abs(a[0]), abs(a[-1]))
-    matched[seen] = np.where((b >= a[0] - slack) & (b <= a[-1] + slack), found, np.nan)
+    matched[seen] = np.where((b >= a[0] - slack) & (b <= a[-1] + slack), place_in_time, np.nan)
     return matched
 
 
@@ -180,10 +180,10 @@ class Paths:
         gap = self.times[place + 1] - self.times[place]
         part = ((clock - self.times[place]) / gap)[..., None, None]
         before, after = self.positions[runs, place], self.positions[runs, place + 1]
-        found = before + part * (after.astype(np.float64) - before)
+        positions = before + part * (after.astype(np.float64) - before)
         outside = ~((clock >= 0) & (clock <= self.duration * (1 + 1e-12)))
-        found[outside] = np.nan
-        return np.asarray(found)
+        positions[outside] = np.nan
+        return np.asarray(positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,8 +380,8 @@ def compare_motion(
     labels, errors = runs.errors(matched, times)
     judged, chance = errors, np.full_like(errors, np.nan)
     if chosen is not None:
-        others = replace(runs, first=chosen.next_best, candidates=None).narrowed(times)
-        judged = errors + (others.errors(matched, times)[1] - errors) / chosen.candidates
+        runners_up = replace(runs, first=chosen.next_best, candidates=None).narrowed(times)
+        judged = errors + (runners_up.errors(matched, times)[1] - errors) / chosen.candidates
         clock = np.tile(matched[:1], (len(chosen.runs.positions), 1))
         within = replace(runs, first=chosen.partners, second=chosen.runs, candidates=None)
         chance = within.narrowed(clock[0]).errors(clock, clock)[1]

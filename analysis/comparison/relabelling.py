@@ -61,8 +61,8 @@ class Symmetry:
         if len(self) == len(other) and np.array_equal(self.permutations, other.permutations):
             return self
         allowed = {tuple(row) for row in other.permutations.tolist()}
-        kept = [row for row in self.permutations.tolist() if tuple(row) in allowed]
-        return Symmetry(f"{self.name} and {other.name}", np.array(kept, np.int64))
+        shared = [row for row in self.permutations.tolist() if tuple(row) in allowed]
+        return Symmetry(f"{self.name} and {other.name}", np.array(shared, np.int64))
 
 
 def no_relabelling(tokens: int) -> Symmetry:
@@ -161,15 +161,15 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
         raise InputError(f"theory must be an Operation, a system or a group, got {type(theory).__name__}")
     p = operation.tokens
     if operation.group is not None:
-        found = _group_maps(operation.group)
+        symmetry = _group_maps(operation.group)
     elif operation.modulus == p:
-        found = affine_maps(p)
+        symmetry = affine_maps(p)
     elif operation.modulus is None or operation.modulus >= 2 * p - 1:
-        found = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
+        symmetry = Symmetry("reversal", np.array([np.arange(p), np.arange(p)[::-1]]))
     else:
         allowed = f"{p}, its number of tokens, or at least {2 * p - 1}, where no sum wraps around"
         raise InputError(f"the modulus of theory must be {allowed}, got {operation.modulus}")
-    return found if pairs is None else _stabiliser(found, operation, pairs)
+    return symmetry if pairs is None else _stabiliser(symmetry, operation, pairs)
 
 
 def automorphisms(group: Any) -> Permutations:
@@ -204,8 +204,8 @@ def automorphisms(group: Any) -> Permutations:
     candidates = int(np.prod([len(image) for image in images], dtype=object))
     if candidates > LARGEST:
         raise InputError(f"group must leave at most {LARGEST} images of generators, got {candidates}")
-    found = [_extended(group, generators, choice) for choice in product(*images)]
-    return np.array([one for one in found if one is not None], np.int64)
+    maps = [_extended(group, generators, choice) for choice in product(*images)]
+    return np.array([image for image in maps if image is not None], np.int64)
 
 
 def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetry:
@@ -218,8 +218,8 @@ def _stabiliser(symmetry: Symmetry, operation: Operation, pairs: Any) -> Symmetr
     place[i, j] = True
     if operation.commutes:
         place |= place.T
-    kept = [bool(place[g[i], g[j]].all()) for g in symmetry.permutations]
-    return Symmetry(f"{symmetry.name} within the training set", symmetry.permutations[kept])
+    stable = [bool(place[g[i], g[j]].all()) for g in symmetry.permutations]
+    return Symmetry(f"{symmetry.name} within the training set", symmetry.permutations[stable])
 
 
 def _group_maps(group: FiniteGroup) -> Symmetry:
@@ -472,8 +472,8 @@ def _overlaps(a: Array, b: Array, symmetry: Symmetry) -> Iterator[tuple[slice, A
             spectrum = A[..., :, None] * B[..., unit * f % p, None, :].conj()
             yield slice(start, start + p), np.fft.irfft(spectrum, p, axis=-3)
         return
-    each = int(np.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), dtype=np.int64)) * p * a.shape[-1]
-    step = max(BLOCK // max(each, 1), 1)
+    values = int(np.prod(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), dtype=np.int64)) * p * a.shape[-1]
+    step = max(BLOCK // max(values, 1), 1)
     for start in range(0, size, step):
         numbers = slice(start, min(start + step, size))
         moved = a[..., symmetry.permutations[numbers], :]

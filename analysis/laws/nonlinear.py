@@ -131,19 +131,19 @@ class MeanFieldRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = checked_data(self, X)
-        found = self._features(X) @ self._scaled
-        return found[:, 0] if self.vector_ else found
+        changes = self._features(X) @ self._scaled
+        return changes[:, 0] if self.vector_ else changes
 
     def _features(self, X: Array) -> Array:
         """Return the values of all terms (samples, targets, terms) at states, which are scaled first."""
         x = X / self.scale_
         orders = max(len(term) for term in self.terms_) - 1
         means = [(x**p).mean(axis=1, keepdims=True) for p in range(1, orders + 1)]
-        own = x[:, : self.targets_]
-        features = np.empty((*own.shape, len(self.terms_)))
-        for k, (power, *others) in enumerate(self.terms_):
-            column = own**power
-            for m, c in zip(means, others, strict=False):
+        states = x[:, : self.targets_]
+        features = np.empty((*states.shape, len(self.terms_)))
+        for k, (power, *exponents) in enumerate(self.terms_):
+            column = states**power
+            for m, c in zip(means, exponents, strict=False):
                 column = column * m**c
             features[..., k] = column
         return features
@@ -164,14 +164,14 @@ def mean_field_terms(terms: Sequence[Term] | int) -> list[Term]:
     if not isinstance(terms, Sequence):
         degree = whole_number("terms", terms, 1)
         powers = [range(degree // order + 1) for order in [1, *range(1, degree + 1)]]
-        found = [term for term in itertools.product(*powers) if _degree(term) <= degree]
+        parsed = [term for term in itertools.product(*powers) if _degree(term) <= degree]
     else:
-        found = [tuple(term) for term in terms if isinstance(term, Sequence)]
-        whole = all(isinstance(c, int) and c >= 0 for term in found for c in term)
-        if not found or len(found) < len(terms) or not whole or not all(found):
+        parsed = [tuple(term) for term in terms if isinstance(term, Sequence)]
+        whole = all(isinstance(c, int) and c >= 0 for term in parsed for c in term)
+        if not parsed or len(parsed) < len(terms) or not whole or not all(parsed):
             allowed = "a degree of at least 1, or tuples of powers (of x, m₁, m₂, …) of at least 0"
             raise InputError(f"terms must be {allowed}, got {short_text(terms)}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(parsed))
 
 
 def _degree(term: Term) -> int:

@@ -173,8 +173,8 @@ class ODEFit(Law):
         if round(times) < 1 or abs(times - round(times)) > 1e-8 * times:  # `unit` has nine digits
             got = distinct(step, self.unit, self.unit * round(times))
             raise InputError(f"step must be a whole multiple of the map's step, {self.unit}, got {got}")
-        one, map_ = np.eye(self.components + 1), np.column_stack([self.A, self.b])
-        power = np.linalg.matrix_power(one + np.pad(map_, ((0, 1), (0, 0))), round(times)) - one
+        identity, map_ = np.eye(self.components + 1), np.column_stack([self.A, self.b])
+        power = np.linalg.matrix_power(identity + np.pad(map_, ((0, 1), (0, 0))), round(times)) - identity
         return power[:-1, :-1], power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
@@ -405,8 +405,8 @@ def resample_coefficients(
         A = np.einsum("rkl,rtl->rtk", inverse, moments.cross / units) / units
         b = moments.target_mean - np.einsum("rtk,rk->rt", A, moments.feature_mean)
     else:
-        found = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else l1_ratio)
-        A, b = found.coef[:, :, 0], found.intercept[:, :, 0]
+        solution = solve(moments, np.array([[alpha]]), l1_ratio=1.0 if penalty == "lasso" else l1_ratio)
+        A, b = solution.coef[:, :, 0], solution.intercept[:, :, 0]
     tail = (1 - CONFIDENCE) / 2
     (A_low, A_high), (b_low, b_high) = (np.quantile(x, [tail, 1 - tail], axis=0) for x in (A, b))
     return Resampled(A_low, A_high, b_low, b_high, np.mean(A != 0, axis=0), resamples, unit)

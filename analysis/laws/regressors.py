@@ -257,8 +257,8 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         fitted = np.einsum("tpk,kl,tpl->tp", w, moments.gram[0], w)
         rest = moments.power[0][:, None] - 2 * np.einsum("tpk,tk->tp", w, moments.cross[0]) + fitted
         floor = np.maximum(np.finfo(float).eps * moments.power[0], np.finfo(float).tiny)[:, None]
-        each = 2.0 if name == "aic" else np.log(samples)
-        return np.asarray(samples * np.log(np.maximum(rest, floor)) + each * np.count_nonzero(w, axis=2))
+        price = 2.0 if name == "aic" else np.log(samples)
+        return np.asarray(samples * np.log(np.maximum(rest, floor)) + price * np.count_nonzero(w, axis=2))
 
     def _left_out(self, X: Array, Y: Array, candidates: Array, groups: Any) -> Array:
         """Return the sums of squared errors on rows that were left out, (targets, candidates).
@@ -274,10 +274,10 @@ class LinearODERegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             raise InputError(f"alpha='cv' needs more samples than cv = {self.cv} folds, got {len(X)}")
         cost = np.zeros_like(candidates)
-        for kept, left in folds:
-            fit = self._solve(Moments.of([(X[kept], Y[kept])]), candidates)
+        for train, test in folds:
+            fit = self._solve(Moments.of([(X[train], Y[train])]), candidates)
             for t in range(len(candidates)):
-                error = X[left] @ fit.coef[0, t].T + fit.intercept[0, t] - Y[left, t, None]
+                error = X[test] @ fit.coef[0, t].T + fit.intercept[0, t] - Y[test, t, None]
                 cost[t] += (error**2).sum(axis=0)
         return cost
 

@@ -361,7 +361,7 @@ class Law(ABC):
         # SciPy refuses a time that comes twice.
         moments, place = np.unique(clock, return_inverse=True)
         states = np.full((len(moments), len(state)), np.inf)
-        found = solve_ivp(
+        solution = solve_ivp(
             lambda _, x: self.changes(x[None])[0],
             (0.0, max(float(clock[-1]), np.finfo(float).tiny)),
             state,
@@ -370,7 +370,7 @@ class Law(ABC):
             atol=1e-10 * bound * min(float(np.abs(state).max(initial=0.0)) or 1.0, 1.0),
             events=edge,
         )
-        states[: found.y.shape[1]] = found.y.T
+        states[: solution.y.shape[1]] = solution.y.T
         return states[place]
 
 

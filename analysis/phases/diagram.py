@@ -398,8 +398,8 @@ class PhaseDiagram:
         areas /= areas.sum()
         runs = np.array([[cell.majority.counts[phase] for phase in PHASES] for cell in self.cells])
         effective = 1 / float(areas**2 @ (1 / runs.sum(axis=1)))
-        found = np.minimum(areas @ (runs / runs.sum(axis=1, keepdims=True)), 1.0)
-        shares = (proportion(share * effective, effective) for share in found.tolist())
+        fractions = np.minimum(areas @ (runs / runs.sum(axis=1, keepdims=True)), 1.0)
+        shares = (proportion(share * effective, effective) for share in fractions.tolist())
         return dict(zip(PHASES, shares, strict=True))
 
     def borders(self) -> NDArray[np.intp]:

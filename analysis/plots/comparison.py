@@ -45,12 +45,12 @@ def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None 
         The axes.
     """
     ax = axes_of(ax)
-    for one, name, color in zip((onset.first, onset.second), names, (FIRST, SECOND), strict=True):
-        times, alive, low, high = one.curve()
-        end = max(float(one.times.max()), float(times[-1]))
+    for onsets, name, color in zip((onset.first, onset.second), names, (FIRST, SECOND), strict=True):
+        times, alive, low, high = onsets.curve()
+        end = max(float(onsets.times.max()), float(times[-1]))
         times = np.append(times, end)
         alive, low, high = (np.append(values, values[-1]) for values in (alive, low, high))
-        label = f"{name}: {int(one.reached.sum())} of {len(one.reached)}"
+        label = f"{name}: {int(onsets.reached.sum())} of {len(onsets.reached)}"
         ax.step(times, 1 - alive, where="post", color=color, label=label)
         known = np.isfinite(low).tolist()
         ax.fill_between(times, 1 - low, 1 - high, known, step="post", color=color, alpha=0.15, linewidth=0)
@@ -62,12 +62,12 @@ def show_onsets(onset: OnsetDifference, names: tuple[str, str], ax: Axes | None 
 
 
 @styled
-def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str = "") -> Axes:
+def show_calibration(calibration: Calibration, ax: Axes | None = None, *, title: str = "") -> Axes:
     """Draw measured against predicted accuracy, with the diagonal on which they agree.
 
     Parameters
     ----------
-    found : Calibration
+    calibration : Calibration
         Predictions and measurements.
     ax : Axes, optional
         Axes to draw on; new ones by default.
@@ -81,7 +81,7 @@ def show_calibration(found: Calibration, ax: Axes | None = None, *, title: str =
     """
     ax = axes_of(ax)
     ax.plot([0, 1], [0, 1], color=REFERENCE, linestyle=":", linewidth=1)
-    ax.scatter(found.predicted, found.measured, s=18, color=FIRST, linewidths=0, alpha=0.6)
+    ax.scatter(calibration.predicted, calibration.measured, s=18, color=FIRST, linewidths=0, alpha=0.6)
     ax.set(xlabel="predicted accuracy", ylabel="measured accuracy", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     ax.set_title(title)
     return ax
@@ -100,13 +100,15 @@ def show_quantities(comparison: Comparison) -> Panels:
     ndarray of Axes, shape (rows, columns)
         The axes, with the effect sizes first; axes that are not needed are off.
     """
-    drawn = [one for one in comparison.distributions.values() if "Cohen's h" not in one.effects][:SHOWN]
+    values = [x for x in comparison.distributions.values() if "Cohen's h" not in x.effects]
+    drawn = values[:SHOWN]
     columns = min(1 + len(drawn), 2)
     axes = panels(-(-(1 + len(drawn)) // columns), columns, 4.7, 3.3)
     title = "Effect sizes, 95 % intervals"
     show_effects(comparison.distributions, axes.flat[0], names=comparison.names, title=title)
-    for ax, one in zip(axes.flat[1:], drawn, strict=False):
-        show_distributions(dict(zip(comparison.names, one.samples, strict=True)), ax, xlabel=one.name)
+    for ax, difference in zip(axes.flat[1:], drawn, strict=False):
+        samples = dict(zip(comparison.names, difference.samples, strict=True))
+        show_distributions(samples, ax, xlabel=difference.name)
     for ax in axes.flat[1 + len(drawn) :]:
         ax.set_axis_off()
     return axes
@@ -186,9 +188,9 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
         One panel for each of the n shapes that are drawn. None if shapes are not compared, lie on a line, or
         have different dimensions.
     """
-    one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
+    ours, theirs = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
     shapes = comparison.shapes
-    if shapes is None or one.dim != other.dim or other.dim < 2:
+    if shapes is None or ours.dim != theirs.dim or theirs.dim < 2:
         return None
     order = np.argsort(shapes.nearest, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int)]
@@ -196,8 +198,8 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
     for ax, run in zip(axes[0], chosen, strict=True):
         partner = int(shapes.disparity[:, run].argmin())
         permutation = shapes.symmetry.permutations[shapes.relabelling[partner, run]]
-        moved = aligned(one.final[partner], other.final[run], permutation)
-        target, moved = _planar(other.final[run], other.final[run]), _planar(moved, other.final[run])
+        moved = aligned(ours.final[partner], theirs.final[run], permutation)
+        target, moved = _planar(theirs.final[run], theirs.final[run]), _planar(moved, theirs.final[run])
         title = f"run {run} (discs),\nrun {partner} (open circles),\ndisparity {shapes.nearest[run]:.2f}"
         show_embedding(target, ax, outline=moved, title=title)
     return axes
@@ -221,14 +223,14 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
     """
     motion = comparison.motion
     assert motion is not None
-    one, other = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
+    ours, theirs = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
     chosen = typical_pair(motion)
     frames = np.flatnonzero(np.isfinite(motion.error[chosen]))
-    if not len(frames) or one.times is None or other.times is None:
+    if not len(frames) or ours.times is None or theirs.times is None:
         return None
     times, matched = motion.times[frames], motion.matched[chosen, frames]
-    left = Paths(one.positions(motion.pairs[chosen, :1]), one.times).at(matched)[0]
-    right = Paths(other.positions(motion.pairs[chosen, 1:]), other.times).at(times)[0]
+    left = Paths(ours.positions(motion.pairs[chosen, :1]), ours.times).at(matched)[0]
+    right = Paths(theirs.positions(motion.pairs[chosen, 1:]), theirs.times).at(times)[0]
     left = left[:, motion.relabelling[chosen]]
     if max(left.shape[2], right.shape[2]) == 1:
         return _lines(comparison, times, left[..., 0], right[..., 0])

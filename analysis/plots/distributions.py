@@ -74,9 +74,9 @@ def show_estimates(
     """
     ax, named = axes_of(ax), set[str]()
     for y, (_, paper, ours) in enumerate(reversed(rows)):
-        given = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
+        published = paper if isinstance(paper, Interval) else Interval(paper, paper, paper, 0)
         for place, value, color, marker, label in (
-            (y + 0.13, given, REFERENCE, "D", "paper"),
+            (y + 0.13, published, REFERENCE, "D", "paper"),
             (y - 0.13, ours, FIRST, "o", "here"),
         ):
             if np.isfinite(value.estimate):  # the first of each kind stands in the legend
@@ -118,7 +118,7 @@ def show_effects(
     """
     ax = axes_of(ax)
     looks = {"Cliff's delta": ("o", FIRST), "Cohen's h": ("s", SECOND)}
-    rows = [(one.name, *next(iter(one.effects.items()))) for one in distributions.values()]
+    rows = [(x.name, *next(iter(x.effects.items()))) for x in distributions.values()]
     for y, (_, effect, value) in enumerate(reversed(rows)):
         marker, color = looks[effect]
         _bar(ax, y, value, fmt=marker, color=color, markersize=5.5)

@@ -39,8 +39,8 @@ def plane(points: Any, *, resolution: int = 300, margin: float = 0.08) -> tuple[
     InputError
         If `points` are not finite, have another shape, or there is none.
     """
-    given = _planar("points", points)
-    low, high = given.min(axis=0), given.max(axis=0)
+    array = _planar("points", points)
+    low, high = array.min(axis=0), array.max(axis=0)
     half = (0.5 + margin) * (float((high - low).max()) or 1.0)
     (x, y) = (low + high) / 2
     steps = np.linspace(-half, half, resolution)

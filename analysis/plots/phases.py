@@ -84,11 +84,11 @@ def _draw(diagram: PhaseDiagram, cell: Cell, ax: Axes) -> None:
 def _name(diagram: PhaseDiagram, phase: str, ax: Axes) -> None:
     """Write the name of a phase into the cell of this phase that is farthest from the other phases."""
     here = np.array([cell.majority.phase == phase for cell in diagram.cells])
-    if sum(cell.covered() for cell, own in zip(diagram.cells, here, strict=True) if own) < LABELLED:
+    if sum(cell.covered() for cell, inside in zip(diagram.cells, here, strict=True) if inside) < LABELLED:
         return
     centers = np.array([[np.mean(cell.x), np.mean(cell.y)] for cell in diagram.cells])
     walls = 2 * np.minimum(centers, 1 - centers).min(axis=1)[here]
-    others = np.linalg.norm(centers[here][:, None] - centers[~here], axis=2).min(axis=1, initial=1.0)
-    x, y = centers[here][np.argmax(np.minimum(others, walls))]
+    distance = np.linalg.norm(centers[here][:, None] - centers[~here], axis=2).min(axis=1, initial=1.0)
+    x, y = centers[here][np.argmax(np.minimum(distance, walls))]
     box = {"boxstyle": "round,pad=0.2", "facecolor": WHITE, "alpha": 0.75, "linewidth": 0}
     ax.text(diagram.x.value(x), diagram.y.value(y), phase, ha="center", va="center", bbox=box)

@@ -75,7 +75,7 @@ def styled(draw: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
     @wraps(draw)
     def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        ax = next((one for one in (*args, *kwargs.values()) if isinstance(one, Axes)), None)
+        ax = next((argument for argument in (*args, *kwargs.values()) if isinstance(argument, Axes)), None)
         with style(PRINTED if ax is None else figure_of(ax).get_figwidth()):
             return draw(*args, **kwargs)
 

@@ -65,10 +65,10 @@ def show_trajectory(
         return show_embedding(points, ax, title=title)
     if what == "signals":
         require_cyclic(trajectory)
-        one = trajectory.run(run)
-        signals = fourier_signals(one.positions[0])
+        single = trajectory.run(run)
+        signals = fourier_signals(single.positions[0])
         return show_signals(
-            one.steps, signals, ax, marked=surviving_frequencies(one.final[0]).tolist(), title=title
+            single.steps, signals, ax, marked=surviving_frequencies(single.final[0]).tolist(), title=title
         )
     values, (_, times) = np.asarray(trajectory.observables[what]), trajectory.clock(what)
     if values.ndim > 3:

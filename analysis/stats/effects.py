@@ -75,7 +75,7 @@ class Difference:
         In addition, no interval of the difference or of an effect size may contain 0.
         """
         intervals = (self.difference, *self.effects.values())
-        return is_shown(self.adjusted_p_value, self.p_value) and not any(one.covers(0.0) for one in intervals)
+        return is_shown(self.adjusted_p_value, self.p_value) and not any(x.covers(0.0) for x in intervals)
 
 
 def compare_proportions(name: str, first: Any, second: Any) -> Difference:
@@ -172,7 +172,7 @@ def cohens_h(first: Interval, second: Interval) -> Interval:
     """
     if not first.count or not second.count:
         return _unknown(first.count + second.count)
-    angles = (one.map(lambda p: 2 * math.asin(math.sqrt(min(max(p, 0.0), 1.0)))) for one in (first, second))
+    angles = (x.map(lambda p: 2 * math.asin(math.sqrt(min(max(p, 0.0), 1.0)))) for x in (first, second))
     return difference(*angles)
 
 
@@ -288,25 +288,25 @@ def bootstrap(
     distribution, with the degrees of freedom of the smallest sample, replaced the normal one (Hesterberg
     2015).
     """
-    arrays = [np.asarray(one, np.float64) for one in samples]
-    sizes = [len(one) for one in arrays]
+    arrays = [np.asarray(sample, np.float64) for sample in samples]
+    sizes = [len(sample) for sample in arrays]
     if not all(sizes):
         return _unknown(sum(sizes))
-    estimate = float(statistic(*(one[None] for one in arrays))[0])
+    estimate = float(statistic(*(sample[None] for sample in arrays))[0])
     if min(sizes) == 1:
         return Interval(estimate, np.nan, np.nan, sum(sizes))
 
     def drawn(*rows: Array, axis: int = -1) -> Array:
-        return statistic(*(one[row.astype(np.intp)] for one, row in zip(arrays, rows, strict=True)))
+        return statistic(*(sample[row.astype(np.intp)] for sample, row in zip(arrays, rows, strict=True)))
 
     with warnings.catch_warnings():  # draws without a value are ignored below
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-        found = stats.bootstrap(
+        draws = stats.bootstrap(
             [np.arange(size) for size in sizes], drawn, n_resamples=resamples, vectorized=True, rng=seed,
-            method="percentile", batch=max(BLOCK // sum(one.size for one in arrays), 1),
+            method="percentile", batch=max(BLOCK // sum(sample.size for sample in arrays), 1),
         ).bootstrap_distribution  # fmt: skip
-    found = found[np.isfinite(found)]
-    low, high = np.quantile(found, _levels(min(sizes))) if len(found) else (np.nan, np.nan)
+    draws = draws[np.isfinite(draws)]
+    low, high = np.quantile(draws, _levels(min(sizes))) if len(draws) else (np.nan, np.nan)
     return Interval(estimate, float(low), float(high), sum(sizes))
 
 
@@ -328,14 +328,14 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     if min(len(x), len(y)) == 1:  # SciPy refuses a sample of one; each value is equally likely to be it
         alone = abs(x[0]) if len(x) == 1 else abs(y[0])
         return float(np.mean(np.abs(both) >= alone - rounding))
-    found = stats.permutation_test(
+    test = stats.permutation_test(
         (x, y), lambda a, b, axis: np.abs(a.sum(axis=axis)), n_resamples=RESAMPLES, vectorized=True, rng=seed,
         alternative="greater", batch=max(BLOCK // (len(x) + len(y)), 1),
     )  # fmt: skip
     # SciPy's tolerance is relative to the observed difference, which may itself be a rounding error.
-    as_large = int(np.count_nonzero(found.null_distribution >= found.statistic - rounding))
+    as_large = int(np.count_nonzero(test.null_distribution >= test.statistic - rounding))
     exact = math.comb(len(both), len(x)) <= RESAMPLES
-    return (as_large + (not exact)) / (len(found.null_distribution) + (not exact))
+    return (as_large + (not exact)) / (len(test.null_distribution) + (not exact))
 
 
 def _levels(size: int) -> list[float]:

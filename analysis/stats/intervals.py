@@ -225,8 +225,8 @@ def clustered_proportion(successes: Any, counts: Any, level: float = CONFIDENCE)
     weight = rate * (1 - rate) / scatter if scatter > 0 else groups
     quantile = (1 + level) / 2
     weight *= float(special.ndtri(quantile) / special.stdtrit(groups - 1, quantile)) ** 2
-    found = proportion(rate * weight, weight, level)
-    return Interval(rate, found.low, found.high, int(total))
+    wilson = proportion(rate * weight, weight, level)
+    return Interval(rate, wilson.low, wilson.high, int(total))
 
 
 def difference(first: Interval, second: Interval) -> Interval:
@@ -286,11 +286,11 @@ def holm(p_values: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
     Rejecting where the adjusted value is below 5 % bounds the probability of any false rejection by 5 %.
     """
-    given = np.asarray(p_values, np.float64)
-    adjusted = np.full(given.shape, np.nan)
-    order = np.argsort(given, kind="stable")[: np.isfinite(given).sum()]
+    values = np.asarray(p_values, np.float64)
+    adjusted = np.full(values.shape, np.nan)
+    order = np.argsort(values, kind="stable")[: np.isfinite(values).sum()]
     factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * given[order]), 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * values[order]), 1.0)
     return adjusted
 
 
@@ -344,23 +344,23 @@ def correlation(x: Any, y: Any, groups: Any = None) -> Interval:
     result = pearsonr(first, second)
     interval = result.confidence_interval(CONFIDENCE)
     if names is not None:
-        found = float(result.statistic)
-        return Interval(found, *_jackknifed(first, second, names, found), count)
+        estimate = float(result.statistic)
+        return Interval(estimate, *_jackknifed(first, second, names, estimate), count)
     return Interval(float(result.statistic), float(interval.low), float(interval.high), count)
 
 
-def _jackknifed(x: Any, y: Any, groups: Any, found: float) -> tuple[float, float]:
-    """Return the ends of the interval of the correlation `found`, by leaving out one group after the other.
+def _jackknifed(x: Any, y: Any, groups: Any, estimate: float) -> tuple[float, float]:
+    """Return the ends of the interval of a correlation `estimate`, by leaving out one group after another.
 
     `groups` (n,) names the groups of the values `x` and `y` (n,). The ends are NaN for fewer than three
     groups, and if a variable does not vary without one of them.
     """
     names = np.unique(groups)
-    kept = [groups != name for name in names]
-    if len(names) < 3 or any(np.ptp(x[one]) == 0 or np.ptp(y[one]) == 0 for one in kept):
+    masks = [groups != name for name in names]
+    if len(names) < 3 or any(np.ptp(x[mask]) == 0 or np.ptp(y[mask]) == 0 for mask in masks):
         return np.nan, np.nan
-    z = np.arctanh(np.clip([np.corrcoef(x[one], y[one])[0, 1] for one in kept], -1 + 1e-15, 1 - 1e-15))
+    z = np.arctanh(np.clip([np.corrcoef(x[mask], y[mask])[0, 1] for mask in masks], -1 + 1e-15, 1 - 1e-15))
     spread = (len(names) - 1) * float(z.std())  # standard deviation of the pseudo-values
     half = float(special.stdtrit(len(names) - 1, (1 + CONFIDENCE) / 2)) * spread / (len(names) - 1) ** 0.5
-    center = float(np.arctanh(np.clip(found, -1 + 1e-15, 1 - 1e-15)))
+    center = float(np.arctanh(np.clip(estimate, -1 + 1e-15, 1 - 1e-15)))
     return math.tanh(center - half), math.tanh(center + half)
