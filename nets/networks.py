@@ -240,6 +240,7 @@ class Networks:
         )
         return dataclasses.replace(self, ensemble=alone)
 
+    @one_blas_thread
     def neuron_weights(self) -> dict[str, NDArray[Any]]:
         """Return the effective weights of the first hidden layer, as arguments of `analysis.neuron_spectrum`.
 
@@ -255,7 +256,20 @@ class Networks:
         InputError
             If the model does not learn addition modulo its tokens, or has no neurons that read both tokens.
         """
-        return neuron_weights(self.model, self.parameters)
+        layers = self.model.architecture
+        if layers is None or not has_neurons(self.model):
+            raise InputError(
+                "model must add two embeddings, or concatenate them, and learn addition modulo its tokens to "
+                f"have neurons that read them, got {_name(self.model)}"
+            )
+        dim, E = self.model.dim, self.parameters[EMBEDDING]
+        names, weights = list(layers.layers), {"W_in": E}
+        if layers.combine != "neurons":
+            first = self.parameters[f"{names.pop(0)}.weight"]
+            weights = {"W_in": np.matmul(E, first[:, :dim])}
+            if layers.combine == "concatenate":
+                weights["second"] = np.matmul(E, first[:, dim:])
+        return weights if len(names) > 1 else {**weights, "W_out": self.parameters[f"{names[0]}.weight"]}
 
     def logits(self) -> NDArray[Any]:
         """Return the logits of all ordered pairs of tokens, for `analysis.logit_spectrum`.
@@ -270,7 +284,12 @@ class Networks:
         InputError
             If the model does not learn addition modulo the number of its tokens by cross-entropy.
         """
-        return all_logits(self.model, self.parameters)
+        if not adds(self.model):
+            raise InputError(
+                f"model must learn addition modulo its tokens by cross-entropy, got {_name(self.model)}"
+            )
+        p = self.model.tokens
+        return self.outputs(np.indices((p, p)).reshape(2, -1).T).reshape(self.runs, p, p, p)
 
     def activations(self, inputs: Any = None) -> NDArray[Any]:
         """Return the activations of the last hidden layer.
@@ -315,21 +334,15 @@ class Networks:
         """Apply a function to the parameters and the row of `values` of each member; stack the results."""
         import torch
 
-        own = self._per_run(name, values)
-        found = []
-        with torch.no_grad():
-            for run in range(self.runs):
-                member = {name: torch.tensor(value[run : run + 1]) for name, value in self.parameters.items()}
-                found.append(compute(member, torch.tensor(own[run : run + 1])))
-        return torch.cat(found).numpy()
-
-    def _per_run(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """Return values (runs, ...) from values that were given for each run, or once for all runs."""
         if values.ndim == 3 and len(values) != self.runs:
             raise InputError(
                 f"{name} must be given once, or for each of {self.runs} runs, got them for {len(values)}"
             )
-        return np.broadcast_to(values, (self.runs, *values.shape[-2:]))
+        rows = torch.tensor(np.broadcast_to(values, (self.runs, *values.shape[-2:]))).split(1)
+        tensors = {name: torch.tensor(value).split(1) for name, value in self.parameters.items()}
+        members = [{name: parts[run] for name, parts in tensors.items()} for run in range(self.runs)]
+        with torch.no_grad():
+            return torch.cat([compute(*member) for member in zip(members, rows, strict=True)]).numpy()
 
     def _engine(self) -> Any:
         """Return an engine that evaluates these networks as in training; its optimizer never takes a step."""
@@ -379,54 +392,32 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
             "trajectory must hold the layers of its networks to restore them, got none; record the "
             "observable 'layers' during the training"
         )
-    _require_fit(ensemble)
-    positions = trajectory.frame(frame)
+    model, positions = ensemble.model, trajectory.frame(frame)
+    for part in (ensemble.train, ensemble.validation):
+        if part.size and not 0 <= part.min() <= part.max() < len(model.task):
+            raise FileFormatError(
+                f"train_examples and validation_examples must be examples of {_name(model)}"
+            )
     parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
-    if EMBEDDING in ensemble.parameters:
-        parameters[EMBEDDING] = positions
-    for name, value in ensemble.parameters.items():
-        if name not in parameters or parameters[name].shape != value.shape:
+    parameters.setdefault(EMBEDDING, positions)
+    restored, dtype = {}, str(positions.dtype)
+    for name, value in model.initial(np.random.default_rng(0), np.random.default_rng(0)).items():
+        shape = (trajectory.runs, *value.shape)
+        if name not in parameters or parameters[name].shape != shape:
             got = f"the shape {parameters[name].shape}" if name in parameters else "none"
-            raise InputError(f"trajectory must hold {name!r} of shape {value.shape}, got {got}")
-    dtype = str(positions.dtype)
-    restored = {name: np.array(parameters[name], dtype) for name in ensemble.parameters}
+            raise InputError(f"trajectory must hold {name!r} of shape {shape}, got {got}")
+        restored[name] = np.array(parameters[name], dtype)
     return Networks(dataclasses.replace(ensemble, parameters=restored), dtype)
-
-
-def _require_fit(ensemble: Ensemble) -> None:
-    """Refuse arrays of a file that do not fit its model: kernels and PyTorch would trust them."""
-    model, task = ensemble.model, ensemble.model.task
-    wrong = [
-        name
-        for name, value in model.initial(np.random.default_rng(0), np.random.default_rng(0)).items()
-        if ensemble.parameters.get(name, np.empty(0)).shape != (ensemble.runs, *value.shape)
-    ]
-    for name, examples in (("train", ensemble.train), ("validation", ensemble.validation)):
-        whole = examples.ndim == 2 and examples.dtype.kind == "i" and len(examples) == ensemble.runs
-        if not whole or (examples.size and not 0 <= examples.min() <= examples.max() < len(task)):
-            wrong.append(f"{name}_examples")
-    targets = ensemble.targets
-    if (targets is None) != (model.loss == "cross_entropy") or (
-        targets is not None and (targets.ndim != 3 or targets.shape[:2] != (ensemble.runs, task.classes))
-    ):
-        wrong.append("targets")
-    if wrong:
-        raise FileFormatError(
-            f"start of the trajectory must fit its model {_name(model)}, got another {wrong[0]}"
-        )
 
 
 def _name(model: Model) -> str:
     return type(model).__name__
 
 
-# -- neurons and logits ------------------------------------------------------------------------------------
-
-
 def has_neurons(model: Model) -> bool:
     """Return whether the model learns modular addition and its first neurons read two embeddings.
 
-    They may read the sum or the concatenation of these. `neuron_weights` needs such a model, which a
+    They may read the sum or the concatenation of these. `Networks.neuron_weights` needs such a model, which a
     transformer is not.
     """
     layers = model.architecture
@@ -436,54 +427,8 @@ def has_neurons(model: Model) -> bool:
 def adds(model: Model) -> bool:
     """Return whether the model learns addition modulo its number of tokens by cross-entropy.
 
-    Such a model has one logit for each result, which `all_logits` needs.
+    Such a model has one logit for each result, which `Networks.logits` needs.
     """
     theory = model.theory
     modular = theory is not None and theory.modulus == model.tokens == model.task.classes
     return modular and model.loss == "cross_entropy"
-
-
-@one_blas_thread
-def neuron_weights(model: Model, parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Return the weights that `Networks.neuron_weights` describes, from the parameters (runs, ...) by name.
-
-    An `InputError` refuses a model for which `has_neurons` is false.
-    """
-    if not has_neurons(model):
-        raise InputError(
-            f"model must add two embeddings, or concatenate them, and learn addition modulo its tokens to "
-            f"have neurons that read them, got {type(model).__name__}"
-        )
-    layers, E = model.architecture, parameters[EMBEDDING]
-    assert layers is not None
-    names = list(layers.layers)
-    if layers.combine in ("sum", "concatenate"):
-        first = parameters[f"{names.pop(0)}.weight"]
-        found = {"W_in": np.matmul(E, first[:, : model.dim])}
-        if layers.combine == "concatenate":
-            found["second"] = np.matmul(E, first[:, model.dim :])
-    else:
-        found = {"W_in": E}
-    return found if len(names) > 1 else {**found, "W_out": parameters[f"{names[0]}.weight"]}
-
-
-def all_logits(model: Model, parameters: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return the logits of all ordered pairs of tokens, from the parameters (runs, ...) by name.
-
-    The axes of the result are the run, the first token, the second token, and the class. An `InputError`
-    refuses a model for which `adds` is false.
-    """
-    import torch
-
-    if not adds(model):
-        raise InputError(
-            f"model must learn addition modulo its tokens by cross-entropy, got {type(model).__name__}"
-        )
-    p = model.tokens
-    pairs = torch.as_tensor(np.indices((p, p)).reshape(2, -1).T.copy())[None]
-    tensors = {name: torch.as_tensor(value) for name, value in parameters.items()}
-    runs = len(next(iter(parameters.values())))
-    with torch.no_grad():
-        members = ({name: value[run : run + 1] for name, value in tensors.items()} for run in range(runs))
-        found = [model.outputs(member, pairs) for member in members]
-    return torch.cat(found).reshape(runs, p, p, p).numpy()

@@ -1,5 +1,6 @@
 """The observables of a training, which are measured in addition to the embeddings, and the ended members."""
 
+import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
-from nets.networks import adds, all_logits, has_neurons, neuron_weights
+from nets.networks import LAYERS, Networks, adds, has_neurons
 from nets.settings import LOSSES
-from physics.checks import mapping, names_in, number, regular_array
+from physics.checks import choice, mapping, names_in, number, regular_array
 from physics.errors import InputError
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
@@ -33,43 +34,77 @@ class Observer:
     ----------
     ensemble : Ensemble
         The members before training.
-    names : sequence of str
+    observables : sequence of str
         Names among `OBSERVABLES`.
-    thresholds : mapping of str to float
+    thresholds : mapping of str to float, optional
         Observables whose first measured step at or above a value is kept, as ``steps_to_<name>``.
     delta : float
         Tolerance of the representation quality.
 
     Attributes
     ----------
+    names : tuple of str
+        The observables.
+    shapes : dict of str to tuple of int
+        Shape of each recorded observable for one frame of one run, by name.
     status : ndarray of int64, shape (runs,)
         `TRAINING`, `DECIDED` (ended by a rule) or `DIVERGED` for each member.
     reached : dict of str to ndarray of float64, shape (runs,)
         First measured step at which each member has reached each threshold; NaN before.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown, the model has no such quantity, or a threshold or `delta` is out of its range.
     """
 
     def __init__(
-        self, ensemble: Ensemble, names: Sequence[str], thresholds: Mapping[str, float], delta: float
+        self,
+        ensemble: Ensemble,
+        observables: Sequence[str],
+        thresholds: Mapping[str, float] | None,
+        delta: float,
     ) -> None:
-        self._ensemble, self._names, self._thresholds, self._delta = ensemble, names, thresholds, delta
+        self._ensemble, self._delta = ensemble, number("delta", delta, above=0.0)
+        self.names = self._known("observables", names_in("observables", observables), OBSERVABLES)
+        levels = mapping("thresholds", thresholds)
+        self._known("thresholds", tuple(levels), ("train_accuracy", "validation_accuracy", "quality"))
+        self._thresholds = {
+            name: number(f"thresholds of {name}", level, 0.0, 1.0) for name, level in levels.items()
+        }
         self.status = np.full(ensemble.runs, TRAINING)
-        self.reached = {name: np.full(ensemble.runs, np.nan) for name in thresholds}
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each observable for one frame of one run, by name."""
+        self.reached = {name: np.full(ensemble.runs, np.nan) for name in levels}
         shapes: dict[str, tuple[int, ...]] = {}
-        for name in self._names:
+        for name in self.names:
             if name == "gradient":
-                shapes[name] = self._ensemble.parameters[EMBEDDING].shape[1:]
+                shapes[name] = ensemble.parameters[EMBEDDING].shape[1:]
             elif name == "layers":
-                shapes |= {key: value.shape[1:] for key, value in self._layers(self._ensemble.parameters)}
+                shapes |= {key: value.shape[1:] for key, value in _layers(ensemble.parameters).items()}
             elif name in NEURONS:
-                weights = neuron_weights(self._ensemble.model, self._ensemble.parameters)
-                shapes[name] = weights["W_in"].shape[2:]
+                layers = ensemble.model.architecture
+                assert layers is not None
+                shapes[name] = (layers.sizes[0 if layers.combine == "neurons" else 1],)
             else:
                 shapes[name] = ()
-        return shapes | {f"steps_to_{name}": () for name in self._thresholds} | {"status": ()}
+        self.shapes = shapes | {f"steps_to_{name}": () for name in levels} | {"status": ()}
+
+    def _known(self, argument: str, names: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names of observables; refuse those that are not allowed or that the model lacks."""
+        model, parameters = self._ensemble.model, self._ensemble.parameters
+        has = {
+            "quality": model.theory is not None,
+            "gradient": EMBEDDING in parameters,
+            "weight_norm": "hidden1.weight" in parameters,
+            "bias_norm": "hidden1.bias" in parameters,
+            **dict.fromkeys(NEURONS, has_neurons(model)),
+            **dict.fromkeys(PROGRESS, adds(model)),
+        }
+        for name in names:
+            if not has.get(choice(argument, name, allowed), True):
+                raise InputError(
+                    f"{argument} must not name {name!r}, which {type(model).__name__} does not have"
+                )
+        return names
 
     def frame(self, engine: Engine, step: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
         """Measure a step that is recorded, note thresholds that are reached, and mark members that diverge.
@@ -91,7 +126,7 @@ class Observer:
         """
         positions = engine.point_sets()
         self.status[~np.isfinite(positions).all((1, 2))] = DIVERGED
-        values = self._measured(engine, step, {*self._names, *self._thresholds})
+        values = self._measured(engine, step, {*self.names, *self._thresholds})
         for value in (positions, *values.values()):
             value[self.status == DIVERGED] = np.nan
         values |= {f"steps_to_{name}": reached.copy() for name, reached in self.reached.items()}
@@ -115,11 +150,10 @@ class Observer:
             values["quality"] = self._quality(engine.point_sets())
         if wanted & {"weight_norm", "bias_norm", "layers", *NEURONS, *PROGRESS}:
             parameters = engine.parameters()
-            values |= _inside(self._ensemble, parameters, wanted)
-            if "hidden1.weight" in parameters:
-                for kind in ("weight", "bias"):
+            for kind in ("weight", "bias"):
+                if f"{kind}_norm" in wanted:
                     values[f"{kind}_norm"] = np.abs(parameters[f"hidden1.{kind}"]).mean(axis=(1, 2))
-            values |= dict(self._layers(parameters))
+            values |= _layers(parameters) | self._inside(parameters, wanted)
         if "gradient" in wanted:
             values["gradient"] = engine.gradient(EMBEDDING)
         for name, threshold in self._thresholds.items():
@@ -194,32 +228,33 @@ class Observer:
             quality[sound] = representation_quality(chosen, theory, self._delta)
         return quality
 
-    @staticmethod
-    def _layers(parameters: Mapping[str, NDArray[Any]]) -> list[tuple[str, NDArray[Any]]]:
-        """Return all parameters except the embedding, which is recorded as positions."""
-        return [(f"layers.{name}", value) for name, value in parameters.items() if name != EMBEDDING]
+    def _inside(self, parameters: Mapping[str, NDArray[Any]], wanted: set[str]) -> dict[str, NDArray[Any]]:
+        """Return the wanted observables of neurons and logits by name; NaN where they are not finite."""
+        values: dict[str, NDArray[Any]] = {}
+        members, _ = _finite(parameters)
+        dtype = str(next(iter(members.values())).dtype)
+        networks = Networks(dataclasses.replace(self._ensemble, parameters=members), dtype)
+        if wanted & set(NEURONS):
+            with np.errstate(over="ignore", invalid="ignore"):  # a member may be about to diverge
+                weights, finite = _finite(networks.neuron_weights())
+                second, W_out = weights.get("second"), weights.get("W_out")
+                spectrum = neuron_spectrum(weights["W_in"], W_out, second=second)
+            values["neuron_frequency"] = np.where(finite[:, None], spectrum.frequency, np.nan)
+            values["neuron_purity"] = np.where(finite[:, None], spectrum.purity, np.nan)
+        if wanted & set(PROGRESS):
+            whole, finite = _finite({"logits": networks.logits()})
+            keys = logit_spectrum(whole["logits"]).key_frequencies()
+            seen = self._ensemble.model.task.inputs[self._ensemble.train]
+            restricted = restricted_loss(whole["logits"], keys)
+            excluded = excluded_loss(whole["logits"], keys, examples=seen)
+            values["restricted_loss"] = np.where(finite, restricted, np.nan)
+            values["excluded_loss"] = np.where(finite, excluded, np.nan)
+        return values
 
 
-def _inside(
-    ensemble: Ensemble, parameters: Mapping[str, NDArray[Any]], wanted: set[str]
-) -> dict[str, NDArray[Any]]:
-    """Return the wanted observables of neurons and logits by name; NaN for members that are not finite."""
-    found: dict[str, NDArray[Any]] = {}
-    members, sound = _finite(parameters)
-    if wanted & set(NEURONS):
-        with np.errstate(over="ignore", invalid="ignore"):  # a member may be about to diverge
-            weights, fine = _finite(neuron_weights(ensemble.model, members))
-            spectrum = neuron_spectrum(weights["W_in"], weights.get("W_out"), second=weights.get("second"))
-            measured = {"neuron_frequency": spectrum.frequency, "neuron_purity": spectrum.purity}
-        found |= {name: np.where((sound & fine)[:, None], value, np.nan) for name, value in measured.items()}
-    if wanted & set(PROGRESS):
-        whole, fine = _finite({"logits": all_logits(ensemble.model, members)})
-        logits, known = whole["logits"], sound & fine
-        keys = logit_spectrum(logits).key_frequencies()
-        seen = ensemble.model.task.inputs[ensemble.train]
-        found["restricted_loss"] = np.where(known, restricted_loss(logits, keys), np.nan)
-        found["excluded_loss"] = np.where(known, excluded_loss(logits, keys, examples=seen), np.nan)
-    return {name: value for name, value in found.items() if name in wanted}
+def _layers(parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return all parameters except the embedding, which is recorded as positions."""
+    return {f"{LAYERS}{name}": value for name, value in parameters.items() if name != EMBEDDING}
 
 
 def _finite(
@@ -230,62 +265,3 @@ def _finite(
     return {
         name: np.where(sound.reshape(-1, *[1] * (value.ndim - 1)), value, 0) for name, value in arrays.items()
     }, sound
-
-
-def checked_names(names: Sequence[str], ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of observables as a tuple, after checking that the model has them.
-
-    Parameters
-    ----------
-    names : str or sequence of str
-        Names among `OBSERVABLES`; a single name may be given as a string.
-    ensemble : Ensemble
-        Networks whose model and parameters decide which observables exist.
-
-    Returns
-    -------
-    tuple of str
-        The same names in their order.
-
-    Raises
-    ------
-    InputError
-        If `names` is not a name or a sequence of names, a name is unknown, or the model has no such quantity.
-    """
-    names = names_in("observables", names)
-    for name in names:
-        if name not in OBSERVABLES:
-            raise InputError(f"observables must be among {', '.join(OBSERVABLES)}, got {name!r}")
-    absent = {
-        "quality": ensemble.model.theory is None,
-        "gradient": EMBEDDING not in ensemble.parameters,
-        "weight_norm": "hidden1.weight" not in ensemble.parameters,
-        "bias_norm": "hidden1.bias" not in ensemble.parameters,
-        **dict.fromkeys(NEURONS, not has_neurons(ensemble.model)),
-        **dict.fromkeys(PROGRESS, not adds(ensemble.model)),
-    }
-    for name in names:
-        if absent.get(name):
-            raise InputError(
-                f"observables must not name {name!r}, which {type(ensemble.model).__name__} does not have"
-            )
-    return names
-
-
-def checked_thresholds(thresholds: Mapping[str, float] | None, ensemble: Ensemble) -> dict[str, float]:
-    """Return thresholds as floats by name; the result is empty if there are none.
-
-    Raises
-    ------
-    InputError
-        If `thresholds` is not a mapping, if a name is none of "train_accuracy", "validation_accuracy" and
-        "quality", if the model of the ensemble has no such quantity, or if a value is not from 0 to 1.
-    """
-    allowed = ("train_accuracy", "validation_accuracy", "quality")
-    given = mapping("thresholds", thresholds)
-    for name in given:
-        if name not in allowed:
-            raise InputError(f"thresholds must be among {', '.join(allowed)}, got {name!r}")
-    checked_names(tuple(given), ensemble)
-    # accuracies and quality are fractions
-    return {name: number(f"thresholds of {name}", value, 0.0, 1.0) for name, value in given.items()}

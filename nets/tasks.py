@@ -71,11 +71,7 @@ class Task(Value):
                 f"inputs must have the shape (examples, 2) or (examples, features) with the {len(labels)} "
                 f"examples that have a label, got {inputs.shape}"
             )
-        held_out = _numbers_below(len(labels), "held_out", self.held_out)
-        if len(np.unique(held_out)) < len(held_out):
-            raise InputError(f"held_out must name each example once, got {short_text(self.held_out)}")
-        for name, value in (("inputs", inputs), ("labels", labels), ("held_out", held_out)):
-            object.__setattr__(self, name, value)
+        self._set(inputs=inputs, labels=labels, held_out=_examples(len(labels), "held_out", self.held_out))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -181,37 +177,23 @@ class Task(Value):
         >>> train.tolist(), validation.tolist()
         ([0, 1, 4], [2, 3, 5])
         """
-        training = self._indices("train_examples", train)
+        training = _examples(len(self), "train_examples", train)
         candidates = self.held_out if len(self.held_out) else np.arange(len(self))
-        rest = np.setdiff1d(candidates, training)
-        validating = rest if validation is None else self._indices("validation_examples", validation)
+        validating = np.setdiff1d(candidates, training)
+        if validation is not None:
+            validating = _examples(len(self), "validation_examples", validation)
         both = np.intersect1d(training, validating)
         if len(both):
             raise InputError(
                 f"validation_examples must have no example in common with train_examples, got "
                 f"{len(both)}, the first of them example {both[0]}"
             )
-        if not len(validating) and not self.whole:
+        if not len(training) or not (len(validating) or self.whole):
             raise InputError(
-                "train_examples must leave an example to validate on, got all "
-                f"{len(candidates)} that could be used for it"
+                "train_examples must name an example, and leave one of "
+                f"{len(candidates)} to validate on, got {len(training)}"
             )
         return training, validating
-
-    def _indices(self, name: str, value: Any) -> NDArray[np.int64]:
-        """Return checked indices of examples in increasing order; messages call the argument `name`."""
-        indices = regular_array(name, value)
-        if indices.ndim != 1 or not indices.size or indices.dtype.kind not in "iu":
-            raise InputError(
-                f"{name} must be a non-empty list of numbers of examples, got {short_text(value)}"
-            )
-        unique = np.unique(indices).astype(np.int64)
-        if len(unique) != len(indices) or unique[0] < 0 or unique[-1] >= len(self):
-            raise InputError(
-                f"{name} must name each example once, by numbers from 0 to {len(self) - 1}, got "
-                f"{len(indices) - len(unique)} repeated and numbers from {unique[0]} to {unique[-1]}"
-            )
-        return unique
 
 
 def _numbers_below(count: int, name: str, value: Any) -> NDArray[np.int64]:
@@ -224,6 +206,14 @@ def _numbers_below(count: int, name: str, value: Any) -> NDArray[np.int64]:
             f"{name} must be whole numbers from 0 to {count - 1}, got {array.min()} to {array.max()}"
         )
     return array.astype(np.int64, copy=False)
+
+
+def _examples(count: int, name: str, value: Any) -> NDArray[np.int64]:
+    """Return the numbers of some of `count` examples in increasing order; refuse one that is named twice."""
+    examples = np.unique(numbers := _numbers_below(count, name, value))
+    if len(examples) < len(numbers):
+        raise InputError(f"{name} must name each example once, got {short_text(value)}")
+    return examples
 
 
 def modular_addition(tokens: int, *, ordered: bool = False, whole: bool = False) -> Task:

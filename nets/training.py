@@ -16,11 +16,11 @@ from nets.engines.ensemble import batch_size_of, batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.models.sound import require_model
 from nets.networks import Networks
-from nets.observing import TRAINING, Observer, checked_names, checked_thresholds
+from nets.observing import TRAINING, Observer
 from nets.provenance import described
 from nets.recording import recording_steps
 from nets.settings import RATES, Settings, TrainingSettings
-from physics.checks import file_path, flag, number, whole_number
+from physics.checks import file_path, flag, whole_number
 from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import numbers_of_runs
@@ -448,25 +448,23 @@ def train(
     """
     model = require_model(ConstantAttention() if model is None else model)
     chosen = Settings(**settings).of(model)
-    stop, thresholds = chosen.stop, chosen.thresholds
+    stop = chosen.stop
     steps = whole_number("steps", chosen.steps, 1)
     schedule = recording_steps(chosen.record, steps)
     recorded_steps = set(schedule.tolist())
     tracked = range(0, steps + 1, steps if chosen.track is None else whole_number("track", chosen.track, 1))
     events = sorted(recorded_steps | set(tracked))
-    delta = number("delta", chosen.delta, above=0.0)
     if stop is not None and stop != "thresholds" and not callable(stop):
         raise InputError(f"stop must be 'thresholds', a callable or None, got {stop!r}")
-    if stop == "thresholds" and not thresholds:
+    if stop == "thresholds" and not chosen.thresholds:
         raise InputError("stop must be None or a callable without thresholds, got 'thresholds'")
     check_hooks(callback, progress)
     if out is not None:
         out = file_path("out", out).absolute()  # a callback may change the directory
     training = Training(model, **chosen.values(TrainingSettings))
     ensemble, machine = training.ensemble, training.machine
-    names = checked_names(chosen.observables, ensemble)
-    observer = Observer(ensemble, names, checked_thresholds(thresholds, ensemble), delta)
-    parameters = described(chosen, machine, ensemble, training.batch_size, names)
+    observer = Observer(ensemble, chosen.observables, chosen.thresholds, chosen.delta)
+    parameters = described(chosen, machine, ensemble, training.batch_size, observer.names)
     observed = {name: ("<f8", shape) for name, shape in observer.shapes.items()}
     with recorder(
         out,

@@ -4,11 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
 from numpy.typing import NDArray
 
-from physics.jit import kernel, primitive
+from physics.jit import kernel
 
 Array = NDArray[Any]
 
@@ -19,35 +17,10 @@ LAST_EXPONENTIAL = F(1.9875691500e-4)
 TANGENT = (F(-3.33332819422e-1), F(1.33314422036e-1), F(-5.37397155531e-2), F(2.06390887954e-2))
 LAST_TANGENT = F(-5.70498872745e-3)
 LOWEST, HIGHEST, ONE, HALF, TWO, SMALL = F(-87.0), F(88.0), F(1.0), F(0.5), F(2.0), F(0.625)
-SINE = (F(-1.6666288134e-1), F(7.4847586088e-2), F(-4.2699340972e-2))
-LAST_SINE = F(2.0122003309e-2)
-LOGARITHM = (
-    F(3.3333331174e-1),
-    F(-2.4999993993e-1),
-    F(2.0000714765e-1),
-    F(-1.6668057665e-1),
-    F(1.4249322787e-1),
-    F(-1.2420140846e-1),
-    F(1.1676998740e-1),
-    F(-1.1514610310e-1),
-)
-LAST_LOGARITHM, ROOT_HALF = F(7.0376836292e-2), F(0.707106781186547524)
-
-
-@primitive
-def float_of(typing_context: Any, bits: Any) -> Any:
-    """Return the float32 whose bits are those of the int32 `bits`; kernels leave out the first argument."""
-    return types.float32(types.int32), _same_bits(ir.FloatType())
-
-
-@primitive
-def bits_of(typing_context: Any, number: Any) -> Any:
-    """Return the int32 whose bits are those of the float32 `number`; kernels leave out the first argument."""
-    return types.int32(types.float32), _same_bits(ir.IntType(32))
-
-
-def _same_bits(kind: Any) -> Any:
-    return lambda context, builder, signature, arguments: builder.bitcast(arguments[0], kind)
+ARTANH = (F(1 / 3), F(1 / 5), F(1 / 7), F(1 / 9), F(1 / 11))
+BITS_OF_ROOT_HALF = np.int32(0x3F3504F3)
+ABOVE_ROOT_HALF = np.int32(0x3F800000 - 0x3F3504F3)
+"""Bits of 1/√2 in float32, and what is added to those of a number to count its power of two from 1/√2."""
 
 
 ACTIVATIONS = {"relu": 0, "silu": 1, "tanh": 2, "asinh": 3, "quadratic": 4, "abs": 5}
@@ -69,7 +42,7 @@ def exponential(x: Array) -> None:
     for i in range(len(x)):
         value = min(max(x[i], LOWEST), HIGHEST)
         power = np.floor(value * LOG2E + HALF)
-        scale = float_of((np.int32(power) + np.int32(127)) << np.int32(23))
+        scale = np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
         r = value - power * LN2_HIGH
         r = r - power * LN2_LOW
         series = ((((LAST_EXPONENTIAL * r + c4) * r + c3) * r + c2) * r + c1) * r + c0
@@ -103,30 +76,28 @@ def hyperbolic_tangent(x: Array, room: Array) -> None:
 def inverse_hyperbolic_sine(x: Array) -> None:
     """Apply the inverse hyperbolic sine to `x` in place.
 
-    In float32 the relative error is below 3e-7 until x² overflows. The function is ``ln(|x| + sqrt(x² + 1))``
-    with the sign of x, and a series where x is small. The logarithm follows Cephes too: it splits the bits of
-    a number into a power of two and a factor between 1/√2 and √2.
+    In float32 the relative error is below 3e-7 until x² overflows; NaN and infinity become NaN. Small numbers
+    are ``2 artanh(x / (1 + sqrt(x² + 1)))``. Others are the logarithm of ``|x| + sqrt(x² + 1) = 2ⁿ m``, with
+    m between 1/√2 and √2, which is ``n ln 2 + 2 artanh((m - 1) / (m + 1))``.
     """
     if x.itemsize != 4:
         for i in range(len(x)):
             x[i] = math.asinh(x[i])
         return
-    s0, s1, s2 = SINE
-    c0, c1, c2, c3, c4, c5, c6, c7 = LOGARITHM
+    c3, c5, c7, c9, c11 = ARTANH
     for i in range(len(x)):
-        bits = bits_of(F(abs(x[i]) + np.sqrt(x[i] * x[i] + ONE)))
-        power = F((bits >> np.int32(23)) - np.int32(126))
-        factor = float_of((bits & np.int32(0x007FFFFF)) | np.int32(0x3F000000))
-        low = factor < ROOT_HALF
-        power = power - ONE if low else power
-        r = TWO * factor - ONE if low else factor - ONE
-        square = r * r
-        series = ((((LAST_LOGARITHM * r + c7) * r + c6) * r + c5) * r + c4) * r + c3
-        series = ((series * r + c2) * r + c1) * r + c0
-        far = r + (series * r * square + power * LN2_LOW - HALF * square) + power * LN2_HIGH
-        square = x[i] * x[i]
-        near = (((LAST_SINE * square + s2) * square + s1) * square + s0) * square * x[i] + x[i]
-        x[i] = near if abs(x[i]) < HALF else far * (x[i] / abs(x[i]))  # NaN and infinity become NaN
+        size = abs(x[i])
+        root = np.sqrt(size * size + ONE)
+        bits = F(size + root).view(np.int32) + ABOVE_ROOT_HALF
+        power = (bits >> np.int32(23)) - np.int32(127)
+        m = np.int32((bits & np.int32(0x007FFFFF)) + BITS_OF_ROOT_HALF).view(np.float32)
+        small = size < HALF
+        n = F(0) if small else F(power)
+        s = size / (ONE + root) if small else (m - ONE) / (m + ONE)
+        square = s * s
+        series = ((((c11 * square + c9) * square + c7) * square + c5) * square + c3) * square * s + s
+        y = TWO * series + n * LN2_LOW + n * LN2_HIGH
+        x[i] = TWO * series * (ONE if x[i] > 0 else -ONE) if small else y * (x[i] / size)
 
 
 @kernel()

@@ -51,10 +51,10 @@ class FusedEngine:
             size += value[0].size
         stacked = [value.reshape(ensemble.runs, -1) for value in ensemble.parameters.values()]
         self._parameters = np.concatenate(stacked, axis=1).astype(dtype)
-        self._first = np.zeros_like(self._parameters)
-        self._second = np.zeros_like(self._parameters)
-        self._sizes = np.array(architecture.sizes)
-        data = architecture.combine == "data"
+        moments = {name: np.zeros_like(self._parameters) for name in ("first", "second")}
+        self._stores = {"parameters": self._parameters, **moments}
+        data, neurons = architecture.combine == "data", architecture.combine == "neurons"
+        self._sizes = np.array([0, *architecture.sizes] if neurons else architecture.sizes)
         entropy = kernels.STABLE_CROSS_ENTROPY if stable_gradient else kernels.CROSS_ENTROPY
         self._net = kernels.Net(
             COMBINE[architecture.combine],
@@ -63,6 +63,7 @@ class FusedEngine:
             0 if data else model.tokens,
             0 if data else model.dim,
             max(self._places[name].stop for name in model.encoder),
+            0 if neurons else 1,
             float(model.embedding_penalty),
             float(architecture.even),
         )
@@ -86,14 +87,12 @@ class FusedEngine:
         """
         examples = self._sets["train"] if batches is None else self._each
         batches = np.empty((1, 1, 0), np.int32) if batches is None else batches
-        rates, betas = self._rates, self._betas
-        self._spread(
-            self._training,
-            examples,
-            lambda members, job: kernels.train_members(
-                members, self._parameters, self._first, self._second, job, batches, step, count, rates, betas
-            ),
-        )
+        (values, first, second), rates, betas = self._stores.values(), self._rates, self._betas
+
+        def compute(members: NDArray[np.int64], job: Job) -> None:
+            kernels.train_members(members, values, first, second, job, batches, step, count, rates, betas)
+
+        self._spread(self._training, examples, compute)
 
     def set_rates(self, optimizer: Optimizer) -> None:
         """Use the rates of `optimizer` in all further steps, and keep the moments of the optimizer."""
@@ -104,23 +103,22 @@ class FusedEngine:
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
-        self._spread(
-            np.arange(self._ensemble.runs),
-            self._sets[part],
-            lambda members, job: kernels.evaluate(
-                members, self._parameters, job, loss, accuracy, np.empty(2)
-            ),
-        )
+
+        def compute(members: NDArray[np.int64], job: Job) -> None:
+            kernels.evaluate(members, self._parameters, job, loss, accuracy, np.empty(2))
+
+        self._spread(np.arange(self._ensemble.runs), self._sets[part], compute)
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
-        out = np.empty_like(self._parameters)
-        self._spread(
-            np.arange(self._ensemble.runs),
-            self._sets["train"],
-            lambda members, job: kernels.gradients(members, self._parameters, out, job),
-        )
+        out, batch = np.empty_like(self._parameters), np.empty(0, np.int32)
+
+        def compute(members: NDArray[np.int64], job: Job) -> None:
+            for member in members:
+                kernels.gradient(member, self._parameters[member], out[member], job, batch)
+
+        self._spread(np.arange(self._ensemble.runs), self._sets["train"], compute)
         return out[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
 
     def is_finite(self) -> NDArray[np.bool_]:
@@ -131,26 +129,26 @@ class FusedEngine:
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         if EMBEDDING in self._places:
-            return self._own(EMBEDDING)
+            return self._copy(EMBEDDING)
         import torch
 
         model, task = self._ensemble.model, self._ensemble.model.task
-        found = []
+        parameters = {name: torch.as_tensor(self._copy(name)).split(1) for name in self._places}
+        points = []
         for member, train in enumerate(self._ensemble.train):
-            parameters = {name: torch.as_tensor(self._own(name, member)) for name in self._places}
             inputs = torch.as_tensor(task.inputs[train][None].astype(self._parameters.dtype))
-            found.append(model.point_sets(parameters, (inputs, torch.as_tensor(task.labels[train][None]))))
-        return torch.cat(found).numpy()
+            examples = inputs, torch.as_tensor(task.labels[train][None])
+            points.append(model.point_sets({name: p[member] for name, p in parameters.items()}, examples))
+        return torch.cat(points).numpy()
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
-        return {name: self._own(name) for name in self._places}
+        return {name: self._copy(name) for name in self._places}
 
-    def _own(self, name: str, member: int | None = None) -> NDArray[Any]:
-        """Return a copy of one parameter, (runs, ...), of all members or of one."""
-        members = slice(None) if member is None else slice(member, member + 1)
-        shape = self._ensemble.parameters[name].shape[1:]
-        return self._parameters[members, self._places[name]].reshape(-1, *shape).copy()
+    def _copy(self, name: str) -> NDArray[Any]:
+        """Return a copy of one parameter, (runs, ...)."""
+        shape = self._ensemble.parameters[name].shape
+        return np.array(self._parameters[:, self._places[name]].reshape(shape))
 
     def stop(self, members: NDArray[np.bool_]) -> None:
         """End the training of the members for which `members`, bool (runs,), is true."""
@@ -158,17 +156,12 @@ class FusedEngine:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return copies of parameters and moments by name, which a resumed run needs."""
-        return {
-            "parameters": self._parameters.copy(),
-            "first": self._first.copy(),
-            "second": self._second.copy(),
-        }
+        return {name: value.copy() for name, value in self._stores.items()}
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore the parameters and moments that `state` has returned."""
-        self._parameters[:] = state["parameters"]
-        self._first[:] = state["first"]
-        self._second[:] = state["second"]
+        for name, value in self._stores.items():
+            value[:] = state[name]
 
     # -- implementation ------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ second level of cache. Several members train at once, each in a thread that hold
 
 If tokens are added or concatenated, the first layer is linear in each token: it is computed once for each
 token, and the rows of two tokens are added for each example. The neurons of `nets.TwoLayer` are such a first
-layer whose rows are the embedding itself; there are many of them, so they are processed in chunks.
+layer whose rows are the embedding itself; its number of inputs is 0, because it has no parameters.
 
 Examples that differ only in the order of tokens that are added are one example with a weight.
 """
@@ -29,8 +29,6 @@ SUM, CONCATENATE, NEURONS, PRODUCT, DATA = range(5)
 CROSS_ENTROPY, STABLE_CROSS_ENTROPY, SQUARED_ERROR = range(3)
 BLOCK, NEURONS_BLOCK = 128, 48
 """Number of examples in a block. A step needs about 8 arrays of a block, of 50 kB for 100 float32 columns."""
-CHUNK = 64
-"""Number of neurons in a chunk, so small that its arrays for a block stay in the first level of cache."""
 LEAST_SINGLE, LEAST_DOUBLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float64).tiny)
 """Least normal numbers of both types."""
 
@@ -44,6 +42,7 @@ class Net(NamedTuple):
     tokens: int  # shape of the embedding
     dim: int
     encoded: int  # count of numbers at the start of a row that belong to the encoder
+    bias: int  # number of biases of an output: 1, or 0 for neurons
     penalty: float  # factor of the mean magnitude of the embedding's components in the loss
     even: float  # weight of the even part of SiLU that is added to the activation
     product: int = 0  # addresses of kernels, by which they are compiled once, and not for each caller
@@ -85,11 +84,11 @@ class Work(NamedTuple):
 def work_for(net: Net, sizes: Integers, numbers: int, dtype: Any) -> Work:
     """Allocate the working memory of one thread, for members with `numbers` parameters."""
     rows = NEURONS_BLOCK if net.combine == NEURONS else BLOCK
-    states = sum(sizes) if net.combine == NEURONS else sum(sizes[1:])
+    states = rows * sum(sizes[1:])
     tables = net.tokens * sizes[1] if net.combine < NEURONS else 0
     return Work(
-        states=room(rows * states, dtype),
-        slopes=room(rows * states, dtype),
+        states=room(states, dtype),
+        slopes=room(states, dtype),
         inputs=room(rows * sizes[0] if net.combine > NEURONS else 0, dtype),
         flows=room((2, rows * max(sizes)), dtype),
         tables=room((2, tables), dtype),
@@ -120,7 +119,7 @@ def compiled(job: Job) -> Net:
         exponential=address_of(exponential, row),
         forward=address_of(_forward, row, job, 0),
         back=address_of(_back, row, row, job, 0),
-        gradient=address_of(_gradient, 0, row, row, job, batch),
+        gradient=address_of(gradient, 0, row, row, job, batch),
         update=address_of(adamw, row, row, row, row, 0, 1, np.empty(4), np.empty(3)),
     )
 
@@ -154,14 +153,6 @@ def train_members(
 
 
 @kernel()
-def gradients(members: Integers, parameters: Array, out: Array, job: Job) -> None:
-    """Write the gradients (runs, numbers) of the full training loss of some members to `out`."""
-    for member in members:
-        batch = job.work.block[0, :0]
-        call(job.net.gradient, (member, parameters[member], out[member], job, batch))
-
-
-@kernel()
 def evaluate(
     members: Integers, parameters: Array, job: Job, loss: Array, accuracy: Array, sums: Array
 ) -> None:
@@ -189,13 +180,13 @@ def evaluate(
 
 
 @kernel()
-def _gradient(member: int, row: Array, gradient: Array, job: Job, batch: Integers) -> None:
+def gradient(member: int, row: Array, out: Array, job: Job, batch: Integers) -> None:
     """Write the gradient of a member's mean loss over a batch; an empty `batch` stands for all examples."""
     net, sizes, examples, work = job
     rows, width = work.block.shape[1], sizes[-1]
     size = len(batch) if len(batch) else examples.counts[member]
     total = len(batch) if len(batch) else examples.total
-    gradient[:] = 0
+    out[:] = 0
     if net.combine < NEURONS:
         work.drifts[:] = 0
     _tabulate(row, net, sizes, work)
@@ -210,13 +201,13 @@ def _gradient(member: int, row: Array, gradient: Array, job: Job, batch: Integer
             _squared_error_gradient(outputs, examples.targets[member], total, work, errors)
         else:
             _cross_entropy_gradient(outputs, net, total, work, errors)
-        call(net.back, (row, gradient, job, count))
+        call(net.back, (row, out, job, count))
     if net.combine < NEURONS:
-        _untabulate(row, gradient, net, sizes, work)
+        _untabulate(row, out, net, sizes, work)
     if net.penalty > 0:
         numbers = net.tokens * net.dim  # of the embedding; the encoder may be longer
         for i in range(numbers):
-            gradient[i] += net.penalty / numbers * np.sign(row[i])
+            out[i] += net.penalty / numbers * np.sign(row[i])
 
 
 # -- the step in parts -------------------------------------------------------------------------------------
@@ -263,85 +254,60 @@ def _untabulate(row: Array, gradient: Array, net: Net, sizes: Integers, work: Wo
 def _turn(row: Array, net: Net, sizes: Integers, out: Array) -> None:
     """Write the transposed weights of all layers to `out`, at their places in a member's `row`.
 
-    Weights of chunks of neurons, and the halves of a first layer of two concatenated tokens, are transposed
-    by themselves; those of data are not needed.
+    The halves of a first layer of two concatenated tokens are transposed by themselves; weights of data are
+    not needed.
     """
     start = net.tokens * net.dim
     for layer in range(len(sizes) - 1):
         inputs, width = sizes[layer], sizes[layer + 1]
-        part = inputs
-        if net.combine == NEURONS:
-            part = CHUNK
-        elif layer == 0 and net.combine == CONCATENATE:
-            part = inputs // 2
-        if layer > 0 or net.combine != DATA:
-            for begin in range(0, inputs, part):
-                height = min(part, inputs - begin)
-                source = matrix(row, start + begin * width, height, width)
-                target = matrix(out, start + begin * width, width, height)
-                for i in range(height):
-                    for j in range(width):
-                        target[j, i] = source[i, j]
-        start += (inputs + 1) * width
+        parts = 2 if layer == 0 and net.combine == CONCATENATE else 1
+        height = inputs // parts
+        for part in range(0 if layer == 0 and net.combine == DATA else parts):
+            source = matrix(row, start + part * height * width, height, width)
+            target = matrix(out, start + part * height * width, width, height)
+            for i in range(height):
+                for j in range(width):
+                    target[j, i] = source[i, j]
+        start += (inputs + net.bias) * width
 
 
 @kernel()
 def _forward(row: Array, job: Job, rows: int) -> None:
     """Compute the states and slopes of all layers for the present block of `rows` examples."""
     net, sizes, examples, work = job
-    block = work.block.shape[1]
+    block, layers = work.block.shape[1], len(sizes) - 1
     at, kept = net.tokens * net.dim, 0
-    if net.combine == NEURONS:
-        hidden, outputs = sizes[0], sizes[1]
-        logits = matrix(work.states, block * hidden, rows, outputs)
-        logits[:] = 0
-        for first in range(0, hidden, CHUNK):
-            size = min(CHUNK, hidden - first)
-            states = matrix(work.states, block * first, rows, size)
-            for n in range(rows):
-                one = piece(row, work.block[0, n] * hidden + first, size)
-                two, target = piece(row, work.block[1, n] * hidden + first, size), states[n]
-                for j in range(size):
-                    target[j] = one[j] + two[j]
-            _activate(net, block * first, rows * size, work)
-            call(net.product, (states, False, matrix(row, at + first * outputs, size, outputs), logits))
-        return
-    layers = len(sizes) - 1
     for layer in range(layers):
         inputs, width = sizes[layer], sizes[layer + 1]
         states = matrix(work.states, kept, rows, width)
-        bias = piece(row, at + inputs * width, width)
-        if layer == 0 and net.combine < NEURONS:
-            left = matrix(work.tables[0], 0, net.tokens, width)
-            right = matrix(work.tables[0 if net.combine == SUM else 1], 0, net.tokens, width)
+        bias = piece(row, at + inputs * width, net.bias * width)
+        if layer == 0 and net.combine <= NEURONS:
+            first = row if net.combine == NEURONS else work.tables[0]
+            second = work.tables[1] if net.combine == CONCATENATE else first
+            left, right = matrix(first, 0, net.tokens, width), matrix(second, 0, net.tokens, width)
             for n in range(rows):
                 one, two, target = left[work.block[0, n]], right[work.block[1, n]], states[n]
                 for j in range(width):
-                    target[j] = one[j] + two[j] + bias[j]
+                    target[j] = one[j] + two[j]
         else:
             if layer == 0:
                 below = matrix(work.inputs, 0, rows, inputs)
                 _enter(row, net, examples.data, work.block, below)
             else:
                 below = matrix(work.states, kept - block * inputs, rows, inputs)
-            for n in range(rows):
-                target = states[n]
-                for j in range(width):
-                    target[j] = bias[j]
+            states[:] = 0
             call(net.product, (below, False, matrix(row, at, inputs, width), states))
+        for n in range(rows):
+            target = states[n]
+            for j in range(len(bias)):
+                target[j] += bias[j]
         if layer < layers - 1:
-            _activate(net, kept, rows * width, work)
-        at += (inputs + 1) * width
+            size = rows * width
+            free = piece(work.flows[0], 0, size), piece(work.flows[1], 0, size)
+            numbers = piece(work.states, kept, size), piece(work.slopes, kept, size)
+            call(net.activate, (net.activation, net.even, *numbers, *free))
+        at += (inputs + net.bias) * width
         kept += block * width
-
-
-@kernel()
-def _activate(net: Net, at: int, size: int, work: Work) -> None:
-    """Apply the activation to `size` states from the place `at`, and write their slopes."""
-    states, slopes = piece(work.states, at, size), piece(work.slopes, at, size)
-    activate(
-        net.activation, net.even, states, slopes, piece(work.flows[0], 0, size), piece(work.flows[1], 0, size)
-    )
 
 
 @kernel()
@@ -371,18 +337,21 @@ def _back(row: Array, gradient: Array, job: Job, rows: int) -> None:
     net, sizes, _, work = job
     block, layers = work.block.shape[1], len(sizes) - 1
     flow = matrix(work.flows[layers % 2], 0, rows, sizes[-1])
-    if net.combine == NEURONS:
-        _back_to_neurons(gradient, net, sizes, flow, work)
-        return
     end, kept = len(row), len(work.states) - block * sizes[-1]
     for layer in range(layers - 1, -1, -1):
         inputs, width = sizes[layer], sizes[layer + 1]
-        at = end - (inputs + 1) * width
-        _add_rows(flow, piece(gradient, end - width, width))
+        at = end - (inputs + net.bias) * width
+        bias = piece(gradient, at + inputs * width, net.bias * width)
+        for n in range(rows):
+            source = flow[n]
+            for j in range(len(bias)):
+                bias[j] += source[j]
         by_weights = matrix(gradient, at, inputs, width)
-        if layer == 0 and net.combine < NEURONS:
+        if layer == 0 and net.combine <= NEURONS:
             for part in range(2):
-                drifts = matrix(work.drifts[0 if net.combine == SUM else part], 0, net.tokens, width)
+                place = part if net.combine == CONCATENATE else 0
+                by_tokens = gradient if net.combine == NEURONS else work.drifts[place]
+                drifts = matrix(by_tokens, 0, net.tokens, width)
                 for n in range(rows):
                     source, target = flow[n], drifts[work.block[part, n]]
                     for j in range(width):
@@ -411,32 +380,6 @@ def _back(row: Array, gradient: Array, job: Job, rows: int) -> None:
 
 
 @kernel()
-def _back_to_neurons(gradient: Array, net: Net, sizes: Integers, errors: Array, work: Work) -> None:
-    """Add the contribution of a block to the gradients of the weights of neurons, chunk by chunk."""
-    rows, block = len(errors), work.block.shape[1]
-    hidden, outputs = sizes[0], sizes[1]
-    at = net.tokens * hidden
-    for first in range(0, hidden, CHUNK):
-        size = min(CHUNK, hidden - first)
-        states = matrix(work.states, block * first, rows, size)
-        call(net.product, (states, True, errors, matrix(gradient, at + first * outputs, size, outputs)))
-        flow = matrix(work.flows[0], 0, rows, size)
-        flow[:] = 0
-        call(net.product, (errors, False, matrix(work.turned, at + first * outputs, outputs, size), flow))
-        slopes = matrix(work.slopes, block * first, rows, size)
-        for n in range(rows):
-            source, slope = flow[n], slopes[n]
-            one = piece(gradient, work.block[0, n] * hidden + first, size)
-            two = piece(gradient, work.block[1, n] * hidden + first, size)
-            for j in range(size):
-                source[j] *= slope[j]
-            for j in range(size):
-                one[j] += source[j]
-            for j in range(size):
-                two[j] += source[j]
-
-
-@kernel()
 def _back_to_factors(row: Array, gradient: Array, net: Net, lower: Array, work: Work) -> None:
     """Add the gradient of the embedding, from that of the products of two matrices, `lower` (rows, dim)."""
     side = int(math.sqrt(net.dim) + 0.5)
@@ -450,15 +393,6 @@ def _back_to_factors(row: Array, gradient: Array, net: Net, lower: Array, work: 
                 for j in range(side):
                     by_left[i, j] += slope[i, k] * right[j, k]
                     by_right[j, k] += left[i, j] * slope[i, k]
-
-
-@kernel()
-def _add_rows(rows: Array, out: Array) -> None:
-    """Add the sum of `rows` (rows, columns) to `out` (columns,)."""
-    for n in range(len(rows)):
-        row = rows[n]
-        for j in range(len(out)):
-            out[j] += row[j]
 
 
 # -- losses ------------------------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-DRIVERS = ("libcuda.so.1", "nvcuda.dll")
-"""Libraries of the driver, without which PyTorch finds no CUDA."""
 ROCM = Path("/dev/kfd")
 """Device of an AMD driver, which PyTorch for ROCm also calls CUDA."""
 
@@ -30,14 +28,9 @@ if hasattr(os, "register_at_fork"):
 
 def cuda_is_available() -> bool:
     """Return whether PyTorch can use CUDA; without a driver, this is known before PyTorch is imported."""
-    if "torch" not in sys.modules and not ROCM.exists() and not any(map(_is_installed, DRIVERS)):
-        return False
+    if "torch" not in sys.modules and not ROCM.exists():
+        try:
+            ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        except OSError:
+            return False
     return bool(import_module("torch").cuda.is_available())
-
-
-def _is_installed(library: str) -> bool:
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True

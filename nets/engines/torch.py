@@ -1,6 +1,6 @@
 """The engine for any model and device: PyTorch computes all members as one batch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,9 @@ class BatchedEngine:
         self._bias = torch.ones(2, dtype=torch.float64, device=device)
         self._dtype = getattr(torch, dtype)
         self._parameters = {name: self._tensor(value) for name, value in ensemble.parameters.items()}
-        self._first = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
-        self._second = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
+        self._stores = {"parameters": self._parameters}
+        for moment in ("first", "second"):
+            self._stores[moment] = {name: torch.zeros_like(value) for name, value in self._parameters.items()}
         task = ensemble.model.task
         data = torch.as_tensor(task.inputs)
         self._inputs = (data if data.dtype is torch.int64 else data.to(self._dtype)).to(device)
@@ -116,7 +117,7 @@ class BatchedEngine:
             "train": torch.as_tensor(ensemble.train, device=device),
             "validation": torch.as_tensor(ensemble.validation, device=device),
         }
-        self._training = torch.arange(ensemble.runs, device=device)
+        self._everybody = self._training = torch.arange(ensemble.runs, device=device)
         self._stopped = np.zeros(ensemble.runs, bool)
         self.chunk = chunk or self._affordable()
         self.set_rates(optimizer)
@@ -147,10 +148,10 @@ class BatchedEngine:
         """Return loss and accuracy, float64 (runs,) each, on the set `part`: "train" or "validation"."""
         found: list[tuple[Tensor, Tensor]] = []
         with torch.no_grad():
-            for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
+            for members in self._everybody.split(self.chunk):
                 index = self._sets[part][members]
                 # In float32 a loss near 1e-7 would be too small: terms are rounded to multiples of 1.2e-7.
-                outputs = self._outputs(self._of(members), index).double()
+                outputs = self._ensemble.model.outputs(self._of(members), self._inputs[index]).double()
                 value = self._loss(outputs, index, members, cross_entropy)
                 found.append((value, self._hits(outputs, index, members)))
         loss, accuracy = (torch.cat(column).double().cpu().numpy() for column in zip(*found, strict=True))
@@ -158,7 +159,7 @@ class BatchedEngine:
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
-        training, self._training = self._training, torch.arange(self._ensemble.runs, device=self.device)
+        training, self._training = self._training, self._everybody
         gradient = self._gradients(None, None)[name]
         self._training = training
         return gradient.cpu().numpy()
@@ -172,7 +173,7 @@ class BatchedEngine:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         found = []
         with torch.no_grad():
-            for members in torch.arange(self._ensemble.runs, device=self.device).split(self.chunk):
+            for members in self._everybody.split(self.chunk):
                 index = self._sets["train"][members]
                 examples = (self._inputs[index], self._labels[index])
                 found.append(self._ensemble.model.point_sets(self._of(members), examples))
@@ -193,15 +194,15 @@ class BatchedEngine:
         """Return copies of parameters and moments by name, which a resumed run needs."""
         return {
             f"{kind}/{name}": np.array(value.cpu().numpy())
-            for kind, tensors in self._stores()
+            for kind, tensors in self._stores.items()
             for name, value in tensors.items()
         }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore the parameters and moments that `state` has returned."""
-        for kind, tensors in self._stores():
-            for name in tensors:
-                tensors[name].copy_(torch.as_tensor(state[f"{kind}/{name}"]))
+        for kind, tensors in self._stores.items():
+            for name, value in tensors.items():
+                value.copy_(torch.as_tensor(state[f"{kind}/{name}"]))
 
     # -- implementation ------------------------------------------------------------------------------------
 
@@ -214,7 +215,7 @@ class BatchedEngine:
             if batch is not None:
                 index = index.gather(1, batch[members].long())
             dropout = None if step is None else self._dropout(members, step)
-            outputs = self._outputs(parameters, index, dropout)
+            outputs = self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
             loss = self._loss(outputs, index, members, self._cross_entropy)
             penalty = self._ensemble.model.embedding_penalty
             if penalty:
@@ -247,10 +248,8 @@ class BatchedEngine:
             for encoder, (rate, decay) in self._rates.items()
         }
         for name, gradient in gradients.items():
-            stores = (self._parameters, self._first, self._second)
-            value, first, second = (
-                store[name] if everybody else store[name][self._training] for store in stores
-            )
+            stores = [tensors[name] for tensors in self._stores.values()]
+            value, first, second = (store if everybody else store[self._training] for store in stores)
             shrink, size = (
                 factor.reshape(-1, *[1] * (value.ndim - 1))
                 for factor in factors[name in self._ensemble.model.encoder]
@@ -264,22 +263,13 @@ class BatchedEngine:
             value.mul_(shrink).sub_(size * change)
             if not everybody:
                 for store, changed in zip(stores, (value, first, second), strict=True):
-                    store[name][self._training] = changed
+                    store[self._training] = changed
 
     def _of(self, members: Tensor) -> dict[str, Tensor]:
         """Return the detached parameters of some members; for all members without a copy."""
         if len(members) == self._ensemble.runs:
             return {name: value.detach() for name, value in self._parameters.items()}
         return {name: value[members] for name, value in self._parameters.items()}
-
-    def _outputs(
-        self,
-        parameters: dict[str, Tensor],
-        index: Tensor,
-        dropout: Callable[[Tensor, float], Tensor] | None = None,
-    ) -> Tensor:
-        """Return the outputs of some members for the examples `index`, (members, examples)."""
-        return self._ensemble.model.outputs(parameters, self._inputs[index], dropout)
 
     def _loss(
         self, outputs: Tensor, index: Tensor, members: Tensor, entropy: Callable[[Tensor, Tensor], Tensor]
@@ -312,12 +302,6 @@ class BatchedEngine:
         noise = self._ensemble.noise
         return Dropout([dropout_seed(noise[run], step) for run in members.tolist()], self.device)
 
-    def _stores(self) -> Iterator[tuple[str, dict[str, Tensor]]]:
-        """Yield the parameters and both moments of the optimizer, each with its name."""
-        yield "parameters", self._parameters
-        yield "first", self._first
-        yield "second", self._second
-
     def _tensor(self, value: NDArray[np.float64]) -> Tensor:
         """Return a copy of an array as a tensor of the engine's device and number type."""
         return torch.as_tensor(value, device=self.device).to(self._dtype, copy=True)
@@ -325,7 +309,10 @@ class BatchedEngine:
     def _affordable(self) -> int:
         """Return how many members have activations that fit into half of the free memory of the device."""
         cuda = self.device.type == "cuda"
-        free = _free_bytes(self.device) if cuda else CPU_BYTES
+        free = CPU_BYTES
+        if cuda:  # also what PyTorch has reserved but does not use
+            unused = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            free = torch.cuda.mem_get_info(self.device)[0] + unused
         runs = self._ensemble.runs
         examples = max(index.shape[1] for index in self._sets.values())
         need = self._ensemble.model.activation_numbers * examples * self._dtype.itemsize
@@ -335,9 +322,3 @@ class BatchedEngine:
                 f"activations, got {need / 2**30:.1f} GiB each; use batches (batch_size) or the CPU"
             )
         return max(1, min(runs, int(free / 2 / max(need, 1))))
-
-
-def _free_bytes(device: torch.device) -> int:
-    """Return the free memory of a CUDA device, including what PyTorch has reserved but does not use."""
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return torch.cuda.mem_get_info(device)[0] + kept

@@ -47,11 +47,15 @@ def test_threads_of_pytorch_do_not_spin_for_long_unless_the_user_wants_it(python
 def test_a_driver_alone_makes_training_ask_pytorch_for_cuda(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(threads, "ROCM", Path("/nowhere"))
-    monkeypatch.setattr(threads, "DRIVERS", ("libnowhere.so.1", "nowhere.dll"))
+
+    def absent(library):
+        raise OSError
+
+    monkeypatch.setattr(threads.ctypes, "CDLL", absent)
     assert not threads.cuda_is_available()
     assert "torch" not in sys.modules
     asked = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: True))
-    monkeypatch.setattr(threads, "_is_installed", lambda library: library == "nowhere.dll")
+    monkeypatch.setattr(threads.ctypes, "CDLL", lambda library: library)
     monkeypatch.setattr(threads, "import_module", lambda name: asked)
     assert threads.cuda_is_available()
 

@@ -527,7 +527,8 @@ def test_neurons_are_those_of_training_and_of_the_exact_flow():
     )  # fmt: skip
     start = analysis.neuron_spectrum(**training.networks().neuron_weights())
     training.advance(100)
-    spectrum = analysis.neuron_spectrum(**training.networks().neuron_weights())
+    weights = training.networks().neuron_weights()
+    spectrum = analysis.neuron_spectrum(**{name: values.astype(float) for name, values in weights.items()})
     shown = view.status()
     assert (shown["step"], shown["neuron"]) == ("100", "3")
     assert shown["purity"] == f"{spectrum.purity[0, 3]:.3f}"

@@ -12,7 +12,7 @@ from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
 
 TOKENS, DIM, WIDTH = 5, 4, 7
-FIRST = {"sum": DIM, "concatenate": 2 * DIM, "product": DIM, "data": 3}
+FIRST = {"sum": DIM, "concatenate": 2 * DIM, "product": DIM, "data": 3, "neurons": DIM}
 DATA = np.random.default_rng(5).normal(size=(25, 3))
 
 
@@ -38,12 +38,13 @@ class Mine(nets.DenseModel):
 
     @cached_property
     def architecture(self):
-        sizes = (FIRST[self.combine], 6, WIDTH, TOKENS)
+        hidden = () if self.combine == "neurons" else (6, WIDTH)
+        sizes = (FIRST[self.combine], *hidden, TOKENS)
         return nets.Architecture(self.combine, sizes, self.activation, self.error, self.even)
 
     def initial(self, embedding, layers):
         drawn = super().initial(embedding, layers)
-        return {name: drawn[name] for name in drawn if name != "embedding" or self.combine != "data"}
+        return {name: drawn[name] for name in self.architecture.shapes(TOKENS, DIM)}
 
     def point_sets(self, parameters, train):
         return parameters.get("embedding", parameters["output.weight"][:, :DIM].transpose(1, 2))

@@ -58,10 +58,10 @@ def test_given_examples_are_named_once_and_apart():
     assert [part.tolist() for part in task(6, [4, 5]).given_split([4, 1])] == [[1, 4], [5]]
     assert task(3, whole=True).given_split([0, 1, 2])[1].tolist() == []
     for train, validation, said in (
-        ([0, 0], None, "1 repeated"), ([6], None, "from 0 to 5"), ([-1], None, "from 0 to 5"),
-        ([], None, "non-empty"), ([[1]], None, "non-empty"), ([0.5], None, "non-empty"),
+        ([0, 0], None, "each example once"), ([6], None, "from 0 to 5"), ([-1], None, "from 0 to 5"),
+        ([], None, "must name an example"), ([[1]], None, "one axis"), ([0.5], None, "whole numbers"),
         ([0, 1], [1], "no example in common"), ([0], [2, 2], "validation_examples must name each"),
-        (range(6), None, "leave an example to validate on"),
+        (range(6), None, "leave one of 6 to validate on"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             task(6).given_split(list(train), validation)
