@@ -281,7 +281,8 @@ def _forward(row: Array, job: Job, rows: int) -> None:
         inputs, width = sizes[layer], sizes[layer + 1]
         states = matrix(work.states, kept, rows, width)
         bias = piece(row, at + inputs * width, net.bias * width)
-        if layer == 0 and net.combine <= NEURONS:
+        added = layer == 0 and net.combine <= NEURONS
+        if added:
             first = row if net.combine == NEURONS else work.tables[0]
             second = work.tables[1] if net.combine == CONCATENATE else first
             left, right = matrix(first, 0, net.tokens, width), matrix(second, 0, net.tokens, width)
@@ -290,17 +291,17 @@ def _forward(row: Array, job: Job, rows: int) -> None:
                 for j in range(width):
                     target[j] = one[j] + two[j]
         else:
-            if layer == 0:
-                below = matrix(work.inputs, 0, rows, inputs)
-                _enter(row, net, examples.data, work.block, below)
-            else:
-                below = matrix(work.states, kept - block * inputs, rows, inputs)
             states[:] = 0
-            call(net.product, (below, False, matrix(row, at, inputs, width), states))
         for n in range(rows):
             target = states[n]
             for j in range(len(bias)):
                 target[j] += bias[j]
+        if not added:
+            below = matrix(work.states, kept - block * inputs, rows, inputs)
+            if layer == 0:
+                below = matrix(work.inputs, 0, rows, inputs)
+                _enter(row, net, examples.data, work.block, below)
+            call(net.product, (below, False, matrix(row, at, inputs, width), states))
         if layer < layers - 1:
             size = rows * width
             free = piece(work.flows[0], 0, size), piece(work.flows[1], 0, size)

@@ -41,11 +41,11 @@ def room(shape: int | tuple[int, ...], dtype: Any) -> Array:
     return raw[start : start + size].view(dtype).reshape(shape)
 
 
-def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
+def tile(vectors: int, *, masked: bool = True) -> Any:
     """Generate code that adds A @ B to a tile of `out`: some rows, and `vectors` vectors of columns.
 
-    With `turned`, the product is Aᵀ @ B. All arrays have contiguous rows. Kernels call the result with A, B,
-    `out`, and the first row and column of the tile.
+    All arrays have contiguous rows. Kernels call the result with A, whether it is `turned`, so that the
+    product is Aᵀ @ B, with B, `out`, and the first row and column of the tile.
 
     With two vectors and six rows, twelve vectors of sums stay in registers while the loop runs over the inner
     dimension. Each turn loads two vectors of B and six numbers of A for twelve fused products, so that
@@ -59,23 +59,21 @@ def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        out = signature.args[2]
+        out, turned = signature.args[3], arguments[1]
         real, integer = context.get_data_type(out.dtype), ir.IntType(32)
         size = out.dtype.bitwidth // 8
         lanes = VECTOR_BYTES // size
         vector = ir.VectorType(real, lanes)
         numbers, mask = ir.VectorType(integer, lanes), ir.VectorType(ir.IntType(1), lanes)
-        arrays = [
-            context.make_array(kind)(context, builder, value)
-            for kind, value in zip(signature.args[:-2], arguments[:-2], strict=True)
-        ]
+        arrays = [context.make_array(signature.args[n])(context, builder, arguments[n]) for n in (0, 2, 3)]
         first_row, first_column = arguments[-2:]
         word = first_row.type
         bytes_ = [builder.bitcast(array.data, ir.IntType(8).as_pointer()) for array in arrays]
         strides = [cgutils.unpack_tuple(builder, array.strides) for array in arrays]
-        order = -1 if turned else 1
-        height = cgutils.unpack_tuple(builder, arrays[0].shape)[::order][0]
-        across, along = [strides[0][0], word(size)][::order]
+        rows, columns = cgutils.unpack_tuple(builder, arrays[0].shape)
+        height = builder.select(turned, columns, rows)
+        across = builder.select(turned, word(size), strides[0][0])
+        along = builder.select(turned, strides[0][0], word(size))
         inner, columns = cgutils.unpack_tuple(builder, arrays[1].shape)
 
         def move(pointer: Any, distance: Any, kind: Any) -> Any:
@@ -160,15 +158,13 @@ def tile(vectors: int, *, turned: bool = False, masked: bool = True) -> Any:
         return context.get_dummy_value()
 
     @primitive
-    def add_tile(typing_context: Any, A: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
-        return types.void(A, B, out, types.intp, types.intp), generate
+    def add_tile(typing_context: Any, A: Any, turned: Any, B: Any, out: Any, i: Any, j: Any) -> Any:
+        return types.void(A, types.boolean, B, out, types.intp, types.intp), generate
 
     return add_tile
 
 
-_wide, _wide_turned = tile(2, masked=False), tile(2, masked=False, turned=True)
-_rest, _rest_turned = tile(2), tile(2, turned=True)
-_last, _last_turned = tile(1), tile(1, turned=True)
+_wide, _rest, _last = tile(2, masked=False), tile(2), tile(1)
 
 
 @kernel()
@@ -183,16 +179,9 @@ def add_product(A: Array, turned: bool, B: Array, out: Array) -> None:
     for column in range(0, columns, 2 * lanes):
         left = columns - column
         for row in range(0, rows, TILE_ROWS):
-            if turned:
-                if left >= 2 * lanes:
-                    _wide_turned(A, B, out, row, column)
-                elif left > lanes:
-                    _rest_turned(A, B, out, row, column)
-                else:
-                    _last_turned(A, B, out, row, column)
-            elif left >= 2 * lanes:
-                _wide(A, B, out, row, column)
+            if left >= 2 * lanes:
+                _wide(A, turned, B, out, row, column)
             elif left > lanes:
-                _rest(A, B, out, row, column)
+                _rest(A, turned, B, out, row, column)
             else:
-                _last(A, B, out, row, column)
+                _last(A, turned, B, out, row, column)
