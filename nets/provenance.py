@@ -87,15 +87,17 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
         )
     if made is None:
         return kinds[-1]
-    # A cell of a notebook that runs again defines the same class again; the last one counts.
     fits = [(code_digest(kind) == made["code"], _name(kind) == made["name"]) for kind in kinds]
-    nearest = next(kind for kind, fit in zip(kinds[::-1], fits[::-1], strict=True) if fit == max(fits))
-    if code_digest(nearest) != made["code"]:
-        warnings.warn(
-            f"{_name(nearest)} has changed since it was trained, so that its outputs may be others",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    # A cell of a notebook that runs again defines the same class again; the last one counts.
+    *others, nearest = (kind for kind, fit in zip(kinds, fits, strict=True) if fit == max(fits))
+    doubt = ""
+    if not max(fits)[0]:
+        doubt = "has changed since it was trained"
+    elif others and "<locals>" in nearest.__qualname__:
+        doubt = "is defined several times by a function, and the last one is taken"
+    if doubt:
+        text = f"{_name(nearest)} {doubt}, so that its outputs may be others"
+        warnings.warn(text, RuntimeWarning, stacklevel=2)
     return nearest
 
 

@@ -57,24 +57,21 @@ def test_networks_are_those_of_the_class_that_trained_and_not_of_one_of_its_name
         assert type(nets.networks(trained).model) is kind
 
 
-def made_by(factor, power=1):
+def made_by(factor):
     """Return a class whose code is the same for each argument."""
 
-    class Mixed:
-        def outputs(self, parameters, inputs, dropout=None, power=power):
-            return factor * super().outputs(parameters, inputs) ** power
-
     @dataclass(frozen=True)
-    class Made(Mixed, nets.TokenTransformer):
-        pass
+    class Made(nets.TokenTransformer):
+        def outputs(self, parameters, inputs, dropout=None):
+            return factor * super().outputs(parameters, inputs)
 
     return Made
 
 
-def test_classes_of_one_function_are_told_apart_by_its_arguments():
-    kinds = [made_by(1), made_by(2), made_by(2, power=2)]
-    for kind in kinds:
-        assert type(nets.networks(brief(kind)).model) is kind
+def test_of_classes_of_one_function_the_last_is_taken_with_a_warning():
+    kinds = [made_by(1), made_by(2)]
+    with pytest.warns(RuntimeWarning, match="Made is defined several times by a function"):
+        assert type(nets.networks(brief(kinds[0])).model) is kinds[1]
 
 
 def test_a_cell_that_runs_again_defines_the_same_class():
@@ -119,7 +116,7 @@ def until(least):
 
 @pytest.mark.parametrize(
     ("factor", "least", "what"),
-    [(3, 0, "model: .*; own_code Net: "), (1, -1, r"own_code until.<locals>.<lambda>: ")],
+    [(3, 0, "model: .*; own_code: .*'Net': "), (1, -1, r"own_code: .*until.<locals>.<lambda>': ")],
 )
 def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, factor, least, what):
     def interrupt(step, *_):
@@ -130,7 +127,7 @@ def test_a_model_or_a_stop_rule_that_was_edited_does_not_resume(tmp_path, factor
     model = defined(1)(**SMALL)
     with pytest.raises(KeyboardInterrupt):
         nets.train(model, **options, stop=until(0), callback=interrupt)
-    with pytest.raises(InputError, match=rf"another configuration \({what}[^;]*\)$"):
+    with pytest.raises(InputError, match=rf"another configuration \({what}.*\)$"):
         other = model if factor == 1 else defined(factor)(**SMALL)
         nets.train(other, **options, stop=until(least), resume=True)
     found = nets.train(model, **options, stop=until(0), resume=True)
