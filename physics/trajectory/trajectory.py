@@ -1,6 +1,7 @@
 """The class `Trajectory`: an ensemble of point sets that move in time, in memory or in a file."""
 
 import importlib
+import json
 from collections.abc import Container, Iterator, Mapping
 from html import escape
 from typing import Any
@@ -422,7 +423,9 @@ class Trajectory:
             "positions" with the axes run, step, token and axis, and each observable with the axes run and
             step, or ``NAME_step`` if it has its own steps, and NAME_0, NAME_1, … for further axes. Runs are
             labeled by `run_numbers`, and the frames also by their "time". An observable with one of these
-            names, such as "time", is called "observable_time".
+            names, such as "time", is called "observable_time". Variables have a "long_name" and "units", and
+            the attributes of the dataset say as JSON how it was made, so that ``to_zarr`` and ``to_netcdf``
+            keep it.
 
         Raises
         ------
@@ -455,7 +458,42 @@ class Trajectory:
             data[name] = (("run", axis, *(f"{name}_{k}" for k in range(values.ndim - 2))), values)
             if own:
                 data = data.assign_coords({axis: self.clock(recorded)[0]})
-        return data
+        names = {"positions": "position", "step": "step", "time": "time", "run": "run", "token": "token"}
+        for variable, long_name in names.items():
+            data[variable].attrs = {"long_name": long_name, "units": "1"}
+        made = {"parameters": self.parameters, "made_with": self.made_with, "complete": self.complete}
+        return data.assign_attrs({name: json.dumps(value, default=str) for name, value in made.items()})
+
+    def to_xyz(self, path: Path) -> None:
+        """Write the frames as extended XYZ, which OVITO, VMD and ASE read.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file, such as ``run.xyz``. Each point has the number of its token and of its run, and
+            up to three coordinates; those beyond are left out.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, physics
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "run.xyz")
+        >>> physics.simulate(steps=1).to_xyz(path)
+        >>> path.read_text().splitlines()[1]
+        'Properties=id:I:1:run:I:1:pos:R:3 step=0 time=0.0'
+        """
+        labels = [(token, run) for run in self.run_numbers for token in range(self.tokens)]
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123 - any path
+            for index in range(self.frames):
+                points = np.zeros((len(labels), 3))
+                points[:, : min(self.dim, 3)] = self.frame(index).reshape(-1, self.dim)[:, :3]
+                head = f"step={self.steps[index]} time={self.times[index]}"
+                print(len(labels), f"Properties=id:I:1:run:I:1:pos:R:3 {head}", sep="\n", file=file)
+                np.savetxt(file, np.column_stack([labels, points]), fmt=["%d", "%d", "%.9g", "%.9g", "%.9g"])
 
     def to_dataframe(self, *observables: str) -> Any:
         """Return positions or observables as a table; this needs pandas.

@@ -1,5 +1,6 @@
 """A trajectory as a table, a line of text, a figure, a part of itself, and equal to another one."""
 
+import json
 import subprocess
 import sys
 
@@ -296,8 +297,8 @@ def test_points_of_many_dimensions_are_drawn_in_their_principal_plane():
         ({"what": "size"}, "what must be one of 'positions', 'signals', 'loss'"),
         ({"what": "table"}, r"what must name numbers or lists, got 'table' of tables"),
         ({"frame": 3}, "frame must be below 3, got 3"),
-        ({"run": 4, "what": "signals"}, "run must be below 4, got 4"),
-        ({"run": 4}, "run must be below 4, got 4"),
+        ({"run": 4, "what": "signals"}, "run must be at most 3, got 4"),
+        ({"run": 4}, "run must be at most 3, got 4"),
     ],
 )
 def test_figures_of_what_is_not_there_are_refused(arguments, sentence):
@@ -309,3 +310,32 @@ def test_figures_of_what_is_not_there_are_refused(arguments, sentence):
 def test_nothing_of_this_makes_the_import_heavier():
     code = "import sys, physics; assert not {'pandas', 'xarray', 'matplotlib', 'h5py'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_extended_xyz_holds_each_frame(tmp_path, dim):
+    positions = np.random.default_rng(0).standard_normal((2, 3, 4, dim))
+    physics.Trajectory(positions, [0, 5, 9]).to_xyz(tmp_path / "x.xyz")
+    lines = (tmp_path / "x.xyz").read_text().splitlines()
+    frames = [lines[start : start + 10] for start in range(0, 30, 10)]
+    assert len(lines) == 30
+    for k, frame in enumerate(frames):
+        assert frame[0] == "8"
+        assert f"step={[0, 5, 9][k]} " in frame[1]
+        values = np.loadtxt(frame[2:])
+        assert values[:, :2].tolist() == [[token, run] for run in (0, 1) for token in range(4)]
+        coordinates = positions[:, k].reshape(8, dim)[:, :3]
+        np.testing.assert_allclose(values[:, 2 : 2 + coordinates.shape[1]], coordinates, 1e-8)
+
+
+def test_what_goes_to_xarray_says_what_it_is(tmp_path):
+    pytest.importorskip("h5netcdf")
+    trajectory = physics.simulate(steps=3, seed=5)
+    trajectory.to_xarray().to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    with pytest.importorskip("xarray").open_dataset(tmp_path / "x.nc", engine="h5netcdf") as data:
+        assert json.loads(data.attrs["parameters"])["seed"] == 5
+        assert (data["positions"].long_name, data["time"].units) == ("position", "1")
+        np.testing.assert_array_equal(data["positions"], trajectory.positions)
+    trajectory.save(tmp_path / "x.h5")
+    with pytest.importorskip("xarray").open_datatree(tmp_path / "x.h5", engine="h5netcdf") as tree:
+        assert tree["particles/tokens/position/value"].shape == (4, 17, 2)
