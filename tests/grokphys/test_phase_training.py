@@ -162,11 +162,9 @@ def test_a_killed_command_goes_on_to_the_same_cells(tmp_path, python):
     ("model", "name", "whole"),
     [
         (MODEL, "learning_rate", False),
-        (MODEL, "batch_size", True),
         (MODEL, "hidden", True),
         (MODEL, "scale", False),
         (ConstantAttention(), "hidden", True),
-        (TokenTransformer(), "dropout", False),
         (TokenTransformer(), "depth", True),
     ],
 )

@@ -45,16 +45,10 @@ def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatc
         (tmp_path / name).touch()
     assert [str(path) for path in resolve(["**/*.h5"])] == [*names, "b 1.h5", "b [1].h5"]
     assert [str(path) for path in resolve(["b [1].h5"])] == ["b [1].h5"], "a name before it is a pattern"
-    assert [str(path) for path in resolve(["a10/*9.h5", "b 1.h5", "a10/run_9.h5"])] == [
-        "a10/run_9.h5",
-        "b 1.h5",
-    ]
     (tmp_path / "example:ding").touch()
     (tmp_path / "link.h5").symlink_to("b 1.h5")
     several = ["b 1.h5", str(tmp_path / "b 1.h5"), "./b*1.h5", "link.h5", "../" + tmp_path.name + "/b 1.h5"]
     assert [str(path) for path in resolve(several)] == ["b 1.h5"], "one file"
-    assert [str(path) for path in resolve(["link.h5", "b 1.h5"])] == ["link.h5"], "by its first name"
-    (tmp_path / "link.h5").unlink()
     assert resolve(["example:ding"]) == [tmp_path.__class__("example:ding")]
     with pytest.raises(FileNotFoundError, match="there is no file no.h5"):
         resolve(["no.h5"])

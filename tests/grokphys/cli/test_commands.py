@@ -94,20 +94,6 @@ def test_simulate_takes_the_options_of_the_system_and_observables(grokphys, tmp_
     assert grokphys("simulate", "--group", "None")[0] == 2  # nothing on a command line spells a group
 
 
-def test_the_window_of_a_fit_spans_the_frames_of_all_runs(grokphys, tmp_path):
-    positions = np.random.default_rng(0).standard_normal((2, 1, 11, 7, 2)).cumsum(axis=2)
-    for name, begin, one in zip("ab", (0, 5), positions, strict=True):
-        physics.Trajectory(one, begin + 10 * np.arange(11)).save(tmp_path / f"{name}.h5")
-    status, out, err = grokphys(
-        "fit-ode", tmp_path / "a.h5", tmp_path / "b.h5", "--law", "mean-field", "--first", 3, "--last", 98,
-        "--directory", tmp_path / "fit",
-    )  # fmt: skip
-    assert status == 0, err
-    assert "steps 5 to 95, 2 runs" in out
-    scores = json.loads((tmp_path / "fit" / "scores.json").read_text())
-    assert (scores["first"], scores["last"], scores["runs"]) == (5, 95, 2)
-
-
 def test_train_writes_what_python_would(grokphys, tmp_path):
     import nets
 
