@@ -1,7 +1,6 @@
 """The tables and sentences of a comparison: each cell is recomputed from the numbers that it shows."""
 
 import math
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,7 @@ from analysis.comparison.timing import OnsetDifference, Onsets
 from analysis.stats.effects import Difference
 from analysis.stats.intervals import Interval
 from grokphys.report import comparing
-from grokphys.report.wording import median_time, p_value
+from grokphys.report.wording import median_time
 
 NONE = Interval(math.nan, math.nan, math.nan, 0)
 SHAPES = SimpleNamespace(
@@ -48,11 +47,6 @@ def comparison(*distributions, **others):
         distributions={one.name: one for one in distributions},
         **(parts | others),
     )
-
-
-def conclusion(compared):
-    """Sentences that open the report."""
-    return comparing._document(compared, {}, about="", pair=())[0].text
 
 
 def section(compared, title):
@@ -174,72 +168,3 @@ def test_the_errors_of_the_motion_and_of_the_predicted_accuracy_are_those_that_w
 
 
 # -- sentences ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [(math.nan, "-"), (0.0009, "< 0.001"), (0.001, "0.0010"), (0.99, "0.99"), (0.991, "> 0.99")],
-)
-def test_small_and_large_p_values_are_bounds(p, text):
-    assert p_value(p) == text
-
-
-def test_findings_name_each_quantity_with_the_answer_of_the_table():
-    higher, lower = difference("loss", 3.0, 1.0), difference("quality", 1.0, 3.0)
-    lower = replace(lower, difference=Interval(-2.0, -3.0, -1.0, 9))
-    alike, few = difference("size", 3.0, 1.0, low=-1.0, p=0.3), difference("bias", 3.0, 1.0, low=math.nan)
-    unclear = difference("RQI", 3.0, 1.0, low=-1.0)
-    (text,), _ = section(comparison(higher, lower, alike, few, unclear), "Side by side")
-    for words in (
-        "shown in loss (higher in simulated, δ = 0.50 [0.25, 0.75]), quality (lower in simulated, ",
-        "No difference is shown in size.",
-        "disagree about RQI.",
-        "too few runs for an interval of bias.",
-        "among the 5 tests",
-    ):
-        assert words in text
-    (text,), _ = section(comparison(), "Side by side")
-    assert text == "The ensembles can only be compared by their final frames."
-
-
-@pytest.mark.parametrize(
-    ("alignment", "words"),
-    [
-        ("none", "as they are"),
-        ("ends", "end together"),
-        ("scaling", "error, 2."),
-        ("train_loss", "train loss"),
-    ],
-)
-def test_the_motion_says_how_times_and_runs_correspond(alignment, words):
-    motion = moved(scale=Interval(2.0, math.nan, math.nan, 1))
-    motion.alignment = alignment
-    (who, how), _ = section(comparison(motion=motion), "Motion")
-    assert "run k of the other" in who
-    assert words in how
-    assert "1 - R²" in how
-    motion.paired = False
-    (who, how), _ = section(comparison(motion=motion, shapes=SHAPES), "Motion")
-    assert "Each trained run is compared with the simulated run" in who
-    assert "Procrustes disparity" in how
-
-
-def test_a_conclusion_has_the_numbers_of_states_motion_and_onsets():
-    higher = difference("loss", 3.0, 1.0)
-    late = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
-    endless = replace(late, ratio=Interval(1.3, 1.25, math.inf, 9))
-    motion = moved(mean_error=Interval(0.1, 0.0, 0.2, 9), chance_error=Interval(0.5, 0.4, 0.6, 9))
-    first, second, third = conclusion(comparison(higher, motion=motion, onsets={"a": late}))
-    assert "differ in 1 of the 1 quantities compared: loss (higher in the simulated runs)" in first
-    assert "is 0.10 [0.00, 0.20], compared with 0.50 [0.40, 0.60] of runs paired at random" in second
-    assert "train accuracy is reached by 5 of 5 simulated and 4 of 4 trained runs" in third
-    assert "ratio of times of 3.0 [2.5, 3.5] (trained over simulated)" in third
-    assert "ratio" not in conclusion(comparison(onsets={"a": endless}))[2], "no end bounds it"
-    bias = Interval(-0.12, -0.2, -0.1, 9)
-    bias = SimpleNamespace(predicted=[0.0], bias=bias, error=bias, correlation=bias, slope=bias)
-    assert "-12 [-20, -10] percentage points" in conclusion(comparison(accuracy=bias))[2]
-    assert "disparity of 0.20 to the nearest" in conclusion(comparison(shapes=SHAPES))[1]
-    motion.chance_error = NONE
-    assert [text.split()[-1] for text in conclusion(comparison(motion=motion))] == [
-        "common.", "compared.", "runs."
-    ]  # fmt: skip
