@@ -32,6 +32,7 @@ from physics.trajectory.locks import LockedFile
 
 LOOK_AGAIN = 1.0
 """Seconds after which a pack that another process computes is checked again."""
+DIED = "a worker process died"
 ANSWER_SECONDS = 10.0
 """Seconds that a scheduler has to answer, and then its first worker to appear."""
 
@@ -163,11 +164,15 @@ def _outcomes(
         else:
             yield pack, outcome
     while left:
-        later = []
+        later, settled, lost = [], 0, 0
         with _executor(min(workers, len(left)), client) as executor:
             for pack, outcome in _round(left, directory, executor, 1 if client else cores() // workers):
                 for note in outcome.notes:
                     tell(note)
+                if outcome.error == DIED and settled:  # a death ends the pool; others are not to blame
+                    lost += 1
+                    later.append(pack)
+                    continue
                 failures[pack.name] += outcome.status == "failed"
                 if outcome.status == "busy":
                     later.append(pack)
@@ -175,11 +180,15 @@ def _outcomes(
                     tell(f"{pack.name}: {outcome.error}; it is tried again")
                     later.append(pack)
                 else:
+                    settled += outcome.status != "failed"
                     yield pack, outcome
-        left = later
-        if left and failures[left[0].name] == 0:
-            tell(f"{left[0].name} is being written by another process; waiting for it")
+        if lost:
+            tell(f"{DIED}; {lost} files are begun again or resumed")
+        left, waiting = later, False
         while left and all(_is_written(directory / f"{pack.name}.partial") for pack in left):
+            if not waiting:
+                tell(f"{left[0].name} is being written by another process; waiting for it")
+            waiting = True
             time.sleep(LOOK_AGAIN)
 
 
@@ -209,7 +218,7 @@ def _round(
             yield pending[future], future.result()
         else:
             died = isinstance(error, futures.BrokenExecutor)
-            yield pending[future], Outcome("failed", error="a worker process died" if died else repr(error))
+            yield pending[future], Outcome("failed", error=DIED if died else repr(error))
 
 
 @contextlib.contextmanager

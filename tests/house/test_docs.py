@@ -208,39 +208,6 @@ def test_commands_within_the_text_are_understood(parse):
             parse(list(words))
 
 
-SHORTER = {
-    "phases": "--cells 2 2 --levels 0 --seeds 1 --most-seeds 1 --steps 100",
-    "reproduce": "--budget quick",
-    "sweep": "--dry-run",
-    "demo": "--runs 5 --epochs 20",
-}
-TABLE_NOT_RUN = {
-    "explore": "serves until it is interrupted; tests/grokphys/explorer/test_explore.py runs it",
-    "reproduce --all --budget quick": "takes a quarter of an hour",
-    "bench nets particles": "takes minutes; tests/grokphys/test_bench.py runs it",
-    "warm": "takes minutes; tests/grokphys/test_warm.py runs it",
-}
-
-
-@pytest.mark.slow
-def test_the_table_of_commands_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sweep.toml").write_text("kind = 'simulate'\n[grid]\nalignment = [0.0, 1.0]\n")
-    np.savez("run.npz", E=np.random.default_rng(0).standard_normal((5, 17, 2)), steps=[0, 5, 10, 15, 20])
-    rows = re.findall(
-        r"^\| `(grokphys [^`]+)` \|",
-        (DOCS / "guide" / "commands.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    assert len(rows) >= 15
-    for line in rows:
-        words = shlex.split(line)[1:]
-        if words[0] in TABLE_NOT_RUN or " ".join(words) in TABLE_NOT_RUN:
-            continue
-        status = main([*words, *shlex.split(SHORTER.get(words[0], ""))])
-        assert status == 0, (line, capsys.readouterr().err)
-
-
 # -- errata -------------------------------------------------------------------------------------------------
 
 ENTRY = re.compile(r"^### (.+?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
