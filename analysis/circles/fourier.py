@@ -122,8 +122,8 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
     basis = np.concatenate([np.cos(angle), np.sin(angle)])
     signals = np.empty((*block.shape[:2], count))
     for run, frames in enumerate(block):
-        for first in range(0, len(frames), 32):  # few enough frames to stay in the cache
-            part = slice(first, first + 32)
+        for first in range(0, len(frames), 8):  # few enough frames to stay in the cache
+            part = slice(first, first + 8)
             points, exponent = scaled(np.asarray(frames[part], np.float64), (-2, -1))
             waves = basis @ points
             squares = np.einsum("fkd,fkd->fk", waves, waves)

@@ -207,7 +207,11 @@ class StoppingRule:
         >>> rule.decided([0, 10, 20, 30], signals), rule.decided([0, 10, 20], signals[:3])
         (True, False)
         """
-        return bool(self._decided(steps, signals)[1][-1:].any())
+        clock, x = _records(steps, signals)
+        if not clock.size or clock[-1] - clock[0] < self.hold:
+            return False
+        since = np.searchsorted(clock, clock[-1] - self.hold, side="right") - 1
+        return bool(self._decided(clock[since:], x[since:])[-1])
 
     def first(self, steps: Any, signals: Any) -> int | None:
         """Return the first recorded step at which the survivors are decided.
@@ -236,16 +240,14 @@ class StoppingRule:
         >>> rule.first([0, 10, 20], [[1, 1, 1], [9, 1, 1], [9, 1, 1]])
         20
         """
-        clock, decided = self._decided(steps, signals)
+        clock, x = _records(steps, signals)
+        decided = self._decided(clock, x)
         return int(clock[decided.argmax()]) if decided.any() else None
 
-    def _decided(self, steps: Any, signals: Any) -> tuple[Array, Booleans]:
-        """Return checked steps (frames,), and at which of them the survivors are decided."""
-        clock, x = increasing_array("steps", steps), real_array("signals", signals)
-        if x.shape[:-1] != clock.shape and (clock.size or x.size):
-            raise InputError(f"steps and signals must be (n,) and (n, K), got {clock.shape} and {x.shape}")
+    def _decided(self, clock: Array, x: Array) -> Booleans:
+        """Return at which records the survivors are decided, from their steps and signals."""
         if not clock.size:
-            return clock, np.zeros(0, bool)
+            return np.zeros(0, bool)
         limit = self.factor * x.mean(axis=-1, keepdims=True)
         alive = x > limit
         clear = (np.abs(x - limit) > self.margin * limit).all(axis=-1) & alive.any(axis=-1)
@@ -253,4 +255,12 @@ class StoppingRule:
         place = np.arange(len(clock))
         # The frame from which both conditions hold up to each one, or the next one if they do not hold there.
         since = np.maximum.accumulate(np.where(clear, np.where(changed, place, 0), place + 1))
-        return clock, clear & (clock - self.hold >= clock[np.minimum(since, place)])
+        return clear & (clock - self.hold >= clock[np.minimum(since, place)])
+
+
+def _records(steps: Any, signals: Any) -> tuple[Array, Array]:
+    """Return checked steps (frames,) and signals (frames, frequencies); both may hold nothing."""
+    clock, x = increasing_array("steps", steps), real_array("signals", signals)
+    if x.shape[:-1] != clock.shape and (clock.size or x.size):
+        raise InputError(f"steps and signals must be (n,) and (n, K), got {clock.shape} and {x.shape}")
+    return clock, x

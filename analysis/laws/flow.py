@@ -366,7 +366,8 @@ def _mean_flow(A: Array, step: float) -> Array:
     """Return the integral of exp(A t) over a time step, whose product with A is the increment map."""
     size = len(A)
     matrix, unit = _balanced(A)
-    twice = np.block([[matrix, np.eye(size)], [np.zeros((size, 2 * size))]])
+    twice = np.eye(2 * size, k=size)
+    twice[:size, :size] = matrix
     return expm(step * twice)[:size, size:] * unit[:, None] / unit
 
 

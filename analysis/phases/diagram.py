@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -204,6 +204,9 @@ Box = tuple[Span, Span]
 WHOLE: Box = ((0.0, 1.0), (0.0, 1.0))
 
 
+_majority = lru_cache(1024)(Majority)
+
+
 class Run(NamedTuple):
     """A run of a cell.
 
@@ -256,7 +259,7 @@ class Cell:
     @property
     def majority(self) -> Majority:
         """Majority phase of the runs of the cell; an `InputError` says so if there are none."""
-        return Majority([run.phase for run in self.runs])
+        return _majority(tuple(run.phase for run in self.runs))
 
     def covered(self, box: Box = WHOLE) -> float:
         """Return the area that the cell and a box have in common.
