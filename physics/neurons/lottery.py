@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from physics.checks import complex_array, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
-from physics.neurons.three_waves import ThreeWaves, blowups, first_divergence, invariants, three_waves
+from physics.neurons.three_waves import ThreeWaves, first_divergence, invariants, three_waves
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -200,7 +200,8 @@ class FourierLottery:
         >>> physics.FourierLottery(3, coupling=1.0).blowup_times([2**0.5], [1.0]).round(6)  # dξ/dt = 2ξ²
         array([0.5])
         """
-        return self._times(*blowups(*self._begun(theta, xi)))
+        waves = three_waves(*self._begun(theta, xi))
+        return self._times(waves.ahead, waves.size)
 
     def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
         """Return the frequency of each neuron that diverges first, which wins the lottery.

@@ -27,10 +27,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.neurons import start_kernels as kernels
-
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
+SPLIT = 2.0**27 + 1
+"""Factor that splits a number into two halves of its digits."""
+NEWTON = 8
+"""Number of steps of Newton's method, which needs no more for any state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,40 +134,39 @@ class ThreeWaves:
         return np.where(rising, integral(y), 2 * integral(np.zeros_like(e)) - integral(y))
 
 
+@np.errstate(all="ignore")  # in branches that `where` discards
 def three_waves(theta: Complex, xi: Complex) -> ThreeWaves:
     """Return the exact solution of dθ/dt = 2c conj(θ) ξ, dξ/dt = c θ² through given initial states.
 
     `theta` and `xi` are complex128 (...), one state for each neuron and frequency.
     """
-    found = _found(theta, xi, kernels.ROWS)
-    size, M = found[kernels.SIZE], found[kernels.M]
-    e, v = found[kernels.LOWEST_W], found[kernels.LOWEST_U]
+    size, w, C, R, M = _unit_and_invariants(theta, xi)
+    e, v = _turning_point(C, np.abs(M))
+    S, H = v + e, np.sqrt(v * (v + 4 * e)) / 2
+    y = _distance(e, w, S, H, np.abs(R) / 2)
+    y = np.where(S > 0, y, w)  # C = M = 0
+    y = np.where(R != 0, y, 0.0)
+    rising, far, moves = R >= 0, y >= H, y + H > 0
+    Q = np.where(H > 0, _time(H, S, H), np.inf)
+    here = np.where(y > 0, _time(np.where(y > 0, y, 1.0), S, H), 0.0)
+    onward, around = np.where(far, here, 2 * Q - here), np.where(far, 4 * Q - here, 2 * Q + here)
+    turned = np.where(far, 2 * Q - here, here)
     return ThreeWaves(
         theta / size,
         xi / size,
         size,
-        found[kernels.Y],
+        y,
         np.where((e == 0) | (v == 0), 0.0, M),
         e,
         v,
-        v + e,
-        found[kernels.H],
-        found[kernels.Q],
-        found[kernels.R] >= 0,
-        found[kernels.AHEAD],
-        found[kernels.BEHIND],
-        found[kernels.TURNED],
+        S,
+        H,
+        Q,
+        rising,
+        np.where(moves, np.where(rising, onward, around), np.inf),
+        np.where(moves, np.where(rising, around, onward), np.inf),
+        np.where(rising, turned, -turned),
     )
-
-
-def blowups(theta: Complex, xi: Complex) -> tuple[Array, Array]:
-    """Return the times at which given initial states become infinite, and their unit, float64 (...) each.
-
-    They are `ahead` and `size` of `ThreeWaves`, whose other constants are not computed. `theta` and `xi` are
-    complex128 (...).
-    """
-    found = _found(theta, xi, kernels.SIZE + 1)
-    return found[kernels.AHEAD], found[kernels.SIZE]
 
 
 def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
@@ -173,9 +174,8 @@ def invariants(theta: Complex, xi: Complex) -> tuple[Array, Array]:
 
     `theta` and `xi` are complex128 (...), one state for each neuron and frequency.
     """
-    found = _found(theta, xi, kernels.M + 1)
-    size = found[kernels.SIZE]
-    return found[kernels.C] * size**2, found[kernels.M] * size**3
+    size, _, C, _, M = _unit_and_invariants(theta, xi)
+    return C * size**2, M * size**3
 
 
 def first_divergence(times: Array, future: Array, past: Array) -> str:
@@ -196,12 +196,83 @@ def first_divergence(times: Array, future: Array, past: Array) -> str:
     return ""
 
 
-def _found(theta: Complex, xi: Complex, rows: int) -> Array:
-    """Return the first `rows` quantities of the kernel for initial states (...), as (rows, ...)."""
-    found = np.empty((rows, theta.size))
-    first, second = (np.ascontiguousarray(part).reshape(-1) for part in (theta, xi))
-    kernels.constants(first, second, found)
-    return found.reshape(rows, *theta.shape)
+def _unit_and_invariants(theta: Complex, xi: Complex) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the unit `size` of states, and in this unit w, C, R = Re(θ² conj ξ) and M.
+
+    Each is rounded only once, because differences may cancel.
+    """
+    parts = np.stack([theta.real, theta.imag, xi.real, xi.imag])
+    largest = np.abs(parts).max(axis=0)
+    size = np.ldexp(1.0, np.maximum(np.frexp(largest)[1] - 1, -1000))  # so that its inverse is finite
+    size = np.where(largest > 0, size, 1.0)
+    a, b, c, d = parts / size
+    (aa, aa_rest), (bb, bb_rest), (cc, cc_rest), (dd, dd_rest) = (_product(x, x) for x in (a, b, c, d))
+    ab, ab_rest = _product(2 * a, b)
+    u, u_rest = _sum(aa, bb)
+    w, w_rest = _sum(cc, dd)
+    w_rest = w_rest + (cc_rest + dd_rest)
+    real, real_rest = _sum(aa, -bb)  # the real part of θ²; the imaginary part is 2ab
+    real_rest = real_rest + (aa_rest - bb_rest)
+    lead, lead_rest = _sum(u, -2 * w)
+    C = lead + (lead_rest + (u_rest + (aa_rest + bb_rest) - 2 * w_rest))
+    R = _two_products(real, real_rest, c, ab, ab_rest, d)
+    M = _two_products(ab, ab_rest, c, real, real_rest, -d)
+    return size, w + w_rest, C, R, M
+
+
+def _turning_point(C: Array, M: Array) -> tuple[Array, Array]:
+    """Return the values e and v of |ξ|² and |θ|² at the turning point, for M ≥ 0.
+
+    √e is the largest root x ≥ 0 of 2x³ + Cx = M. Newton's method approaches it from an upper bound, where the
+    polynomial is convex.
+    """
+    x = np.cbrt(M / 2) + np.sqrt(np.maximum(-C, 0.0) / 2)
+    x = np.where(C > 0, np.minimum(x, M / C), x)
+    for _ in range(NEWTON):
+        slope = 6 * x * x + C
+        step = (2 * x * x * x + C * x - M) / np.where(slope > 0, slope, 1.0)
+        x = np.maximum(x - step, 0.0)
+    below = M / np.where(x > 0, x, 1.0)  # for C < 0, where C + 2e would cancel
+    return x * x, np.where(C < 0, below, C + 2 * x * x)
+
+
+def _distance(e: Array, w: Array, S: Array, H: Array, r: Array) -> Array:
+    """Find y = w - e from r = |R|/2, as the difference would lose digits near the turning point.
+
+    In s = 2y√S/|R| it is the root of as³ + s² + bs = 1, whose coefficients neither overflow nor underflow.
+    Newton's method approaches it from an upper bound.
+    """
+    root = np.sqrt(S)
+    moves = (r > 0) & (root > 0)
+    r, root = np.where(moves, r, 1.0), np.where(moves, root, 1.0)
+    a, b = r / (root * root * root), np.minimum(H / r * (H / root), 1e300)
+    s = np.minimum((np.abs(w - e) + 1e-15 * w) * (root / r), 1.0)
+    s = np.minimum(s, 1 / np.maximum(b, 1.0))
+    for _ in range(NEWTON):
+        s = s - (s * (s * (a * s + 1) + b) - 1) / (s * (3 * a * s + 2) + b)
+    return np.maximum(s * (r / root), 0.0)
+
+
+def _sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return a + b and its rounding error (Knuth)."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _product(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return ab and its rounding error (Dekker)."""
+    total = a * b
+    a_high, b_high = SPLIT * a - (SPLIT * a - a), SPLIT * b - (SPLIT * b - b)
+    a_low, b_low = a - a_high, b - b_high
+    return total, ((a_high * b_high - total) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _two_products(a: Array, a_rest: Array, c: Array, b: Array, b_rest: Array, d: Array) -> Array:
+    """Return ac + bd, rounded only once, for a and b that are given as sums of two parts."""
+    (ac, ac_rest), (bd, bd_rest) = _product(a, c), _product(b, d)
+    total, rest = _sum(ac, bd)
+    return np.asarray(total + (rest + ((ac_rest + bd_rest) + (a_rest * c + b_rest * d))))
 
 
 def _time(y: Array, S: Array, H: Array) -> Array:

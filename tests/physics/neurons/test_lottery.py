@@ -1,5 +1,4 @@
 import naive
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +8,7 @@ from scipy.special import elliprf
 
 import physics
 from physics import FourierLottery, simulate
-from physics.neurons.three_waves import blowups
+from physics.neurons.three_waves import three_waves
 
 RACE = FourierLottery(5, coupling=0.5)  # two frequencies; time is that of the three waves themselves
 
@@ -135,21 +134,12 @@ def extreme_starts():
 def test_a_start_gives_the_same_bits_wherever_it_stands(count):
     theta, xi = extreme_starts()
     theta, xi = np.resize(theta, count), np.resize(xi[::-1], count)
-    together = blowups(theta, xi)[0]
-    alone = [blowups(theta[i : i + 1], xi[i : i + 1])[0][0] for i in range(count)]
+    together = three_waves(theta, xi).ahead
+    alone = [three_waves(theta[i : i + 1], xi[i : i + 1]).ahead[0] for i in range(count)]
     np.testing.assert_array_equal(together, alone)
     np.testing.assert_array_equal(
-        blowups(np.asfortranarray([theta] * 2), np.asfortranarray([xi] * 2))[0][1], alone
+        three_waves(np.asfortranarray([theta] * 2), np.asfortranarray([xi] * 2)).ahead[1], alone
     )
-
-
-@pytest.mark.usefixtures("all_threads")
-def test_bits_do_not_depend_on_threads():
-    race = FourierLottery(23, neurons=900)
-    start = race.unpack(race.start(np.random.default_rng(9)))
-    wanted = race.blowup_times(*start)
-    numba.set_num_threads(1)
-    np.testing.assert_array_equal(race.blowup_times(*start), wanted)
 
 
 def test_blow_up_is_carlson_s_integral_with_the_roots():
