@@ -102,27 +102,22 @@ class PairForces(ForceLaw):
         tokens = whole_number("tokens", self.tokens, 2)
         choice("on", self.on, get_args(Sites))
         choice("integrator", self.integrator, get_args(Integrator))
-        parameters = finite_array("parameters", self.parameters)
-        if parameters.ndim != 1:
-            raise InputError(f"parameters must be a sequence of numbers, got the shape {parameters.shape}")
         modulus, group = self.modulus, self.group
         if self.on == "pair sums":
             operation = class_rule(tokens, modulus, group)
             modulus, group = modulus and operation.modulus, operation.group
-        for name, value in (("modulus", modulus), ("group", group)):
-            if value is not None and self.on == "tokens":
-                raise InputError(
-                    f"on must be 'pair sums' if {name} is given, as tokens have no classes, got 'tokens'"
-                )
+        elif modulus is not None or group is not None:
+            raise InputError(
+                "on must be 'pair sums' if modulus or group is given, as tokens have no classes, got 'tokens'"
+            )
         self._set(
             tokens=tokens,
             dim=whole_number("dim", self.dim, 1),
-            parameters=tuple(map(float, parameters)),
+            parameters=tuple(map(float, finite_array("parameters", self.parameters, ndim=1))),
             modulus=modulus,
             group=group,
             relative_tolerance=checked_tolerance(self.relative_tolerance),
         )
-        _called(self.function, self.on, len(self.parameters))
         _factor(self.function, self.on, len(self.parameters))
 
     def forces(self, positions: Any) -> Array:
@@ -152,19 +147,15 @@ class PairForces(ForceLaw):
         """
         array = ensemble("positions", positions, (self.tokens, self.dim))
         states = array.reshape(-1, self.tokens, self.dim)
-        forces = np.empty_like(states)
         sum_forces = _sum_of_forces(self.function, self.on, len(self.parameters))
-        if self.on == "tokens":
-            label = np.zeros(self.tokens, np.int64)
-            sum_forces(np.ascontiguousarray(states.swapaxes(1, 2)), label, self.parameters, forces)
-        else:
-            first, second, label = self._pair_sums
-            sums = np.ascontiguousarray((states[:, first] + states[:, second]).swapaxes(1, 2))
-            on_sums = np.empty((len(states), label.size, self.dim))
-            sum_forces(sums, label, self.parameters, on_sums)
-            forces[:] = 0.0
+        first, second, label = self._points
+        points = states[:, first] if second is None else states[:, first] + states[:, second]
+        forces = np.empty_like(points)
+        sum_forces(np.ascontiguousarray(points.swapaxes(1, 2)), label, self.parameters, forces)
+        if second is not None:
+            on_points, forces = forces.swapaxes(0, 1), np.zeros_like(states)
             for ends in (first, second):
-                np.add.at(forces.swapaxes(0, 1), ends, on_sums.swapaxes(0, 1))
+                np.add.at(forces.swapaxes(0, 1), ends, on_points)
         return forces.reshape(array.shape)
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
@@ -206,31 +197,22 @@ class PairForces(ForceLaw):
         return {"mean_force": self.mean_force}
 
     @cached_property
-    def _pair_sums(self) -> tuple[NDArray[np.int64], ...]:
-        """Tokens i and j of each of the n pair sums, and its class: three arrays of int64, (n,)."""
+    def _points(self) -> tuple[Any, Any, NDArray[np.int64]]:
+        """Tokens i and j of each point that a force acts on, or None for j, and its class: int64 (n,)."""
+        if self.on == "tokens":
+            return slice(None), None, np.zeros(self.tokens, np.int64)
         operation = class_rule(self.tokens, self.modulus, self.group)
-        first, second = np.ascontiguousarray(operation.samples.T, np.int64)
-        return first, second, operation.label.astype(np.int64)
-
-
-def _called(function: Any, on: Sites, constants: int) -> Any:
-    """Return `function` as a plain Python function; refuse one that cannot be called with its arguments."""
-    plain = getattr(function, "py_func", function)
-    called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
-    what = f"function must be a Python function that is called as function({called})"
-    if not inspect.isfunction(plain):
-        raise InputError(f"{what}, got {type(function).__name__}")
-    try:
-        inspect.signature(plain).bind(*range(1 + (on == "pair sums") + constants))
-    except TypeError as error:
-        raise InputError(f"{what}; {plain.__name__} is not: {error}") from None
-    return plain
+        return *np.ascontiguousarray(operation.samples.T, np.int64), operation.label.astype(np.int64)
 
 
 @lru_cache(maxsize=64)
 def _factor(function: Any, on: Sites, constants: int) -> Any:
     """Compile the user's function as one of (r2, same_class, parameters), or raise an `InputError`."""
     plain = getattr(function, "py_func", function)
+    called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
+    what = f"function must be a Python function that Numba can compile, called as function({called})"
+    if not inspect.isfunction(plain):
+        raise InputError(f"{what}, got {type(function).__name__}")
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
     for name in ("nopython", "parallel"):
         options.pop(name, None)
@@ -244,9 +226,7 @@ def _factor(function: Any, on: Sites, constants: int) -> Any:
     except numba.errors.NumbaError as error:
         lines = [line.strip(" :") for line in str(error).splitlines()]
         reason = next((line for line in lines if line and not line.startswith("Failed in")), "")
-        raise InputError(
-            f"function must be one that Numba can compile; it cannot compile {plain.__name__}: {reason}"
-        ) from error
+        raise InputError(f"{what}; {plain.__name__} is not: {reason}") from error
     kind = factor.nopython_signatures[0].return_type
     if not isinstance(kind, types.Float | types.Integer):
         raise InputError(f"function must return a real number, but {plain.__name__} returns {kind}")
@@ -263,42 +243,26 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
         points: Array, label: NDArray[np.int64], parameters: tuple[float, ...], out: Array
     ) -> None:
         """Write the forces on points (runs, dim, n) of classes `label` to `out` (runs, n, dim)."""
-        count = points.shape[2]
+        dim, count = points.shape[1:]
         for item in prange(len(points) * count):
             run, a = item // count, item % count
-            square = _squares(points[run], a)
+            square = np.zeros(count)
+            for k in range(dim):
+                x, others = points[run, k, a], points[run, k]
+                for b in range(count):
+                    square[b] += (x - others[b]) * (x - others[b])
+            for b in range(count):
+                for k in range(dim):
+                    if square[b] < TINY and points[run, k, a] != points[run, k, b]:
+                        square[b] = math.nan  # the square of this distance has too few digits
             for b in range(count):
                 if square[b] != 0.0:  # skips the point itself, and others at the same place
                     square[b] = factor(square[b], label[a] == label[b], parameters)
-            _add_up(points[run], a, square, out[run, a])
+            for k in range(dim):
+                x, others = points[run, k, a], points[run, k]
+                total = 0.0
+                for b in range(count):
+                    total += square[b] * (x - others[b])
+                out[run, a, k] = total
 
     return sum_forces
-
-
-@kernel()
-def _squares(points: Array, a: int) -> Array:
-    """Return the squared distances (n,) of the point `a` from all points (dim, n); NaN if they underflow."""
-    dim, count = points.shape
-    square = np.zeros(count)
-    for k in range(dim):
-        x, others = points[k, a], points[k]
-        for b in range(count):
-            square[b] += (x - others[b]) * (x - others[b])
-    for b in range(count):
-        if square[b] < TINY:
-            for k in range(dim):
-                if points[k, a] != points[k, b]:  # the square of this distance has too few digits
-                    square[b] = math.nan
-    return square
-
-
-@kernel()
-def _add_up(points: Array, a: int, factor: Array, out: Array) -> None:
-    """Write Σ_b factor_b (x_a - x_b) of points (dim, n) to `out` (dim,)."""
-    dim, count = points.shape
-    for k in range(dim):
-        x, others = points[k, a], points[k]
-        total = 0.0
-        for b in range(count):
-            total += factor[b] * (x - others[b])
-        out[k] = total

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
-from physics.theory import flow_kernels as kernels
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Mask, Operation, operation_of
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
@@ -120,6 +119,7 @@ class EffectiveTheory(Value):
         self._linear()
         return self._nullity
 
+    @one_blas_thread
     def loss(self, E: Any) -> NDArray[np.float64]:
         """Return the effective loss ℓ_0/Z_0 (Eq. 5).
 
@@ -148,6 +148,7 @@ class EffectiveTheory(Value):
         states, shape = checked_states("E", E, self.tokens)
         return self._descend(states)[0].reshape(shape[:-2])
 
+    @one_blas_thread
     def gradient(self, E: Any) -> Array:
         """Return the gradient of the effective loss ℓ_0/Z_0 with respect to the embeddings.
 
@@ -375,7 +376,7 @@ class EffectiveTheory(Value):
     @cached_property
     def _quadratic_form(self) -> Array:
         """Matrix Q of ℓ_0 = tr(EᵀQE), (tokens, tokens); zero where there is no parallelogram."""
-        return quadratic_form(self.operation, self.mask)
+        return quadratic_forms(self.operation, self.mask[None])[0]
 
     @cached_property
     @one_blas_thread
@@ -386,23 +387,35 @@ class EffectiveTheory(Value):
         return values, vectors
 
     @cached_property
-    def _sorted_samples(self) -> tuple[NDArray[np.int32], NDArray[np.int32], float]:
-        """Training samples sorted by class (n, 2), where each class starts, and 1 over the parallelograms."""
-        return (*sorted_samples(self.operation, self.mask), 1 / self.parallelogram_count)
+    def _terms(self) -> tuple[NDArray[np.int64], Array, Array, NDArray[np.int64]]:
+        """Where classes start among the training samples, sorted by class, and what belongs to each sample.
+
+        These are its weight in the loss (n, 1), and a matrix (n, tokens) that adds its two tokens; the last
+        array is the number of its class (n,).
+        """
+        members, label = self.operation.by_class[0], self.operation.label
+        members = members[self.mask[members]]
+        _, starts, place, sizes = np.unique(
+            label[members], return_index=True, return_inverse=True, return_counts=True
+        )
+        pair = _incidence(self.operation)[members]
+        return starts, sizes[place, None] / self.parallelogram_count, pair, place
 
     def _descend(self, states: Array) -> tuple[Array, Array]:
-        """Return the loss ℓ_0/Z_0 (runs,) of states (runs, tokens, dim), and its gradient in their shape."""
+        """Return the loss ℓ_0/Z_0 (runs,) of states (runs, tokens, dim), and its gradient in their shape.
+
+        The m samples of a class with the sums s satisfy Σ_{a<b} |s_a - s_b|² = m Σ_a |s_a - mean|², which
+        loses no digits where the loss is small.
+        """
         self._linear(loss=True)
-        runs, tokens, dim = states.shape
+        starts, weight, pair, place = self._terms
         scaled, exponent = powers_of_two(states)
-        axes = np.ascontiguousarray(scaled.swapaxes(1, 2)).reshape(runs * dim, tokens)
-        loss, gradient = np.empty(runs * dim), np.empty_like(axes)
-        kernels.loss_and_gradient(axes, *self._sorted_samples, loss, gradient)
-        gradient = np.ascontiguousarray(gradient.reshape(runs, dim, tokens).swapaxes(1, 2))
+        sums = pair @ scaled
+        means = np.add.reduceat(sums, starts, axis=1) / np.bincount(place)[:, None]
+        deviation = sums - means[:, place]
         norm = np.sum(scaled**2, axis=(1, 2))
-        mean = loss.reshape(runs, dim).sum(axis=1) / norm
-        gradient -= (2 * mean)[:, None, None] * scaled
-        gradient /= norm[:, None, None]
+        mean = np.sum(weight * deviation**2, axis=(1, 2)) / norm
+        gradient = 2 * (pair.T @ (weight * deviation) - mean[:, None, None] * scaled) / norm[:, None, None]
         return mean, np.ldexp(gradient, -exponent)
 
     @one_blas_thread
@@ -412,12 +425,18 @@ class EffectiveTheory(Value):
         if not self.parallelogram_count:
             return np.repeat(states[:, None], len(times), axis=1)
         rates, modes = self._modes
-        out = np.empty((len(states), len(times), self.tokens, states.shape[2]))
         scaled, exponent = powers_of_two(states)
-        norm = np.sum(scaled**2, axis=(1, 2))
-        unit = np.ldexp(1.0, np.minimum(-2 * exponent[:, 0, 0], 1000))
-        kernels.relax(modes.T @ scaled, rates, times, norm, unit, out)
-        return np.ldexp(modes @ out, exponent[:, None])
+        norm = np.sum(scaled**2, axis=(1, 2))[:, None, None]
+        unit = np.ldexp(1.0, np.minimum(-2 * exponent, 1000))  # times count in units of its inverse
+        amplitudes = modes.T @ scaled
+        # The slowest rate that occurs is factored out, so that not all amplitudes underflow.
+        slowest = (amplitudes != 0.0).any(axis=2).argmax(axis=1)
+        excess = np.maximum(rates - rates[slowest, None], 0.0)[:, None]
+        with np.errstate(over="ignore"):  # to no amplitude
+            decay = np.exp(np.maximum(-2.0 * excess * times[:, None] / norm, -1e308) * unit)
+        moved = amplitudes[:, None] * decay[..., None]
+        moved *= np.sqrt(norm / np.sum(moved**2, axis=(2, 3))[..., None])[..., None]
+        return np.ldexp(modes @ moved, exponent[:, None])
 
     def _linear(self, *, loss: bool = False) -> None:
         """Refuse a group that does not commute, and with `loss` a training set without a parallelogram."""
@@ -472,41 +491,36 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
     block = max(BATCH_BYTES // (8 * operation.tokens**2), 1)
     for begin in range(0, len(moving), block):
         chosen = moving[begin : begin + block]
-        rates[chosen] = 2 / operation.tokens * np.linalg.eigvalsh(_forms(operation, marked[chosen]))[:, 2]
+        rates[chosen] = (
+            2 / operation.tokens * np.linalg.eigvalsh(quadratic_forms(operation, marked[chosen]))[:, 2]
+        )
     return rates
 
 
-def quadratic_form(operation: Operation, mask: Mask) -> Array:
-    """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of one training set, float64 (tokens, tokens).
+def _incidence(operation: Operation) -> Array:
+    """Return the matrix (samples, tokens) that adds the embeddings of the two tokens of each sample."""
+    matrix = np.zeros((len(operation.samples), operation.tokens))
+    for end in operation.samples.T:
+        np.add.at(matrix, (np.arange(len(matrix)), end), 1.0)
+    return matrix
 
-    `mask` (samples,) marks the training set among the samples of `operation`. Q is zero if there is no
-    parallelogram. The result has the bits of `_forms`, but needs no kernel and so no time for compilation.
+
+def quadratic_forms(operation: Operation, masks: Mask) -> Array:
+    """Return the matrix Q of the loss ℓ_0 = tr(EᵀQE) of each training set, float64 (sets, tokens, tokens).
+
+    `masks` (sets, samples) mark the training sets. Q is zero where there is no parallelogram. It is a
+    quotient of whole numbers: with v_a = e_i + e_j for sample a, a class of m samples adds m Σ_a v_a v_aᵀ - u
+    uᵀ, where u = Σ_a v_a.
     """
-    (i, j), label = operation.samples[mask].T, operation.label[mask]
-    sizes = np.bincount(label).astype(np.float64)
-    u, Q = np.zeros((len(sizes), operation.tokens)), np.zeros((operation.tokens, operation.tokens))
-    for end in (i, j):
-        np.add.at(u, (label, end), 1.0)
-        for other in (i, j):
-            np.add.at(Q, (end, other), sizes[label])
-    Q -= u.T @ u  # for a class of one sample, both terms cancel
-    return np.asarray(Q / max((sizes * (sizes - 1)).sum() / 2, 1.0))
-
-
-def _forms(operation: Operation, masks: Mask) -> Array:
-    """Return Q of each training set, (sets, tokens, tokens); it is zero where there is no parallelogram."""
-    Q = np.empty((len(masks), operation.tokens, operation.tokens))
-    count = np.empty(len(masks), np.int64)
-    kernels.quadratic_forms(masks, operation.samples, *operation.by_class, Q, count)
-    return np.asarray(Q / np.maximum(count, 1)[:, None, None])
-
-
-def sorted_samples(operation: Operation, mask: Mask) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the training samples of `mask` sorted by class, (n, 2), and where each class starts."""
-    members, starts = operation.by_class
-    trained = mask[members]
-    counts = np.append(0, np.cumsum(trained))
-    return operation.samples[members[trained]], counts[starts].astype(np.int32)
+    pair, count = _incidence(operation), np.zeros(len(masks))
+    Q = np.zeros((len(masks), operation.tokens, operation.tokens))
+    for c in range(operation.label.max() + 1):
+        members = operation.label == c
+        chosen, v = masks[:, members].astype(np.float64), pair[members]
+        size, u = chosen.sum(axis=1), chosen @ v
+        Q += size[:, None, None] * (v.T @ (chosen[:, :, None] * v)) - u[:, :, None] * u[:, None, :]
+        count += size * (size - 1) / 2
+    return Q / np.maximum(count, 1.0)[:, None, None]
 
 
 def checked_states(name: str, E: Any, tokens: int) -> tuple[Array, tuple[int, ...]]:
