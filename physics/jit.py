@@ -10,7 +10,6 @@ NUMBA_THREADING_LAYER names another one. "workqueue" ends the process if two Pyt
 kernels at the same time, so they take turns.
 """
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -42,8 +41,7 @@ ONLY_PRANGE = dict.fromkeys(
 )
 """What Numba makes parallel: no operations of arrays, which would only compile longer."""
 _turn = threading.RLock()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
+os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLock()))
 
 
 def kernel(
@@ -101,28 +99,24 @@ def kernel(
 
 
 def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
-    compiler: Any = numba.njit
     fastmath = {"contract", "reassoc", "nsz"} if reorder else False
     threads: Any = ONLY_PRANGE.copy() if parallel else False
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "parallel": threads}
     chosen = config.CACHE_LOCATOR_CLASSES
     config.CACHE_LOCATOR_CLASSES = chosen or f"{__name__}.KernelCache"
     try:
-        return compiler(cache=cache, **options)(function)
-    except RuntimeError:  # there is no place for compiled code
-        _say_uncached()
-        return compiler(**options)(function)
+        return numba.njit(cache=cache, **options)(function)
     finally:
         config.CACHE_LOCATOR_CLASSES = chosen
 
 
-_temporary = lru_cache(maxsize=1)(lambda: tempfile.TemporaryDirectory(prefix="kernels"))
-
-
-@lru_cache(maxsize=1)
-def _say_uncached() -> None:
-    text = "compiled kernels cannot be kept, so that every process compiles them anew"
-    print(f"{text}; let NUMBA_CACHE_DIR name a directory that can be written", file=sys.stderr)
+@lru_cache(maxsize=2)
+def _temporary(warmed: bool) -> tempfile.TemporaryDirectory[str]:
+    """Return a directory of this process for compiled code, and say so if it has to compile it anew."""
+    if not warmed:
+        text = "compiled kernels cannot be kept, so that every process compiles them anew"
+        print(f"{text}; let NUMBA_CACHE_DIR name a directory that can be written", file=sys.stderr)
+    return tempfile.TemporaryDirectory(prefix="kernels")
 
 
 class KernelCache(caching.InTreeCacheLocator):
@@ -135,23 +129,20 @@ class KernelCache(caching.InTreeCacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
-        """Return where `py_func`, which is defined in `py_file`, is kept, or None if nowhere."""
+        """Return where `py_func`, which is defined in `py_file`, is kept."""
         self = cls(py_func, py_file)
         warmed = Path(self.get_cache_path())
         name = f"{Path(py_file).stem}.{py_func.__qualname__}-{self.get_disambiguator()}."
         files = sorted(warmed.glob(f"{name.replace('<', '').replace('>', '')}*"))
         usual = caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, caching.UserWideCacheLocator
         place = next((found for kind in usual if (found := kind.from_function(py_func, py_file))), None)
-        if place is None and not files:
-            return None
-        self._cache_path = place.get_cache_path() if place else _temporary().name
+        self._cache_path = place.get_cache_path() if place else _temporary(bool(files)).name
         for file in files if Path(self._cache_path) != warmed else ():
             copy = Path(self._cache_path, file.name)
-            with contextlib.suppress(OSError):
-                if not copy.exists() or copy.stat().st_mtime < file.stat().st_mtime:
-                    unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
-                    shutil.copyfile(file, unfinished)
-                    unfinished.replace(copy)
+            if not copy.exists() or copy.stat().st_mtime < file.stat().st_mtime:
+                unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
+                shutil.copyfile(file, unfinished)
+                unfinished.replace(copy)
         return self
 
     def get_source_stamp(self) -> Any:

@@ -23,28 +23,17 @@ def require_memory(what: str, needed: float, advice: str) -> None:
 
 
 def group_limit(root: Path = Path("/")) -> float:
-    """Return the least memory limit in bytes of this process's control groups and of those around them.
+    """Return the least memory limit in bytes of this process's control group and of those around it.
 
-    Both versions of Linux's control groups are read, below `root`; without any the limit is infinite.
+    Version 2 of Linux's control groups is read, below `root`; without any the limit is infinite.
     """
     limit = float("inf")
-    try:
-        groups = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return limit
-    for line in groups:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
+    with contextlib.suppress(OSError, StopIteration):
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        path = next(line for line in lines if line.startswith("0::")).removeprefix("0::/")
         # A container may see its own group as the root, under which the host's path does not exist.
-        top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
-        inner = top / path.lstrip("/")
+        inner = root / "sys/fs/cgroup" / path
         for folder in (inner, *inner.parents):
-            if folder != top and top not in folder.parents:
-                break
-            for name in ("memory.max", "memory.limit_in_bytes"):
-                try:
-                    limit = min(limit, float((folder / name).read_text()))
-                except (OSError, ValueError):  # no such file, or the word "max"
-                    continue
-    return limit if limit < 2**60 else float("inf")  # version 1 writes a huge number for none
+            with contextlib.suppress(OSError, ValueError):  # no such file, or the word "max"
+                limit = min(limit, float((folder / "memory.max").read_text()))
+    return limit

@@ -200,13 +200,25 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
         if wrong.any():
             raise InputError(f"{what}, got other numbers in row {np.argmax(wrong)}")
         rows = np.ascontiguousarray(given, np.int32)
+    if not operation.commutes:
+        return _critical_deductions(operation, rows)
     size = np.empty(len(rows), np.int64)
-    if operation.commutes:
-        primes, floor = primes_for(operation), least_nullity(operation)
-        kernels.critical_sizes(rows, _samples(operation), primes, floor, size)
-    else:
-        kernels.critical_deductions(rows, _samples(operation), operation.parallelogram_count, size)
+    primes, floor = primes_for(operation), least_nullity(operation)
+    kernels.critical_sizes(rows, _samples(operation), primes, floor, size)
     return size
+
+
+def _critical_deductions(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Find how many samples of each order imply all parallelograms, by bisection: more never imply less."""
+    place = np.argsort(orders, axis=1)
+    low, high = np.zeros(len(orders), np.int64), np.full(len(orders), orders.shape[1])
+    while (open_ := high - low > 1).any():
+        middle = (low + high) // 2
+        found = closures(operation, place[open_] < middle[open_, None])
+        complete = np.zeros(len(orders), bool)
+        complete[open_] = found.complete
+        low, high = np.where(open_ & ~complete, middle, low), np.where(complete, middle, high)
+    return high
 
 
 def _samples(operation: Operation) -> kernels.Samples:

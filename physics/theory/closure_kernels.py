@@ -445,30 +445,3 @@ def chains(masks: Bool, samples: Samples, implied: NDArray[np.int64], augmented:
                         augmented[s, a] |= masks[s, b]
                         augmented[s, b] |= masks[s, a]
         implied[s] = total
-
-
-@kernel(parallel=True)
-def critical_deductions(orders: Int, samples: Samples, everything: int, size: NDArray[np.int64]) -> None:
-    """Write how many samples of each order imply all parallelograms, to `size` (sets,).
-
-    `orders` (sets, samples) are permutations of the numbers of the samples, and `everything` is the number
-    |P_0| of all parallelograms. A larger training set never implies less, so the number is found by
-    bisection.
-    """
-    count = orders.shape[1]
-    for s in prange(len(orders)):
-        sums, group = np.empty(count, np.int32), np.empty(count, np.int32)
-        quotients = np.empty(2 * samples.tokens * samples.tokens, np.int32)
-        augmented = np.empty(count, np.bool_)
-        low, high = 0, count
-        while high - low > 1:
-            middle = (low + high) // 2
-            mask = np.zeros(count, np.bool_)
-            for k in range(middle):
-                mask[orders[s, k]] = True
-            _deduce(mask, samples, sums, quotients)
-            if _tally(mask, sums, group, augmented) == everything:
-                high = middle
-            else:
-                low = middle
-        size[s] = high

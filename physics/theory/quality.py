@@ -98,11 +98,7 @@ def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[
     >>> round(float(physics.representation_quality([[0.0], [1.0], [2.0], [3.0], [5.0]], addition)), 2)
     0.43
     """
-    operation = operation_of(theory)
-    if not operation.parallelogram_count:
-        raise InputError(
-            f"theory must have a parallelogram for its quality to be defined, got {operation.name}"
-        )
+    operation = _with_parallelograms(theory)
     found, _ = _compare(E, operation, read_only(np.zeros(len(operation.samples), bool)), delta)
     return np.asarray(found / operation.parallelogram_count)
 
@@ -240,12 +236,17 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
     >>> physics.theory.ideal_quality(physics.EffectiveTheory(4, pairs=[[0, 2], [1, 1], [0, 3], [1, 2]]))
     1.0
     """
+    _with_parallelograms(theory)
+    return float(_closure(theory).quality[0])
+
+
+def _with_parallelograms(theory: Any) -> Operation:
     operation = operation_of(theory)
     if not operation.parallelogram_count:
         raise InputError(
             f"theory must have a parallelogram for its quality to be defined, got {operation.name}"
         )
-    return float(_closure(theory).quality[0])
+    return operation
 
 
 def _closure(theory: Any) -> Closures:

@@ -141,7 +141,11 @@ NOWHERE = """
 import sys, tempfile
 from physics import jit
 
+real = tempfile.TemporaryFile
+
 def refuse(dir):
+    if "kernels" in dir:  # a temporary directory
+        return real(dir=dir)
     raise PermissionError(dir)
 
 if "nowhere" in sys.argv:
