@@ -532,7 +532,7 @@ def advance_rows(positions: Array, forces: Array, pairs: Pairs, law: Law, steps:
         for step in range(max(steps.number, 1)):
             _begin_step(positions[run], pairs, state)
             for task in prange(tasks):
-                _work(np.int64(task), tasks, pairs, law, state, shares[task])
+                _work(np.int64(task), tasks, pairs, law, state, shares[task])  # type: ignore[arg-type]
             for task in range(tasks):  # a parallel loop would cost more to start
                 _add(shares[task], state)
             _end_step(positions[run], forces[run], pairs, law, step, steps, state)
