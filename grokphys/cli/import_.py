@@ -38,7 +38,7 @@ def import_(
 
     Args:
         path: File or directory to read: PyTorch (.pt, .pth, .ckpt, .bin), pickles (.pkl), .safetensors,
-            arrays (.npy, .npz, .mat), or H5MD (.h5, .h5md, .hdf5). A file may hold one state of a network, a
+            arrays (.npy, .npz), or H5MD (.h5, .h5md, .hdf5). A file may hold one state of a network, a
             list or mapping of states, or an array (steps, tokens, dim) or (runs, steps, tokens, dim). A
             directory holds checkpoints, such directories as steps (checkpoint-500/), or runs. A quoted
             pattern such as 'run/[0-9]*.pt' leaves files out.
@@ -58,6 +58,7 @@ def import_(
             'model(\d+)_'.
         overwrite: Replace files that exist.
     """
+    from grokphys.cli.main import in_options  # which imports this module
     from nets.reading.checkpoints import Wanted, files_of_runs, look, read
 
     if transpose and no_transpose:
@@ -65,7 +66,8 @@ def import_(
     swap = True if transpose else False if no_transpose else None
     wanted = Wanted(array, kind, steps, step_key, step_name, modulus, swap, _slice(tokens))
     if out is None:
-        print("\n".join(printable(line) for line in look(path, wanted, _bar).splitlines()))
+        for line in look(path, wanted, _bar).splitlines():
+            print(printable(in_options(line, ["import"])))
         print("nothing is written: --out FILE converts it")
         return 0
     refuse_existing(out, overwrite)
@@ -79,7 +81,7 @@ def import_(
         f"dimensions, steps {trajectory.steps[0]} to {trajectory.steps[-1]}"
     )
     for note in trajectory.parameters["notes"]:
-        print(printable(f"note: {note}"))
+        print(printable(in_options(f"note: {note}", ["import"])))
     return 0
 
 

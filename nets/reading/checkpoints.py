@@ -35,7 +35,7 @@ def read_checkpoints(
     ----------
     path : path
         A file of PyTorch (``.pt``, ``.pth``, ``.ckpt``, ``.bin``), a pickle, a ``.safetensors`` file, an
-        array (``.npy``, ``.npz``, ``.mat``) with the axes (steps, tokens, dim) or (runs, steps, tokens,
+        array (``.npy``, ``.npz``) with the axes (steps, tokens, dim) or (runs, steps, tokens,
         dim), or H5MD; a directory of checkpoints, of such directories as steps, or of runs; or a pattern.
         A file may hold the state of a network, or a list or mapping of states.
     array : str, optional

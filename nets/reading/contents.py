@@ -175,6 +175,8 @@ def _states(value: Any) -> list[tuple[int | None, Any]]:
         members = members if len(members) == len(value) else []
     elif isinstance(value, list | tuple) or (_is_array(value) and kind_of(value) == "object"):
         members = [(None, member) for member in value]
+        if all(isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], int) for one in value):
+            members = [(label, member) for label, member in value]
     return members if all(_is_state(member) for _, member in members) else []
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nets.reading.pickles import unpickled
 from physics.errors import FileFormatError, InputError
 
-CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle", ".safetensors")
+CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle", ".tar", ".safetensors")
 ARRAYS = (".npy", ".npz")
 H5 = (".h5", ".h5md", ".hdf5")
 REAL = ("bfloat16", "float16", "float32", "float64", "longdouble", "float128")

@@ -163,10 +163,9 @@ class Source:
         """Return the lists of measurements and of steps in the files."""
         lists: dict[str, NDArray[Any]] = {}
         for content in self.contents:
-            for name, values in content.top.vectors.items():
-                if "." not in name and (
-                    METRIC.search(name) or LIST.fullmatch(name) or name == self.wanted.step_key
-                ):
+            for full, values in content.top.vectors.items():
+                name = full.rpartition(".")[2]
+                if METRIC.search(name) or LIST.fullmatch(name) or name == self.wanted.step_key:
                     with reading(content.path):
                         lists[name] = numbers_of(values)
         return lists
@@ -242,7 +241,7 @@ class Source:
             return states[0].steps[name].tolist(), "step of the element"
         unknown = not (self.wanted.step_name or key or candidates(states, labels))
         if key == "none" or (unknown and (len(states) == 1 or not any(labels))):
-            self.notes.append("the steps are 0, 1, 2, … as none are given; steps=0:3000:30 states them")
+            self.notes.append("steps: 0, 1, 2, … as none are given; steps=0:3000:30 states them")
             return list(range(len(states))), "none"
         return steps_of(states, labels, key, self.wanted.step_name)
 
@@ -281,7 +280,7 @@ class Source:
             chosen = chosen_tokens(self.wanted.tokens, states[0].arrays[name].shape[-1 if axes.swap else -2])
             parameters["selected_tokens"] = chosen.tolist()
         kept, clock, positions = self._read(parts, states, steps, chosen)
-        self.notes += [f"the steps are {where}"] if len(steps) > 1 and where not in ("none", "given") else []
+        self.notes += [f"steps: {where}"] if len(steps) > 1 and where not in ("none", "given") else []
         self.notes += axes.notes
         measured: Any = ({}, {})  # of several runs in one array nobody says whose
         if len(positions) == 1:

@@ -1,4 +1,4 @@
-"""Twenty-nine layouts that other people's scripts save: each is read rightly, or asks an honest question."""
+"""Layouts that other people's scripts save: each is read rightly, or asks an honest question."""
 
 import argparse
 import json
@@ -296,6 +296,38 @@ def orbits(d):
     return d / "orbits.npy"
 
 
+def history_of_lists(d):
+    history = {"embed": [tensor(step) for step in STEPS], "epoch": STEPS}
+    save(d, "h.pt", {"history": history, "loss": [4.0, 3.0, 2.0, 1.0]})
+    return d / "h.pt"
+
+
+def archives(d):
+    for step in STEPS:
+        save(d, f"checkpoint_{step}.pth.tar", {"epoch": step, "state_dict": simple(step), "arch": "mlp"})
+    return d
+
+
+def flax(d):
+    for step in STEPS:
+        tree = {"params": {"Embed_0": {"embedding": matrix(step)}, "Dense_0": {"kernel": matrix(1)}}}
+        (d / f"params_{step}.pkl").write_bytes(pickle.dumps(tree))
+    return d
+
+
+def groups_of_h5(d):
+    with h5py.File(d / "run.h5", "w") as file:
+        for step in STEPS:
+            file.create_group(f"step_{step}")["W_E"] = matrix(step)
+    return d / "run.h5"
+
+
+def files_of_arrays(d):
+    np.save(d / "W_E_history.npy", stack().swapaxes(1, 2))
+    np.save(d / "epochs.npy", STEPS)
+    return d
+
+
 LOSSES = ("train_loss", "test_loss", "train_losses", "test_losses")
 LAYOUTS = {
     1: (guo_stack, [{"modulus": P, "steps": "0,100:200:100,400"}], {}),
@@ -328,6 +360,12 @@ LAYOUTS = {
     26: (h5md, [{}, {"array": "particles/trajectory/position"}], {}),
     27: (history, [{}], InputError),
     28: (numpy_scalar, [{}], {"observables": {"loss"}}),
+    "f": (history_of_lists, [{"modulus": P}], {"observables": {"loss"}}),
+    "m": (archives, [{}], {}),
+    "c": (flax, [{"modulus": P}], {}),
+    "e": (groups_of_h5, [{"modulus": P}], {}),
+    "n": (files_of_arrays, [{"modulus": P}], {}),
+    "a": (npz(**{f"step_{step}": matrix(step) for step in STEPS}), [{"modulus": P}], {}),
     29: (orbits, [{}], {"values": None, "steps": [0, 1, 2, 3]}),
 }  # fmt: skip
 
@@ -355,4 +393,4 @@ def test_a_layout_is_read_rightly_in_two_tries_or_asks(tmp_path, layout):
             frame, matrix(step)[:P] if len(frame) == P else matrix(step, len(frame))
         )
     assert trajectory.modulus in (P, None)
-    assert trajectory.modulus is not None or layout in (12, 15, 21, 26, 28, 29)
+    assert trajectory.modulus is not None or layout in (12, 15, 21, 26, 28, 29, "m")

@@ -462,6 +462,7 @@ EMB = {"embed.weight": torch.tensor(points()[0])}
         },
         lambda state: [state],
         lambda state: {7: {"model": state}},
+        lambda state: [(7, state)],
         lambda state: {"epoch_7": state},
     ],
 )
