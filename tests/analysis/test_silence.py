@@ -387,30 +387,6 @@ def test_regressions_in_extreme_units_are_right_or_refused(unit):
             analysis.laws.batch_lasso([data])
 
 
-@pytest.mark.parametrize("estimator", [analysis.LinearODERegressor(), analysis.MeanFieldRegressor()])
-def test_estimators_refuse_masked_entries(estimator):
-    X = np.random.default_rng(6).normal(size=(20, 2))
-    masked = np.ma.masked_array(X, mask=X > 1)
-    for call in (lambda: estimator.fit(masked, X), lambda: estimator.fit(X, masked)):
-        with pytest.raises(InputError, match="must hold no masked entries"):
-            call()
-    with pytest.raises(InputError, match="X must hold no masked entries"):
-        estimator.fit(X, X).predict(masked)
-
-
-def test_the_right_number_of_wrong_tokens_is_refused():
-    E = np.concatenate([circle(23, 9), np.ones((2, 2))])
-    whole = moving(E, {"modulus": 23})
-    assert analysis.circles_of(whole.select_tokens(slice(23))).survived[0].nonzero()[0].tolist() == [8]
-    for wrong in (np.r_[0:10, 11:24], np.r_[0:23:2, 1:23:2], np.r_[2:25]):
-        for read in (analysis.circles_of, analysis.fit_batch, lambda one: analysis.compare(one, one)):
-            with pytest.raises(InputError, match="in order from 0, got token"):
-                read(whole.select_tokens(wrong))
-    particles = physics.simulate(physics.ParticleSystem(7), steps=5)
-    with pytest.raises(InputError, match="got token 2 in place 1"):
-        analysis.circles_of(particles.select_tokens(np.r_[0:7:2, 1:7:2]))
-
-
 def test_tokens_in_the_order_of_another_group_have_no_frequencies():
     place = np.array([0, 3, 1, 6, 2, 5, 4])
     number = np.argsort(place)

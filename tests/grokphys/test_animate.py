@@ -111,28 +111,6 @@ def test_areas_keep_their_colors_and_leave_no_trace_of_the_frame_before(tmp_path
         assert (np.abs(still - shown).max(axis=2) > 8).mean() < 0.02
 
 
-def test_what_watches_the_pictures_may_end_the_work():
-    told = []
-
-    def watch(pictures):
-        for picture in pictures:
-            told.append(picture.size)
-            if len(told) == 2:
-                raise KeyboardInterrupt
-            yield picture
-
-    with pytest.raises(KeyboardInterrupt):
-        films.gif(curve(6), dpi=40, longest=4, watch=watch)
-    assert told == [(124, 92)] * 2
-
-
-def test_pictures_are_evenly_distributed_from_the_first_to_the_last():
-    assert films.evenly(5, 10) == [0, 1, 2, 3, 4]
-    assert films.evenly(101, 5) == [0, 25, 50, 75, 100]
-    assert films.evenly(7, 1) == [6]
-    assert films.evenly(1, 4) == [0]
-
-
 def test_an_mp4_needs_ffmpeg(monkeypatch):
     monkeypatch.setattr(films.shutil, "which", lambda name: None)
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)

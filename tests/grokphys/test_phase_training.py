@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 import nets
-from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
+from analysis import Refinement, classify_phases, proportion
 from analysis.phases import PHASES
 from grokphys.cli.main import main
 from grokphys.phases import Training, axis, is_whole, phase_diagram_of_networks
-from grokphys.report.phases import NEVER, summary
+from grokphys.report.phases import NEVER
 from nets import ConstantAttention, TokenTransformer, ToyAddition
 from physics.errors import InputError
 
@@ -208,20 +208,6 @@ TINY = (
     "--model toy-addition --options tokens=5 hidden=8,8 train_fraction=0.7 embedding_learning_rate=0.02 "
     "--steps 40 --delay 10 --cells 2 3 --seeds 2 --most-seeds 2 --levels 1 --most-runs 20 --seed 3"
 )
-
-
-def test_the_summary_counts_cells_of_the_smallest_size():
-    def by_x(points, first):
-        return [[first + k, 10, 20 if x < 0.4 else np.nan] for k, (x, _) in enumerate(points)]
-
-    diagram = phase_diagram(Axis("x", 0, 1, 2), Axis("y", 0, 1, 3), by_x, Refinement(4, 4, 2))
-    assert max(cell.level for cell in diagram.cells) == 2
-    line = summary(diagram)[0]
-    assert (
-        f"{len(diagram.cells)} cells ({8 * 12} of the smallest size would fill the plane), 0 undecided"
-        in line
-    )
-    assert f"{diagram.runs} networks, 4 to 4 a cell" in line
 
 
 def test_the_command_writes_what_it_computed(tmp_path, capsys):

@@ -6,14 +6,12 @@ import math
 import numpy as np
 import pytest
 
-import nets
 import physics
 from grokphys import models, output
 from grokphys.batches import read_each, run_columns
 from grokphys.files import natural_order, resolve
 from grokphys.options import summarise
-from grokphys.report import comparing
-from physics import FileFormatError, InputError
+from physics import InputError
 
 # -- files --------------------------------------------------------------------------------------------------
 
@@ -26,12 +24,6 @@ def test_a_table_has_the_columns_of_all_rows_in_the_order_of_their_first_occurre
         found = list(csv.reader(file))
     assert found == [["b", "a", "c"], ["1", "x,y", ""], ["", 'say "é"\n', ""], ["", "", ""]]
     assert output.write_table(tmp_path / "u.csv", rows).read_bytes() == path.read_bytes()
-
-
-def test_a_parquet_table_holds_the_same_with_nulls(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    path = output.write_table(tmp_path / "t.parquet", [{"b": 1, "a": "x"}, {"c": 2.5, "a": "y"}])
-    assert parquet.read_table(path).to_pydict() == {"b": [1, None], "a": ["x", "y"], "c": [None, 2.5]}
 
 
 def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatch):
@@ -78,23 +70,6 @@ def test_the_columns_of_a_run_say_where_it_is_and_how_it_was_made(tmp_path):
         "parameter.x.y.z": 1, "parameter.x.w": "[1, 2]", "parameter.t": None, "parameter.b": True,
         "parameter.first_run": 7,
     }  # fmt: skip
-
-
-def test_a_file_whose_parameters_are_odd_does_not_stop_the_others(tmp_path, capsys):
-    bad = {"program": "nets.train", "model": {"type": "ConstantAttention"}}
-    for name, parameters in (("bad", bad), ("listed", {"program": ["nets.train"]})):
-        made = physics.Trajectory(np.zeros((1, 1, 5, 2)), [0], parameters=parameters)
-        made.save(tmp_path / f"{name}.h5")
-    failed = []
-    found = [one for _, one, _ in read_each([str(tmp_path / "*.h5")], comparing._final, failed)]
-    assert [one.path.name for one in found] == ["listed.h5"]
-    assert failed == [tmp_path / "bad.h5"]
-    assert capsys.readouterr().err.endswith(
-        "bad.h5: parameters must describe a training of nets.train, got ones that do not (KeyError: 'seed')\n"
-    )
-    assert comparing._names([found, found]) == ("A", "B")
-    with pytest.raises(FileFormatError, match="must describe a training"):
-        nets.provenance.training_sets(physics.load(tmp_path / "bad.h5"))
 
 
 # -- models and options -------------------------------------------------------------------------------------

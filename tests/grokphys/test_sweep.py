@@ -357,14 +357,6 @@ def test_runs_of_another_program_are_not_mixed_with_new_ones(copy, monkeypatch):
     assert run(SIMULATE, copy) == (replace(report, counts={"found": 4}), [])
 
 
-def test_a_shard_without_files_has_an_empty_index(tmp_path):
-    content = {"kind": "simulate", "fixed": {"tokens": 5, "steps": 3}}
-    report, told = run(content, tmp_path, shard="2/3")
-    assert (report.runs, report.counts, told) == (0, {}, [])
-    assert dict(open_sweep(report.index).sizes) == {"row": 0}
-    assert run(content, tmp_path)[0].counts == {"computed": 1}
-
-
 def test_a_value_of_null_has_a_coordinate_of_its_own(tmp_path):
     content = {"kind": "simulate", "fixed": {"tokens": 5, "steps": 3, "runs": 2},
                "grid": {"step_size": [0.5, None, 0.25], "integrator": ["euler", "adaptive"]}}  # fmt: skip

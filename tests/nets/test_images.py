@@ -64,18 +64,6 @@ def test_bad_archives_end_in_a_sentence(replaced, sentence, tmp_path):
         ImageMLP(str(write_archive(tmp_path / "m.npz", **replaced)), classes=5)
 
 
-def test_other_files_and_other_images_end_in_a_sentence(tmp_path):
-    (tmp_path / "text.npz").write_text("not an archive")
-    np.save(tmp_path / "array.npy", IMAGES)
-    for path in (tmp_path / "text.npz", tmp_path / "array.npy", tmp_path / "nowhere", tmp_path):
-        with pytest.raises(FileFormatError, match="data must be 'digits', or an npz archive"):
-            ImageMLP(str(path))
-    model = ImageMLP(str(write_archive(tmp_path / "m.npz")), classes=5)
-    write_archive(tmp_path / "m.npz", y_train=LABELS[1:31])
-    with pytest.raises(FileFormatError, match="digest"):
-        ImageMLP(model.data, classes=5, digest=model.digest)
-
-
 # -- the model ---------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,5 @@
 """The settings of a training: those of the paper of its model, from Python, the command and in a sweep."""
 
-import json
 import os
 import subprocess
 import sys
@@ -152,43 +151,3 @@ def test_a_directory_that_changes_on_the_way_changes_nothing(tmp_path, monkeypat
     (tmp_path / "elsewhere").mkdir()
     nets.train(nets.ConstantAttention(5), steps=4, record=1, out="t.h5", callback=lambda *_: os.chdir("/"))
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["t.h5"]
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("model", "group", "table"), [[0, 1], [1]]),
-        (("model", "group", "table"), "text"),
-        (("model", "hidden"), 10**30),
-        (("model", "hidden"), [[1], [2, 3]]),
-        (("model", "side"), 2),
-        (("seed",), "text"),
-    ],
-)
-def test_crafted_parameters_of_a_file_end_in_a_sentence(path, value, tmp_path):
-    trained = nets.train(
-        nets.GroupDecoder(hidden=(4,), outputs_dim=3), steps=1, observables=("layers",), keep_start=False
-    )
-    place = parameters = json.loads(json.dumps(trained.parameters))
-    for name in path[:-1]:
-        place = place[name]
-    place[path[-1]] = value
-    crafted = physics.Trajectory(
-        trained.positions, trained.steps, observables=trained.observables, parameters=parameters
-    )
-    with pytest.raises((physics.InputError, physics.FileFormatError)):
-        nets.networks(crafted)
-
-
-def test_examples_of_a_file_that_do_not_exist_are_refused():
-    trained = nets.train(nets.ConstantAttention(5), steps=1, observables=("layers",))
-    start = {**trained.start, "train_examples": trained.start["train_examples"] + 100}
-    crafted = physics.Trajectory(
-        trained.positions,
-        trained.steps,
-        observables=trained.observables,
-        parameters=trained.parameters,
-        start=start,
-    )
-    with pytest.raises(physics.FileFormatError, match="train_examples"):
-        nets.networks(crafted)

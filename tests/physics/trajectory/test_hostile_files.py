@@ -428,26 +428,6 @@ def test_what_others_have_written_beside_our_attributes_is_not_read(stored, tmp_
     refused(tmp_path / "other.h5", "is an HDF5 file, not a GrokPhys trajectory")
 
 
-RUN = """
-import pathlib, sys
-sys.path.insert(0, sys.argv[2])
-import test_hostile_files
-print(*test_hostile_files.read_mutants(pathlib.Path(sys.argv[1]), int(sys.argv[3])), sep="\\n")
-print(test_hostile_files.peak_gib())
-"""
-
-
-@pytest.mark.slow
-def test_a_thousand_mutants_without_a_crash_of_the_interpreter(folder):
-    here = os.path.dirname(__file__)  # noqa: PTH120
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(folder), here, "1000"], capture_output=True, text=True, check=True
-    )
-    *faults, memory = done.stdout.split("\n")[:-1]
-    assert [fault for fault in faults if fault] == []
-    assert float(memory) < 1
-
-
 @pytest.mark.parametrize("number", [12, pytest.param(100, marks=pytest.mark.slow)])
 def test_commands_go_on_past_bad_files_and_say_which(folder, tmp_path, number):
     names = []

@@ -277,6 +277,9 @@ def test_a_disk_that_fills_at_any_write_ends_in_an_error_and_nothing_is_lost(tmp
     assert int(done.stdout) > 12
 
 
+# -- two writers, and names ---------------------------------------------------------------------------------
+
+
 def test_a_failed_write_is_told_again_at_the_next_frame_and_at_the_end(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -289,9 +292,6 @@ def test_a_failed_write_is_told_again_at_the_next_frame_and_at_the_end(tmp_path,
                 record(recorder, 1, 2)
             record(recorder, 1, 2)
     assert physics.load(tmp_path / "t.h5.partial").steps.tolist() == [0, 1]
-
-
-# -- two writers, and names ---------------------------------------------------------------------------------
 
 
 def test_two_writers(tmp_path, python):
@@ -461,21 +461,6 @@ def test_an_edit_of_ones_own_code_is_noticed(tmp_path, monkeypatch):
     assert provenance.own_code(physics.ParticleSystem(5)) == {}
 
 
-def test_code_that_nobody_can_read_is_resumed_with_a_warning(tmp_path):
-    space = {"__name__": "mine"}
-    exec(OWN.format(factor=2, value="force"), space)
-    law = space["Law"]()
-
-    def interrupt(step, *_):
-        if step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        physics.simulate(law, steps=5, out=tmp_path / "t.h5", callback=interrupt)
-    with pytest.warns(RuntimeWarning, match="without comparing the code of Law, force"):
-        assert physics.simulate(law, steps=5, out=tmp_path / "t.h5", resume=True).frames == 6
-
-
 def test_the_digest_of_a_package_is_of_all_its_source(tmp_path, monkeypatch):
     package = tmp_path / "some_package"
     (package / "inner").mkdir(parents=True)
@@ -522,20 +507,6 @@ def test_a_large_frame_and_parts_of_frames_come_back(tmp_path):
     np.testing.assert_array_equal(found.run(1, every=2).positions[0], frames[[0, 2, 4, 5], 1])
     blocks = [block for _, block in found.blocks(megabytes=6)]
     np.testing.assert_array_equal(np.concatenate(blocks, axis=1), np.moveaxis(frames, 1, 0))
-
-
-def test_a_followed_run_that_is_replaced_by_another_is_noticed(tmp_path):
-    path = tmp_path / "t.h5"
-    unfinished(path, 3)
-    followed, other = physics.load(tmp_path / "t.h5.partial"), physics.load(tmp_path / "t.h5.partial")
-    unfinished(path, 4, overwrite=True)
-    for read in (followed.refresh, lambda: followed.positions):
-        with pytest.raises(FileFormatError, match="has changed since it was opened"):
-            read()
-    with FileRecorder(path, LAYOUT, {}, overwrite=True) as recorder:
-        record(recorder, 4)
-    with pytest.raises(FileFormatError, match="is another run"):
-        other.refresh()
 
 
 def test_damaged_records_are_refused_and_a_damaged_last_one_is_left_out(tmp_path):

@@ -1,8 +1,6 @@
 import errno
-import json
 import os
 import pickle
-import re
 import tempfile
 
 import h5py
@@ -146,32 +144,6 @@ def test_numbers_keep_their_type_and_all_their_digits(tmp_path, dtype):
 def test_observables_that_a_file_cannot_hold_are_refused(values):
     with pytest.raises(InputError, match=r"observables\['o'\] must be numbers of at most 64 bits, or"):
         Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), observables={"o": values})
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"system": 3},
-        {"first_run": "a"},
-        {"first_run": 10**30},
-        {"run_numbers": [1, 2]},
-        {"run_numbers": [10**30]},
-        {"run_numbers": [-1]},
-        {"per_run": "rate"},
-        {"per_run": ["runs"], "runs": [1]},
-        {"per_run": [["rate"]]},
-        {"modulus": 1},
-        {"modulus": "113"},
-    ],
-)
-def test_the_parameter_that_is_wrong_is_named(parameters, stored):
-    name = re.escape(f"parameters['{next(iter(parameters))}'] must be")
-    with pytest.raises(InputError, match=name):
-        Trajectory(np.zeros((1, 2, 4, 2)), np.arange(2), parameters=parameters)
-    with h5py.File(stored, "r+") as file:
-        file["parameters"].attrs["config"] = np.bytes_(json.dumps(parameters))
-    with pytest.raises(FileFormatError, match=name):
-        physics.load(stored)
 
 
 @pytest.mark.parametrize("name", ["a/b", "", ".", "..", "a\0b", 3])
@@ -373,17 +345,6 @@ def test_a_file_that_changed_since_it_was_opened(stored):
 
 
 # -- where not to write -------------------------------------------------------------------------------------
-
-
-def test_a_file_that_is_written_anew_in_place_is_not_read_on(stored, tmp_path):
-    opened = physics.load(stored)
-    content = stored.read_bytes()
-    later = stored.stat().st_mtime_ns + 10**9
-    with stored.open("r+b") as file:  # the same file, of the same size, with other content
-        file.write(content[:-1] + bytes([content[-1] ^ 1]))
-    os.utime(stored, ns=(later, later))
-    with pytest.raises(FileFormatError, match="has changed since it was opened; open it again"):
-        opened.frame(3)
 
 
 def test_an_existing_file_is_refused_unless_overwritten(stored):

@@ -291,22 +291,6 @@ def test_points_of_many_dimensions_are_drawn_in_their_principal_plane():
     plt.close("all")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ({"what": "size"}, "what must be one of 'positions', 'signals', 'loss'"),
-        ({"what": "table"}, r"what must name numbers or lists, got 'table' of tables"),
-        ({"frame": 3}, "frame must be below 3, got 3"),
-        ({"run": 4, "what": "signals"}, "run must be at most 3, got 4"),
-        ({"run": 4}, "run must be at most 3, got 4"),
-    ],
-)
-def test_figures_of_what_is_not_there_are_refused(arguments, sentence):
-    made = trajectory(observables={"loss": np.zeros((4, 3)), "table": np.zeros((4, 3, 2, 2))}, clocks={})
-    with pytest.raises(InputError, match=sentence):
-        made.plot(**arguments)
-
-
 def test_nothing_of_this_makes_the_import_heavier():
     code = "import sys, physics; assert not {'pandas', 'xarray', 'matplotlib', 'h5py'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
