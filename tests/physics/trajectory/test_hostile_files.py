@@ -6,7 +6,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import warnings
 
@@ -249,13 +248,6 @@ def test_what_is_stored_must_agree(stored, place, values, sentence):
     refused(stored, sentence)
 
 
-@pytest.mark.parametrize("name", ["run", "token"])
-def test_both_columns_of_the_points_are_needed(stored, name):
-    with h5py.File(stored, "r+") as file:
-        del file[f"particles/tokens/{name}"]
-    refused(stored, f"it holds no particles/tokens/{name}")
-
-
 @pytest.mark.parametrize(
     "config",
     [
@@ -274,15 +266,6 @@ def test_parameters_that_are_not_parameters(stored, config):
     with h5py.File(stored, "r+") as file:
         file["parameters"].attrs["config"] = np.bytes_(config)
     refused(stored, "is damaged: ")
-
-
-@pytest.mark.parametrize("text", ["\ud800", "x" * 10])
-def test_half_a_character_is_refused_and_the_rest_is_shown(stored, capsys, text):
-    with h5py.File(stored, "r+") as file:
-        config = json.dumps({"program": "a test", "note": text, "large": 10**300})
-        file["parameters"].attrs["config"] = np.bytes_(config.encode())
-    assert cli.main(["info", str(stored)]) == (text == "\ud800")
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_an_observable_that_was_never_measured_is_shown(tmp_path):
@@ -394,20 +377,6 @@ def test_mutants_are_refused_or_read_right(folder):
     assert read_mutants(folder, 150) == []
 
 
-def test_a_heap_whose_object_has_no_size_is_not_read(sound, tmp_path):
-    """HDF5 never returns from such a heap, where it keeps strings of variable length."""
-    data = bytearray(sound.read_bytes())
-    heaps = [at for at in range(len(data)) if data[at : at + 4] == b"GCOL"]
-    assert heaps, "the attribute that xarray reads is a string of variable length"
-    for at in heaps:
-        data[at + 16 : at + 4096] = bytes(4096 - 16)
-    (tmp_path / "t.h5").write_bytes(data)
-    code = "import physics, sys; print(physics.load(sys.argv[1]).observables['alive'].tolist())"
-    command = [sys.executable, "-c", code, str(tmp_path / "t.h5")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert json.loads(done.stdout.lower()) == example().observables["alive"].tolist()
-
-
 @pytest.mark.parametrize("place", ["parameters", "observables/alive/value"])
 def test_strings_of_variable_length_are_refused_or_not_read(stored, place):
     with h5py.File(stored, "r+") as file:
@@ -416,16 +385,6 @@ def test_strings_of_variable_length_are_refused_or_not_read(stored, place):
         refused(stored, "'config' is neither a number nor a string of fixed length")
     else:
         assert content(stored)["observable alive"].dtype == bool
-
-
-def test_what_others_have_written_beside_our_attributes_is_not_read(stored, tmp_path):
-    before = content(stored)
-    with h5py.File(stored, "r+") as file:
-        file["parameters"].attrs["note"] = "a string of variable length"
-    np.testing.assert_equal(content(stored), before)
-    with h5py.File(tmp_path / "other.h5", "w") as file:
-        file.create_group("parameters").attrs["note"] = "a string of variable length"
-    refused(tmp_path / "other.h5", "is an HDF5 file, not a GrokPhys trajectory")
 
 
 @pytest.mark.parametrize("number", [12, pytest.param(100, marks=pytest.mark.slow)])
