@@ -102,16 +102,14 @@ def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
                 f"path must hold runs of the same steps and shape, but those of {runs[0][0].parent} and "
                 f"{files[0].parent} differ; read each by itself"
             )
-
-    shapes = [{name: values.shape for name, values in run.observables.items()} for run in trajectories]
-    shared = [name for name, shape in shapes[0].items() if all(one.get(name) == shape for one in shapes)]
+    at_frames = [
+        {name for name in run.observables if run.clock(name)[0] is run.steps} for run in trajectories
+    ]
+    shared = sorted(set.intersection(*at_frames))
     return Trajectory(
         np.concatenate([run.positions for run in trajectories]),
         first.steps,
-        observables={
-            name: np.concatenate([run.observables[name] for run in trajectories]) for name in shared
-        },
-        clocks={name: first.clock(name) for name in shared if first.clock(name)[0] is not first.steps},
+        observables={k: np.concatenate([run.observables[k] for run in trajectories]) for k in shared},
         parameters=first.parameters | {"directories": [str(files[0].parent) for files in runs]},
     )
 
@@ -160,14 +158,13 @@ def look(path: Any, wanted: Wanted | None = None, progress: Progress = list) -> 
         name, states = source.frames()
         for where, numbers in candidates(states, [state.label for state in states]).items():
             lines.append(f"steps may be: {where} {few([str(number) for number in numbers])}")
-        axes = source.axes(name, states)
+        swap, modulus = source.axes(name, states)
         steps, where = source.steps(name, states)
         known = sorted(step for step in steps if step is not None)
         lines.append(
-            f"guess: {name}, {'transposed, ' * axes.swap}{len(known)} frames, steps {known[0]} to "
-            f"{known[-1]} ({where}), modulus {axes.modulus or 'unknown'}"
+            f"guess: {name}, {'transposed, ' * swap}{len(known)} frames, steps {known[0]} to "
+            f"{known[-1]} ({where}), modulus {modulus or 'unknown'}"
         )
-        source.notes += axes.notes
     except (FileFormatError, InputError) as error:
         lines.append(f"question: {error}")
     return "\n".join([*lines, *(f"note: {note}" for note in source.notes)])

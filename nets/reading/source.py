@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nets.reading.contents import Content, State, content_of, short_name
 from nets.reading.files import ARRAYS, CHECKPOINTS, REAL, kind_of, numbers_of, reading, settings_of, table_of
 from nets.reading.steps import LIST, Numbers, candidates, numbers_in_name, numbers_in_text, steps_of
-from nets.reading.tokens import MODULUS, Axes, axes_of
+from nets.reading.tokens import MODULUS, axes_of
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import chosen_tokens
@@ -65,7 +65,10 @@ def files_of_runs(path: Path) -> list[list[Path]]:
     for folder in folders:
         models = _models(folder)
         deeper = [(one, _models(one)) for one in sorted(folder.iterdir(), key=_natural) if one.is_dir()]
-        steps = [files for one, files in deeper if numbers_in_name(one.name) and _is_one_state(files)]
+        one_state = [
+            (one, files) for one, files in deeper if len({SHARD.sub("", file.stem) for file in files}) == 1
+        ]
+        steps = [files for one, files in one_state if numbers_in_name(one.name)]
         if steps and (not models or len(steps) > 1):  # checkpoint-100/model.safetensors
             runs.append([*models, *(file for files in steps for file in files)])
         else:
@@ -85,11 +88,6 @@ def _models(folder: Path) -> list[Path]:
     """Return the files of a directory that may hold a network."""
     files = [one for one in folder.iterdir() if one.suffix in (*CHECKPOINTS, *ARRAYS) and one.is_file()]
     return sorted((one for one in files if not NO_MODEL.search(one.stem)), key=_natural)
-
-
-def _is_one_state(files: Sequence[Path]) -> bool:
-    """Whether files are one state, which may be stored in several shards."""
-    return len({SHARD.sub("", file.stem) for file in files}) == 1
 
 
 class Source:
@@ -245,8 +243,8 @@ class Source:
             return list(range(len(states))), "none"
         return steps_of(states, labels, key, self.wanted.step_name)
 
-    def axes(self, name: str, states: Sequence[State], out: str = "") -> Axes:
-        """Return which axis of the array is the tokens, or of the array `out` beside it."""
+    def axes(self, name: str, states: Sequence[State], out: str = "") -> tuple[bool, int | None]:
+        """Return whether the last axis of the array, or of `out` beside it, is the tokens; and the modulus."""
         state, wanted = states[0], self.wanted
         shape, where = tuple(state.arrays[name].shape), f"{state.path}: {name}"
         if kind_of(state.arrays[name]) not in REAL:
@@ -262,30 +260,30 @@ class Source:
         upright = False if name in state.steps else None  # the axes of H5MD
         transpose = upright if wanted.transpose is None or out else wanted.transpose
         shape = tuple(state.arrays[out].shape) if out else shape
-        return axes_of(out or name, shape, state.vectors, self.moduli(), wanted.modulus, transpose)
+        notes = [] if out else self.notes
+        return axes_of(out or name, shape, state.vectors, self.moduli(), wanted.modulus, transpose, notes)
 
     def trajectory(self, path: Any) -> Trajectory:
         """Read the frames, the losses and the settings."""
         name, states = self.frames()
-        axes = self.axes(name, states)
+        swap, modulus = self.axes(name, states)
         steps, where = self.steps(name, states)
-        parts = {name: axes}
+        parts = {name: swap}
         parameters: dict[str, Any] = {"program": "nets.read_checkpoints", "path": str(path), "array": name}
         if self.wanted.kind == "neurons":
             out = INTO.sub(lambda match: OUT_OF[match[1].lower()], name)
-            parts |= {out: self.axes(name, states, out)} if out in states[0].arrays else {}
+            parts |= {out: self.axes(name, states, out)[0]} if out in states[0].arrays else {}
             parameters["neurons"] = list(parts)
-        chosen: Any = slice(axes.modulus)
+        chosen: Any = slice(modulus)
         if self.wanted.tokens is not None:
-            chosen = chosen_tokens(self.wanted.tokens, states[0].arrays[name].shape[-1 if axes.swap else -2])
+            chosen = chosen_tokens(self.wanted.tokens, states[0].arrays[name].shape[-1 if swap else -2])
             parameters["selected_tokens"] = chosen.tolist()
         kept, clock, positions = self._read(parts, states, steps, chosen)
         self.notes += [f"steps: {where}"] if len(steps) > 1 and where not in ("none", "given") else []
-        self.notes += axes.notes
         measured: Any = ({}, {})  # of several runs in one array nobody says whose
         if len(positions) == 1:
             measured = self._observables(kept, clock, "epoch" if "epoch" in where else "step")
-        parameters |= {"modulus": axes.modulus} if axes.modulus else {}
+        parameters |= {"modulus": modulus} if modulus else {}
         parameters |= {"configuration": self.settings} if self.settings else {}
         parameters |= {"notes": self.notes}
         return Trajectory(
@@ -293,7 +291,7 @@ class Source:
         )
 
     def _read(
-        self, parts: Mapping[str, Axes], states: Sequence[State], steps: Numbers, chosen: Any
+        self, parts: Mapping[str, bool], states: Sequence[State], steps: Numbers, chosen: Any
     ) -> tuple[list[State], NDArray[np.int64], NDArray[Any]]:
         """Return the states that become frames in the order of their steps, the steps, and the positions."""
         known = [(step, at) for at, step in enumerate(steps) if step is not None]
@@ -306,10 +304,10 @@ class Source:
         for step, at in sorted(known):
             state, blocks = states[at], []
             with reading(state.path):
-                for name, axes in parts.items():
+                for name, swap in parts.items():
                     values = numbers_of(state.arrays[name], state.place)
                     values = values.reshape(-1, *values.shape[-2:])
-                    blocks.append((values.swapaxes(1, 2) if axes.swap else values)[:, chosen])
+                    blocks.append((values.swapaxes(1, 2) if swap else values)[:, chosen])
                 frame = np.concatenate(blocks, axis=-1)
                 frame = frame.astype("float64" if frame.itemsize > 4 else "float32", copy=False)
             if not kept:

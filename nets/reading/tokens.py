@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
 
 from physics.errors import FileFormatError, InputError
 
@@ -10,15 +9,6 @@ MODULUS = ("modulus", "p", "prime", "mod", "P", "C", "prime_p", "n_tokens_mod")
 """Names under which programs store the modulus."""
 EMBEDDING = re.compile(r"(?i)(?:^|\.)(?:[^.]*emb[^.]*|wte|wpe)\.weight$")
 """Names of the weights of torch.nn.Embedding, whose axes are (tokens, dim)."""
-
-
-@dataclass(frozen=True)
-class Axes:
-    """How the last two axes of an array become (tokens, dim)."""
-
-    swap: bool
-    modulus: int | None
-    notes: tuple[str, ...]
 
 
 def fits(count: int, modulus: int) -> bool:
@@ -33,14 +23,14 @@ def axes_of(
     stated: Mapping[str, int],
     modulus: int | None,
     transpose: bool | None,
-) -> Axes:
-    """Return which of the last two axes is the tokens, or ask with an `InputError`.
+    notes: list[str],
+) -> tuple[bool, int | None]:
+    """Return whether the last axis is the tokens, and the modulus, or ask with an `InputError`.
 
     `vectors` are the names of arrays of one axis, such as biases; `stated` are possible moduli in the file,
-    by where they stand; `modulus` and `transpose` are the user's.
+    by where they stand; `modulus` and `transpose` are the user's. What is assumed is added to `notes`.
     """
     *_, first, last = shape
-    notes: list[str] = []
     if modulus is None:
         fitting = {where: p for where, p in stated.items() if p > 2 and (fits(first, p) or fits(last, p))}
         reasons = ", ".join(f"{p} ({where})" for where, p in fitting.items())
@@ -88,4 +78,4 @@ def axes_of(
             f"no modulus is known: analysis takes the {count} tokens as the numbers 0 to {count - 1}; "
             "modulus=P leaves out signs such as '='"
         )
-    return Axes(swap, modulus, tuple(notes))
+    return swap, modulus
