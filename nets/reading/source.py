@@ -244,7 +244,7 @@ class Source:
         return steps_of(states, labels, key, self.wanted.step_name)
 
     def axes(self, name: str, states: Sequence[State], out: str = "") -> tuple[bool, int | None]:
-        """Return whether the last axis of the array, or of `out` beside it, is the tokens; and the modulus."""
+        """Return whether the last axis of the array, or of `out` beside it, is the tokens, and p."""
         state, wanted = states[0], self.wanted
         shape, where = tuple(state.arrays[name].shape), f"{state.path}: {name}"
         if kind_of(state.arrays[name]) not in REAL:
