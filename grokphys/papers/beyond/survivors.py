@@ -39,12 +39,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import elliprf
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from analysis.circles import fourier_signals, survival, survives, trajectory_signals
-from analysis.laws import PUBLISHED, MeanFieldRegressor, fit_law, fit_trajectories
+from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding.training import DECAY, train_networks
@@ -352,10 +353,10 @@ EVERY = 10
 AHEAD = 4
 """Number of steps over which a rate of change is measured, as in Figure 7 of Ding et al."""
 FOLDS = 4
-UNRELATED = "all fresh"
+UNRELATED, BOTH = "all fresh", "fresh layers and split"
 SHARED = {
-    "fresh layers": ("embedding", "split"), "fresh split": ("embedding", "layers"),
-    "fresh layers and split": ("embedding",), "fresh embedding": ("layers", "split"), UNRELATED: (),
+    "fresh layers": ("embedding", "split"), "fresh split": ("embedding", "layers"), BOTH: ("embedding",),
+    "fresh embedding": ("layers", "split"), UNRELATED: (),
 }  # fmt: skip
 """Random draws that a network shares with the first one, by the name of what is drawn separately."""
 CHANGED = "start × (1 ± {:g})"
@@ -372,23 +373,20 @@ def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
     that shares only some random draws with the first. It holds the agreement with the survivors of the first
     network, whose seed the number `base` determines.
     """
-    setting = run.setting
-    options: dict[str, Any] = {"steps": place.steps, "weight_decay": DECAY, "observables": ()}
-    options |= {"seed": run.seed(41_000 + 100 * place.tokens + base), "record": place.steps}
-    model = EmbeddingMLP(place.tokens, place.dim)
+    model, sizes = EmbeddingMLP(place.tokens, place.dim), np.array(run.setting.changes)
+    options: dict[str, Any] = {"steps": place.steps, "record": place.steps, "weight_decay": DECAY}
+    options |= {"seed": run.seed(41_000 + 100 * place.tokens + base), "observables": ()}
     first = train(model, runs=1, **options)
     E = first.initial[0].astype(float)
     noise = generator_of(run.seed(base)).standard_normal(E.shape) * E.std()
-    changed = [E + size * noise for size in setting.changes]
-    same: dict[str, Any] = {"run_numbers": [0] * len(changed), "initial": {EMBEDDING: np.stack(changed)}}
-    twins = train(model, runs=len(changed), **same, **options)
-    names, finals = [CHANGED.format(size) for size in setting.changes], [twins.final]
-    for name, shared in SHARED.items():
-        finals.append(train(model, runs=2, first_run=1, shared=shared, **options).final)
-        names += [name] * 2
-    own, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
+    twins: Any = {"runs": len(sizes), "run_numbers": [0] * len(sizes)}
+    twins["initial"] = {EMBEDDING: E + sizes[:, None, None] * noise}
+    strangers: Any = [{"runs": 2, "first_run": 1, "shared": shared} for shared in SHARED.values()]
+    finals = [train(model, **which, **options).final for which in (twins, *strangers)]
+    survivors, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
+    names = [*map(CHANGED.format, run.setting.changes), *np.repeat(list(SHARED), 2)]
     index = {"tokens": [place.tokens], "base": [base], "change": names}
-    return table_of(index, agreement=agreement(own, others))
+    return table_of(index, agreement=agreement(survivors, others))
 
 
 # -- predictors --------------------------------------------------------------------------------------------
@@ -403,21 +401,41 @@ def _predicted(run: Run, place: Place) -> dict[str, Any]:
     setting = run.setting
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
     steps = sorted(grid | {place.steps})
-    options: dict[str, Any] = {"model": EmbeddingMLP(place.tokens, place.dim), "steps": place.steps}
-    trained = train_networks(run, range(setting.runs), steps, seed=42_000 + place.tokens, **options)
+    trained = train_networks(run, range(setting.runs), steps, **place.training(42_000))
     signals = trajectory_signals(trained).astype(float)
     clock = trained.steps
     final = survives(signals[:, -1])
     regular = signals[:, (clock % EVERY == 0) & (clock <= setting.last)]
-    rows: list[Columns] = []
+    rows = []
     for start in setting.starts:
         now, then = (signals[:, np.searchsorted(clock, step)] for step in (start, start + AHEAD))
         scores = _scores(now, then - now, regular[:, start // EVERY :], final)
-        for name, values in scores.items():
-            index: dict[str, Any] = {"tokens": [place.tokens], "start": [start], "predictor": [name]}
-            index["network"] = range(setting.runs)
-            rows.append(table_of(index, agreement=agreement(strongest(values, final), final)))
+        index = {"tokens": [place.tokens], "start": [start], "predictor": list(scores)}
+        agreed = [agreement(strongest(values, final), final) for values in scores.values()]
+        rows.append(table_of(index | {"network": range(setting.runs)}, agreement=agreed))
     return joined(rows)
+
+
+LAWS: dict[str, Callable[[list[Array]], Law]] = {
+    "linear law": lambda signals: fit_trajectories(signals, **PUBLISHED["lasso"]),
+    "mean field": lambda signals: fit_law(MeanFieldRegressor(), signals),
+}
+"""Fits of laws to the signals (frames, K) of several networks, by the name of the law."""
+
+
+def rollouts(fit: Callable[[list[Array]], Law], signals: Array) -> Array:
+    """Return the signals (networks, frames, K) that laws predict from the first frame of each network.
+
+    The law of a network is fitted to the networks of the other folds. Signals of a rollout that diverges are
+    infinite from there on.
+    """
+    paths = np.empty_like(signals)
+    for fold in range(FOLDS):
+        left = np.arange(fold, len(signals), FOLDS)
+        law = fit(list(np.delete(signals, left, axis=0)))
+        for network in left:
+            paths[network] = law.predict(signals[network, 0], np.arange(signals.shape[1]))
+    return paths
 
 
 def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
@@ -437,32 +455,18 @@ def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Arr
     dict of str to ndarray of float64, shape (networks, K)
         Scores by the name of the predictor.
     """
-    found = {"signal": now, "rate": rate}
-    fitted: dict[str, Callable[[Any], Any]] = {
-        "linear law": lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
-        "mean field": lambda x: fit_law(MeanFieldRegressor(), x),
-    }
-    for name in ("SVM", *fitted):
-        found[name] = np.zeros_like(now)
-    X = np.stack([now, rate], axis=2)
-    frames = np.arange(pieces.shape[1])
-    for fold in range(FOLDS):
-        out = np.arange(fold, len(now), FOLDS)
-        seen = np.setdiff1d(np.arange(len(now)), out)
-        machine = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
-        if 0 < final[seen].sum() < final[seen].size:
-            machine.fit(X[seen].reshape(-1, 2), final[seen].ravel())
-            found["SVM"][out] = machine.decision_function(X[out].reshape(-1, 2)).reshape(len(out), -1)
-        for name, fit in fitted.items():
-            law = fit(list(pieces[seen]))
-            for run in out:
-                path, _ = law.rollout(pieces[run, 0], frames)
-                # A rollout that diverges is replaced by the signal at its beginning.
-                found[name][run] = path[-1] if np.isfinite(path).all() else pieces[run, 0]
-    return found
-
-
-# -- the recipe --------------------------------------------------------------------------------------------
+    machine = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+    folds = PredefinedSplit(np.repeat(np.arange(len(now)) % FOLDS, now.shape[1]))
+    X = np.stack([now, rate], axis=2).reshape(-1, 2)
+    scores = {"signal": now, "rate": rate, "SVM": np.zeros_like(now)}
+    if final.any():
+        margins = cross_val_predict(machine, X, final.ravel(), cv=folds, method="decision_function")
+        scores["SVM"] = margins.reshape(now.shape)
+    for name, fit in LAWS.items():
+        ends = rollouts(fit, pieces)[:, -1]
+        # A rollout that diverges is replaced by the signal at its beginning.
+        scores[name] = np.where(np.isfinite(ends).all(axis=1, keepdims=True), ends, now)
+    return scores
 
 
 def _changed(tokens: int, change: str) -> Measure:
@@ -475,95 +479,85 @@ def _more(tokens: int, change: str, other: str = UNRELATED) -> Measure:
     return measures.paired_gap(np.mean, "changes", "agreement", **halves, by="base", tokens=tokens)
 
 
-def _knows_predictability(tokens: int, predictor: str, start: int) -> Measure:
-    return measures.mean("predictions", "agreement", tokens=tokens, predictor=predictor, start=start)
-
-
-BOTH = "fresh layers and split"
 MIXED_PREDICTABILITY = counters.shuffled("changes", "change", within="tokens")
 TWIN = "part of the circles that survive in either network that do in both"
 POOLED = "corrected after the run: only the two groups that are compared are shuffled; before, all changes"
 SAME = "the mean-field law keeps the order of the signals, and so names the same circles"
 PAIRED_PREDICTABILITY = "corrected after the run: both changes of an embedding are resampled together"
-LITTLE = "circles that are called survivors and are, as a part of those that are either"
 
 
 def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
-    at = f"p = {tokens}"
-    settled = tuple(
-        Statement(f"{at}: settled, start changed by {size:g}", "survivors are settled at step 0",
-            f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
-            _changed(tokens, CHANGED.format(size)), least=0.9, possible=(0.0, 1.0), independent="embedding",
-            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY,
-            note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed")
-        for size in (1e-6, 1e-4, 1e-2)
-    )  # fmt: skip
+    at, slightly = f"p = {tokens}", CHANGED.format(1e-4)
+    paired: Any = {"independent": "embedding", "note": PAIRED_PREDICTABILITY}
+    known = {"tokens": tokens, "start": 0}
+    signal = measures.mean("predictions", "agreement", tokens=tokens, predictor="signal", start=400)
     return (
-        *settled,
+        *(
+            Statement(f"{at}: settled, start changed by {size:g}", "survivors are settled at step 0",
+                f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
+                _changed(tokens, CHANGED.format(size)), least=0.9, possible=(0.0, 1.0),
+                independent="embedding", chance=MIXED_PREDICTABILITY,
+                note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed")
+            for size in (1e-6, 1e-4, 1e-2)
+        ),
         Statement(f"{at}: the embedding is not all",
             "networks with the same embedding and split, but fresh layers, choose other circles",
             "the same of a start changed by 1e-4, minus that of fresh layers; by chance 0",
-            _more(tokens, CHANGED.format(1e-4), "fresh layers"), least=0.2, independent="embedding",
-            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY),
+            _more(tokens, slightly, "fresh layers"), least=0.2, chance=MIXED_PREDICTABILITY, **paired),
         Statement(f"{at}: the embedding tells something",
             "networks with the same embedding choose the same circles more often than unrelated ones",
             "the same of fresh layers and split, minus that of unrelated networks; by chance 0",
-            _more(tokens, "fresh layers and split"), least=0.1, independent="embedding",
-            source=SOURCE_SELECTION, chance=MIXED_PREDICTABILITY, note=PAIRED_PREDICTABILITY),
+            _more(tokens, BOTH), least=0.1, chance=MIXED_PREDICTABILITY, **paired),
         Statement(f"{at}: layers and split alone tell nothing",
             "networks with the same layers and split, but fresh embeddings, are like unrelated ones",
             "the same of fresh embeddings, minus that of unrelated networks",
-            _more(tokens, "fresh embedding"), least=-0.1, most=0.1, independent="embedding",
-            source=SOURCE_SELECTION, chance="shuffling would make them alike, as the statement says they are",
+            _more(tokens, "fresh embedding"), least=-0.1, most=0.1,
+            chance="shuffling would make them alike, as the statement says they are",
             counter=counters.instead("changes", rows={"change": BOTH}, of={"change": "fresh embedding"}),
-            note=PAIRED_PREDICTABILITY),
+            **paired),
         *(
             Statement(f"{at}: {name} knows little at step 0",
                 "what is settled at step 0 is not known to any predictor there",
                 f"the same of a start changed by 1e-4, minus that of survivors predicted by {name}",
                 measures.difference(
-                    _changed(tokens, CHANGED.format(1e-4)), _knows_predictability(tokens, name, 0),
+                    _changed(tokens, slightly),
+                    measures.mean("predictions", "agreement", **known, predictor=name),
                 ),
-                least=0.2, source=SOURCE_SELECTION,
+                least=0.2, note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED,
                 chance=counters.pooled(
-                    "agreement", ("changes", {"tokens": tokens, "change": CHANGED.format(1e-4)}),
-                    ("predictions", {"tokens": tokens, "predictor": name, "start": 0}),
-                ),
-                note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED)
-            for name in ("signal", "rate", "SVM", "linear law", "mean field")
+                    "agreement", ("changes", {"tokens": tokens, "change": slightly}),
+                    ("predictions", known | {"predictor": name}),
+                ))
+            for name in ("signal", "rate", "SVM", *LAWS)
         ),
         Statement(f"{at}: the signal knows at step 400",
-            "ranking by the signal tells the survivors from step 400 on", LITTLE,
-            _knows_predictability(tokens, "signal", 400), least=0.8, source=SOURCE_SELECTION,
-            chance=counters.shuffled("predictions", "start", within="tokens")),
+            "ranking by the signal tells the survivors from step 400 on",
+            "circles that are called survivors and are, as a part of those that are either", signal,
+            least=0.8, chance=counters.shuffled("predictions", "start", within="tokens")),
     )  # fmt: skip
 
 
 def _draw_predictability(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw how well networks from nearly one start agree, and how well predictors do at each step."""
-    with charts.page(12.6, 6.4) as figure:
-        axes = figure.subplots(1, 1 + len(setting.places), squeeze=False)[0]
-        places = np.arange(len(setting.starts))  # one place for each step, as most of them are early
-        names = list(dict.fromkeys(tables["changes"]["change"].tolist()))
-        for n, place in enumerate(setting.places):
-            found = [_changed(place.tokens, name)(tables, 0.95) for name in names]
+    changes, predictions = tables["changes"], tables["predictions"]
+    names = list(dict.fromkeys(changes["change"].tolist()))
+    with charts.panels(12.6, 6.4, 1, 1 + len(setting.places), squeeze=False) as (figure, ((first, *each),)):
+        for n, (place, ax) in enumerate(zip(setting.places, each, strict=True)):
             look: Any = {"color": palette.SERIES[n], "marker": "os"[n % 2], "label": f"p = {place.tokens}"}
+            values = [_changed(place.tokens, name)(tables, 0.95) for name in names]
             at = np.arange(len(names)) + 0.2 * n
-            charts.intervals(axes[0], at, found, across=True, linestyle="none", **look)
-            ax = axes[n + 1]
-            for k, name in enumerate(dict.fromkeys(tables["predictions"]["predictor"].tolist())):
-                known = (_knows_predictability(place.tokens, name, start) for start in setting.starts)
-                values = [one(tables, 0.95) for one in known]
-                shape: Any = {"color": palette.SERIES[k], "marker": "os^Dv"[k], "label": name}
-                charts.intervals(ax, places + 0.14 * (k - 2), values, **shape)
-            ax.set_xticks(places, map(str, setting.starts), rotation=45)
-            ax.set(xlabel="step of the prediction", ylim=(0, 1.02), title=f"Predictors, p = {place.tokens}")
-            charts.legend_below(ax)
-            ax.set_ylabel("agreement on the survivors")
-        axes[0].set_yticks(range(len(names)), names)
-        axes[0].set(xlabel="agreement on the survivors", xlim=(0, 1.02), title="The same network again")
-        axes[0].invert_yaxis()
-        charts.legend_below(axes[0])
+            charts.intervals(first, at, values, across=True, linestyle="none", **look)
+            for k, name in enumerate(dict.fromkeys(predictions["predictor"].tolist())):
+                rows = where(predictions, tokens=place.tokens, predictor=name)
+                at = np.searchsorted(setting.starts, rows["start"]) + 0.14 * (k - 2)  # most steps are early
+                look = {"color": palette.SERIES[k], "marker": "os^Dv"[k], "label": name}
+                charts.means(ax, at, rows["agreement"], **look)
+            ax.set_xticks(range(len(setting.starts)), map(str, setting.starts), rotation=45)
+            words = "step of the prediction", "agreement on the survivors", f"Predictors, p = {place.tokens}"
+            charts.label(ax, *words, ylim=(0, 1.02))
+        first.set_yticks(range(len(names)), names)
+        first.invert_yaxis()
+        charts.label(first, "agreement on the survivors", title="The same network again", xlim=(0, 1.02))
     return {"predictability": figure}
 
 
@@ -580,16 +574,12 @@ PAPER_PREDICTABILITY = Setting(
         places=(Place(31, 64, 60),), bases=2, changes=(1e-4, 1e-1), runs=8, starts=(0, 20), last=60,
         first_base=0,
     ),
-    paper_setting=PAPER_PREDICTABILITY, draw=_draw_predictability,
-    shows="How often networks from nearly the same start keep the same circles, and how well predictors "
-    "name "
+    paper_setting=PAPER_PREDICTABILITY, draw=_draw_predictability, source=SOURCE_SELECTION,
+    shows="How often networks from nearly the same start keep the same circles, and how well predictors name "
     f"them, for {PAPER_PREDICTABILITY.bases} networks of each modulus p. Fresh parts are drawn again. The "
-    "rate is the "
-    f"change of the signal over {AHEAD} steps; near step 50 of p = 31 the signals of survivors fall "
-    "fastest, "
-    "so that it names them last.",
-    cost="two hours",
-    rules=(*_rules_predictability(31), *_rules_predictability(59)),
+    f"rate is the change of the signal over {AHEAD} steps; near step 50 of p = 31 the signals of survivors "
+    "fall fastest, so that it names them last.",
+    cost="two hours", rules=(*_rules_predictability(31), *_rules_predictability(59)),
 )  # fmt: skip
 def predictability(run: Run) -> Result:
     """Beyond the papers: compare how well networks from nearly one start agree, and how well predictors do.
@@ -648,60 +638,50 @@ def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, 
     """Train a part of the networks of one size, and return what their start predicts and how they end.
 
     The arrays (networks, ...) hold, for each neuron, its final frequency (0 if it is dead) and the predicted
-    ones; for each circle three scores, and whether it survives; for each network its accuracy.
+    ones, and for each circle three scores, and whether it survives.
     """
-    options: dict[str, Any] = {"model": EmbeddingMLP(place.tokens, place.dim), "device": "cpu"}
-    options |= {"steps": place.steps, "seed": seed + place.tokens}
-    trained = train_networks(run, part, place.steps, "layers", "validation_accuracy", **options)
+    trained = train_networks(run, part, place.steps, "layers", device="cpu", **place.training(seed))
     begun, ended = rebuilt(trained, 0), rebuilt(trained)
     # At small weights SiLU is x/2, and so is what the second hidden layer makes of a neuron of the first.
     through = begun.parameters["hidden2.weight"] @ begun.parameters["output.weight"] / 2
     read, reads = begun.neuron_weights(), ended.neuron_weights()
     start = neuron_spectrum(read["W_in"], through, second=read["second"])
     end = neuron_spectrum(reads["W_in"], second=reads["second"])
-    parts = start.theta, start.theta_second, start.xi
-    first, second, xi = (np.asarray(part, np.complex128) for part in parts)
-    product = first * second * xi.conj()
+    amplitudes = start.theta, start.theta_second, start.xi
+    first, second, xi = (np.asarray(amplitude, np.complex128) for amplitude in amplitudes)
     times = blowup_times(first, second, xi)
-    named = times.argmin(axis=-1)
-    signals, final = (fourier_signals(one.parameters["embedding"]) for one in (begun, ended))
-    haste = (1 / times).mean(axis=1)
+    haste, named = (1 / times).mean(axis=1), times.argmin(axis=-1)
     return {
         "chosen": end.frequency,
         "single": end.kind == "single",
         "single_at_start": start.kind == "single",
         "time": 1 + named,
         "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
-        "phase": 1 + np.abs(np.angle(product)).argmin(axis=-1),
-        "signal": signals,
+        "phase": 1 + np.abs(np.angle(first * second * xi.conj())).argmin(axis=-1),
+        "signal": fourier_signals(begun.parameters["embedding"]),
         # Circles with equally many votes are ranked by their speed.
         "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
         "haste": haste,
-        "survived": survives(final),
-        "accuracy": trained.observables["validation_accuracy"][:, -1],
+        "survived": survives(fourier_signals(ended.parameters["embedding"])),
     }
 
 
 def _tables_votes(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     """Train the networks of all sizes; return tables of their first `ROWS` neurons and of their circles."""
-    setting = run.setting
     tables: dict[str, list[Columns]] = {"neurons": [], "circles": []}
-    for place, runs in zip(setting.places, setting.runs, strict=True):
+    for place, runs in zip(run.setting.places, run.setting.runs, strict=True):
         make = partial(_trained_votes, run, place, seed)
-        part = joined(in_parts(run, runs, PIECE_VOTES, make, f"p-{place.tokens}-networks"))
-        for table, columns, width in (
+        parts = joined(in_parts(run, runs, PIECE_VOTES, make, f"p-{place.tokens}-networks"))
+        for table, names, most in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
-            ("circles", (*SCORES, "survived"), place.tokens),
+            ("circles", (*SCORES, "survived"), place.tokens // 2),
         ):
-            own = {name: part[name][:, :width] for name in columns}
-            shape = own[columns[0]].shape
-            own["tokens"] = np.full(shape, place.tokens)
-            own["network"] = np.broadcast_to(1000 * place.tokens + np.arange(runs)[:, None], shape)
-            tables[table].append({name: values.ravel() for name, values in own.items()})
+            columns = {name: parts[name][:, :most].ravel() for name in names}
+            each = len(columns[names[0]]) // runs
+            columns["tokens"] = np.full(runs * each, place.tokens)
+            columns["network"] = np.repeat(1000 * place.tokens + np.arange(runs), each)
+            tables[table].append(columns)
     return {table: joined(parts) for table, parts in tables.items()}
-
-
-# -- rules -------------------------------------------------------------------------------------------------
 
 
 def _foretells(reader: str, tokens: int) -> Measure:
@@ -709,14 +689,14 @@ def _foretells(reader: str, tokens: int) -> Measure:
     return measures.mean("neurons", f"chosen == {reader}", by="network", among="chosen > 0", tokens=tokens)
 
 
-def _beyond_survival(own: Columns) -> Any:
+def _beyond_survival(rows: Columns) -> Any:
     """Return how much better blow-up times predict the frequencies of a network's neurons than chance.
 
     This is the share of living neurons that end at the frequency with the smallest blow-up time, minus the
     same share if the neurons exchange their predicted frequencies.
     """
-    chosen, named = (np.bincount(own[name], minlength=own["tokens"][0]) for name in ("chosen", "time"))
-    return np.mean(own["chosen"] == own["time"]) - chosen @ named / len(own["chosen"]) ** 2
+    chosen, named = (np.bincount(rows[name], minlength=rows["tokens"][0]) for name in ("chosen", "time"))
+    return np.mean(rows["chosen"] == rows["time"]) - chosen @ named / len(rows["chosen"]) ** 2
 
 
 def _lead(rows: Columns) -> Any:
@@ -729,39 +709,17 @@ def _lead(rows: Columns) -> Any:
     return 1.0 * right["time"] - right[rival]
 
 
-def _agreement(tables: Tables, score: str, tokens: int) -> Array:
+def _agreement(score: str, rows: Columns) -> Array:
     """Return how well the circles with the largest scores agree with the survivors, for each network.
 
-    `score` is a column of the table "circles". The agreement, float64 (networks,), is the number of circles
-    in both sets as a fraction of those in either.
+    `score` is a column of the table "circles", of which `rows` are those of one modulus.
     """
-    rows = where(tables["circles"], tokens=tokens)
-    shape = -1, tokens // 2
+    shape = -1, rows["tokens"][0] // 2
     final = np.asarray(rows["survived"], bool).reshape(shape)
     return agreement(strongest(np.asarray(rows[score], float).reshape(shape), final), final)
 
 
-def _knows_votes(score: str, tokens: int) -> Measure:
-    return lambda tables, level: mean(_agreement(tables, score, tokens), level)
-
-
-def _better(score: str, tokens: int) -> Measure:
-    return lambda tables, level: mean(
-        _agreement(tables, score, tokens) - _agreement(tables, "signal", tokens), level
-    )
-
-
-@partial(counters.Chance, "`single` of each neuron replaced by what it was at the start")
-def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which neurons have a single frequency if they had it at the start, as by chance."""
-    rows = tables["neurons"]
-    return {**tables, "neurons": {**rows, "single": rows["single_at_start"]}}
-
-
-SOURCE_VOTES, HE = (
-    "beyond both papers: a question of this project",
-    "Abstract of He et al., who train `TwoLayer`",
-)
+HE = "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
 EXCHANGED = "if neurons of a network exchange their predictions, the share is 1.4 to 1.6 times that chance"
@@ -775,36 +733,37 @@ DRAWN = counters.shuffled("neurons", "time", within="network")
 
 def _rules_votes(tokens: int) -> tuple[Statement, ...]:
     at = f"p = {tokens}"
+    quote = "the “winner” determined by its initial spectral magnitude and phase alignment"
+    living: Any = {"among": "chosen > 0", "tokens": tokens}
+    circles = partial(measures.mean, "circles", tokens=tokens)
     return (
         Statement(f"{at}: a single frequency", "every neuron concentrates its energy at a single frequency",
             "share of neurons that hold at least 90 % of their input power in one frequency",
             measures.mean("neurons", "single", by="network", tokens=tokens), least=0.9,
-            source="Section 3.1, Observation 1 of He et al. (authors' page)", chance=_as_begun, note=LISTED),
-        Statement(f"{at}: t* names the winner",
-            "the “winner” determined by its initial spectral magnitude and phase alignment",
-            f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
+            source="Section 3.1, Observation 1 of He et al. (authors' page)",
+            chance=counters.replaced("neurons", single="single_at_start"), note=LISTED),
+        Statement(f"{at}: t* names the winner", quote, f"{ENDS_THERE}; by chance {2 / (tokens - 1):.2g}",
             _foretells("time", tokens), least=0.5, source=HE, chance=DRAWN, note=f"{LISTED}; {EXCHANGED}"),
         Statement(f"{at}: t* tells neurons apart",
             "a neuron ends where its own t* is smallest, and not only where those of its network end",
             f"{ENDS_THERE}, minus what it is if neurons of a network exchange their t*; by chance 0",
-            measures.of_networks("neurons", _beyond_survival, among="chosen > 0", tokens=tokens), least=0.05,
-            source=SOURCE_VOTES, chance=DRAWN, note=LISTED),
-        Statement(f"{at}: neither alone",
-            "the “winner” determined by its initial spectral magnitude and phase alignment",
+            measures.of_networks("neurons", _beyond_survival, **living), least=0.05, chance=DRAWN,
+            note=LISTED),
+        Statement(f"{at}: neither alone", quote,
             f"{ENDS_THERE}, minus that for largest |θ₁θ₂| or for best phase, whichever is larger",
-            measures.mean("neurons", _lead, by="network", among="chosen > 0", tokens=tokens), least=0.05,
-            source=HE, chance=DRAWN, note=LISTED),
+            measures.mean("neurons", _lead, by="network", **living), least=0.05, source=HE, chance=DRAWN,
+            note=LISTED),
         Statement(f"{at}: a vote tells survivors",
             "the frequencies for which most neurons vote at the start survive",
             f"{COMMON}; every neuron votes for its frequency of smallest t*",
-            _knows_votes("votes", tokens), least=0.3, source=SOURCE_VOTES,
+            circles(partial(_agreement, "votes")), least=0.3,
             chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP),
         *(
             Statement(f"{at}: {words}",
                 "a vote of the neurons tells the survivors better than the ranking by signal",
                 f"{COMMON}, ranked by {SCORES[score]}, minus that ranked by signal; 0 if neither is better",
-                _better(score, tokens), least=0.05, source=SOURCE_VOTES,
-                chance=counters.shuffled("circles", score, within="network"), note=OVERLAP)
+                circles(lambda rows, score=score: _agreement(score, rows) - _agreement("signal", rows)),
+                least=0.05, chance=counters.shuffled("circles", score, within="network"), note=OVERLAP)
             for score, words in (
                 ("votes", "the vote is better than the signal"),
                 ("haste", "a vote weighted by 1/t* is better"),
@@ -815,27 +774,24 @@ def _rules_votes(tokens: int) -> tuple[Statement, ...]:
 
 def _draw_votes(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw how often each predictor is right about neurons, and how well each ranking of circles agrees."""
-    with charts.page(10.4, 4.2, layout="constrained") as figure:
-        left, right = figure.subplots(1, 2)
+    with charts.panels(10.4, 4.2, 1, 2) as (figure, (left, right)):
         for n, place in enumerate(setting.places):
-            p = place.tokens
-            named = [_foretells(reader, p)(tables, 0.95) for reader in READERS]
-            known = [_knows_votes(score, p)(tables, 0.95) for score in SCORES]
-            for ax, found in ((left, named), (right, known)):
-                look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
-                charts.intervals(ax, np.arange(3) + 0.1 * n, found, **look)
+            p, at = place.tokens, np.arange(3) + 0.1 * n
+            look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
+            charts.intervals(left, at, [_foretells(reader, p)(tables, 0.95) for reader in READERS], **look)
+            rows = where(tables["circles"], tokens=p)
+            charts.intervals(right, at, [mean(_agreement(score, rows), 0.95) for score in SCORES], **look)
             left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
-            above: Any = {"xytext": (0, 2), "textcoords": "offset points", "color": palette.SOFT}
-            above |= {"va": "bottom", "ha": "center"}
-            left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), **above)
+            above: Any = {"xytext": (0, 2), "textcoords": "offset points", "va": "bottom", "ha": "center"}
+            left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), color=palette.SOFT, **above)
         left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
-        left.set(title="neurons; bars: 95 % intervals", ylabel="share predicted correctly", ylim=(0, None))
+        right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
         for ax in (left, right):
             ax.margins(x=0.15)
-        right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
-        right.set(title="circles, ranked at step 0", ylabel="agreement with survivors", ylim=(0, 1))
-        charts.legend_below(left)
-        charts.legend_below(right)
+        bars = "neurons; bars: 95 % intervals"
+        charts.label(left, y="share predicted correctly", title=bars, ylim=(0, None))
+        words = "agreement with survivors", "circles, ranked at step 0"
+        charts.label(right, "", *words, ylim=(0, 1))
     return {"votes": figure}
 
 
@@ -848,7 +804,7 @@ PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(
     shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors, "
     f"in {PAPER_VOTES.runs[0]} networks of p = {PAPER_VOTES.places[0].tokens} and {PAPER_VOTES.runs[1]} of "
     f"p = {PAPER_VOTES.places[1].tokens}.",
-    cost="ten minutes",
+    source="beyond both papers: a question of this project", cost="ten minutes",
     rules=(*_rules_votes(31), *_rules_votes(59)),
 )  # fmt: skip
 def votes(run: Run) -> Result:
@@ -998,7 +954,6 @@ def _draw_rounding(setting: Setting, tables: Tables) -> dict[str, Figure]:
     looks = {USUAL: (1, "-"), STABLE: (0, "-"), DOUBLE: (5, ":")}
     count = len(setting.places)
     with charts.panels(10.4, 0.6 + 3.1 * count, count, 2, squeeze=False) as (figure, axes):
-        figure.set_layout_engine("constrained")
         for (left, right), place, doubles in zip(axes, setting.places, setting.doubles, strict=True):
             for arithmetic, (color, line) in looks.items():
                 course = where(tables["course"], tokens=place.tokens, arithmetic=arithmetic)
