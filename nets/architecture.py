@@ -319,13 +319,7 @@ def _weights(
     initialisation: Initialisation, inputs: int, outputs: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Draw the weights (inputs, outputs) of one layer, which multiply its inputs from the right."""
-    deviation = {
-        "pytorch": (3 * inputs) ** -0.5,
-        "kaiming_uniform": (2 / inputs) ** 0.5,
-        "kaiming_normal": (2 / inputs) ** 0.5,
-        "xavier_uniform": (2 / (inputs + outputs)) ** 0.5,
-        "xavier_normal": (2 / (inputs + outputs)) ** 0.5,
-    }[initialisation]
+    deviation = (2 / (inputs + outputs if initialisation.startswith("xavier") else inputs)) ** 0.5
     if initialisation.endswith("normal"):
         return generator.normal(0.0, deviation, (inputs, outputs))
     bound = inputs**-0.5 if initialisation == "pytorch" else 3**0.5 * deviation

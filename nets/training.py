@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nets.checkpoint import Checkpoint
 from nets.engines.choice import choose_engine, optimizer_of
-from nets.engines.ensemble import batch_size_of, batches, draw, part_of
+from nets.engines.ensemble import batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.models.sound import require_model
 from nets.networks import Networks
@@ -101,8 +101,10 @@ class Training:
         self.ensemble = draw(model, **chosen.values())
         frozen = dict.fromkeys(RATES[2:], 0.0) if chosen.freeze_embedding else {}
         self._rates = {name: getattr(chosen, name) for name in RATES} | frozen
-        runs = self.ensemble.runs
-        self.batch_size = batch_size_of(chosen.batch_size, self.ensemble.train.shape[1])
+        runs, size = self.ensemble.train.shape
+        self.batch_size = chosen.batch_size
+        if self.batch_size is not None:
+            self.batch_size = whole_number("batch_size", self.batch_size, 1, size)
         self.machine = choose_engine(
             chosen.engine,
             self.ensemble,
@@ -460,7 +462,7 @@ def train(
         raise InputError("stop must be None or a callable without thresholds, got 'thresholds'")
     check_hooks(callback, progress)
     if out is not None:
-        out = file_path("out", out).absolute()  # a callback may change the directory
+        out = file_path("out", out)
     training = Training(model, **chosen.values(TrainingSettings))
     ensemble, machine = training.ensemble, training.machine
     observer = Observer(ensemble, chosen.observables, chosen.thresholds, chosen.delta)
@@ -476,17 +478,15 @@ def train(
         resume=resume,
     ) as frames:
         recorded = frames.last_step if frames.frames else -1
-        checkpoint = restored = None
-        if out is not None and isinstance(frames, FileRecorder):
+        checkpoint = None
+        if isinstance(frames, FileRecorder):
             checkpoint = Checkpoint(frames, {"engine": machine, "observer": observer})
             restored = None if frames.complete else checkpoint.restore()
-        if restored is not None:
-            training.step = restored
-            machine.stop(observer.status != TRAINING)
+            if restored is not None:
+                training.step, events = restored, [event for event in events if event > restored]
+                machine.stop(observer.status != TRAINING)
         with shown(progress, steps, training.step, "train") as show:
             for event in [] if frames.complete else events:
-                if restored is not None and event <= restored:
-                    continue
                 for at in training.pieces(event):
                     show(at)
                     if checkpoint is not None and checkpoint.due and at < event:

@@ -232,19 +232,6 @@ def _numbered(seed: np.random.SeedSequence, *numbers: int) -> np.random.SeedSequ
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *numbers))
 
 
-def batch_size_of(value: int | None, size: int) -> int | None:
-    """Return a checked batch size for a training set of `size` examples; None stands for all of them.
-
-    An `InputError` refuses a `value` that is not a whole number from 1 to `size`, or None.
-    """
-    if value is None:
-        return None
-    value = whole_number("batch_size", value, 1)
-    if value > size:
-        raise InputError(f"batch_size must be at most the {size} training examples, got {value}")
-    return value
-
-
 def part_of(part: str) -> str:
     """Return `part` itself if it is "train" or "validation"; an `InputError` refuses any other name."""
     return choice("part", part, ("train", "validation"))

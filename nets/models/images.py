@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from nets.architecture import Architecture, Initialisation
 from nets.models.dense import checked_widths
 from nets.models.model import DenseModel, Parameters
 from nets.tasks import Task
-from physics.checks import choice, whole_number
 from physics.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:
@@ -96,9 +95,8 @@ class ImageMLP(DenseModel):
         self._set(
             data=DIGITS if self.data == DIGITS else str(Path(self.data).absolute()),
             hidden=checked_widths(self.hidden),
-            classes=whole_number("classes", self.classes, 3),
         )
-        choice("initialisation", self.initialisation, get_args(Initialisation))
+        self._check(classes=3)
         digest = _digest(self.task)
         if self.digest not in (None, digest):
             raise FileFormatError(

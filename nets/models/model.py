@@ -164,6 +164,12 @@ class Model(ABC):
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def _check(self, **minima: int) -> None:
+        """Check the initialisation, if it is a field, and whole numbers, given their smallest values."""
+        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
+        if hasattr(self, "initialisation"):
+            choice("initialisation", self.initialisation, get_args(Initialisation))
+
     def point_sets(self, parameters: dict[str, "Tensor"], train: tuple["Tensor", "Tensor"]) -> "Tensor":
         """Return the points that are recorded as positions; by default, the parameter "embedding".
 
@@ -281,8 +287,3 @@ class DenseModel(Model):
     def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
         """Draw an embedding (tokens, dim) as `torch.nn.Embedding` does: standard normal."""
         return generator.standard_normal((self.tokens, self.dim))
-
-    def _check(self, **minima: int) -> None:
-        """Check the initialization, and the fields that are whole numbers, given their smallest values."""
-        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
-        choice("initialisation", self.initialisation, get_args(Initialisation))

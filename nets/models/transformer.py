@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embe
 from nets.models.dense import LIU
 from nets.models.model import ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
-from physics.checks import choice, flag, number, whole_number
+from physics.checks import flag, number
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,12 +90,10 @@ class TokenTransformer(ModularAddition):
     }
 
     def __post_init__(self) -> None:
-        minima = {"tokens": 3, "dim": 1, "depth": 1, "heads": 1, "width": 1}
-        self._set(**{name: whole_number(name, getattr(self, name), least) for name, least in minima.items()})
+        self._check(tokens=3, dim=1, depth=1, heads=1, width=1)
         if self.dim % self.heads:
             raise InputError(f"heads must divide dim = {self.dim}, got {self.heads}")
         self._set(dropout=number("dropout", self.dropout, 0.0, below=1.0), causal=flag("causal", self.causal))
-        choice("initialisation", self.initialisation, get_args(Initialisation))
 
     @cached_property
     def task(self) -> Task:

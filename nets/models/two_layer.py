@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING, Architecture, Neuron
 from nets.models.model import DenseModel, ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
-from physics.checks import choice, number, whole_number
+from physics.checks import choice, number
 from physics.errors import InputError
 
 Start = Literal["random", "single_frequency"]
@@ -91,9 +91,7 @@ class TwoLayer(ModularAddition, DenseModel):
     }
 
     def __post_init__(self) -> None:
-        self._set(
-            tokens=whole_number("tokens", self.tokens, 3), hidden=whole_number("hidden", self.hidden, 1)
-        )
+        self._check(tokens=3, hidden=1)
         self._set(scale=number("scale", self.scale, above=0.0))
         choice("activation", self.activation, get_args(Neuron))
         choice("start", self.start, get_args(Start))
