@@ -78,15 +78,6 @@ def test_the_command_does_what_python_would(words, model, options, tmp_path, cap
     assert set(found.observables) == set(expected.observables)
 
 
-def test_thresholds_are_summarised(capsys):
-    assert (
-        main(["train", "--runs", "3", "--steps", "40", "--threshold", "train_accuracy=0", "quality=1"]) == 0
-    )
-    out = capsys.readouterr().out
-    assert "train accuracy reached by 3 of 3, median step 0" in out
-    assert "quality reached by 0 of 3" in out
-
-
 def test_groups_by_name():
     orders = {"Z5": 5, "s3": 6, "A4": 12, "D4": 8, "Q8": 8}
     assert {name: named_group(name).order for name in orders} == orders

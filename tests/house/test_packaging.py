@@ -50,14 +50,6 @@ def test_everything_that_is_imported_is_declared():
                     assert wanted in declared | optional, f"{path} imports {top}"
 
 
-def test_extras_that_messages_name_exist():
-    extras = set(PROJECT["optional-dependencies"])
-    for package in PACKAGES:
-        for path in (ROOT / package).rglob("*.py"):
-            for part in path.read_text(encoding="utf-8").split("grokphys[")[1:]:
-                assert part.split("]")[0] in extras, path
-
-
 # -- a wheel ------------------------------------------------------------------------------------------------
 
 

@@ -204,12 +204,6 @@ def test_info_says_what_a_file_holds_and_how_it_was_made(grokphys, files):
     assert re.search(r"weight_decay\s+1\.0", out)
 
 
-def test_info_names_observables_with_their_own_clock(grokphys):
-    _, out, _ = grokphys("info", REAL)
-    assert "fourier_signals, 1001 frames, own clock: steps 0 to 1000" in out
-    assert "foreign: PyTorch, trained outside this project" in out
-
-
 def test_analyze_takes_patterns_and_writes_a_tidy_table(grokphys, files, tmp_path):
     status, out, err = grokphys("analyze", files / "*.h5", "--table", tmp_path / "table.csv")
     assert status == 0, err
@@ -455,22 +449,6 @@ def test_compare_holds_predictions_against_the_accuracy_on_all_pairs(grokphys, f
     np.testing.assert_allclose(found["measured"], (answers == task.labels).mean(axis=1), rtol=1e-9)
     np.testing.assert_allclose(found["predicted"], expected, rtol=1e-9)
     assert len(set(expected)) > 1
-
-
-def test_compare_names_what_it_passes_over(grokphys, files, tmp_path, undrawn):
-    undrawn()
-    (files / "particles_bad.h5").write_text("nothing")
-    report = tmp_path / "page.html"
-    status, out, err = grokphys("compare", files / "particles_*.h5", files / "networks.h5", "--out", report)
-    assert status == 1
-    assert f"{files / 'particles_bad.h5'} is not an HDF5 file" in err
-    assert report.exists(), "the others are compared"
-    two = files / "particles_0.h5"
-    status, out, err = grokphys("compare", two, two, "--out", tmp_path / "same.html")
-    assert status == 0, err
-    assert "Run k of one ensemble is compared with run k of the other" in out
-    status, _, err = grokphys("compare", two, two, "--out", tmp_path / "other.txt")
-    assert (status, "out must be a name that ends in .html" in err) == (2, True)
 
 
 def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
