@@ -124,8 +124,6 @@ def test_critical_fraction_to_three_digits():
 def test_bad_input(tmp_path):
     with pytest.raises(InputError, match=r"names must be one of .*'liu-scaling', .*, got 'liu-99'"):
         reproduce(("liu-99",), directory=tmp_path)
-    with pytest.raises(InputError, match="budget must be one of 'quick', 'paper', got 'huge'"):
-        reproduce(("liu-scaling",), directory=tmp_path, budget="huge")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot write to"):
         reproduce(("liu-scaling",), directory=tmp_path / "file" / "below")
