@@ -25,13 +25,14 @@ from analysis.circles import StoppingRule, signals_of, survives, trajectory_sign
 from analysis.comparison.compared import Comparison, compare
 from analysis.comparison.motion import frame_mean
 from analysis.comparison.relabelling import no_relabelling
-from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories
+from analysis.laws import Law, fit_trajectories
 from analysis.phases import PHASES
 from analysis.plots import palette
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
 from analysis.plots.distributions import show_distributions
-from analysis.stats.intervals import CONFIDENCE, Interval
+from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, evidence, measures
+from grokphys.papers.beyond import survivors
 from grokphys.papers.beyond.survivors import agreement as common
 from grokphys.papers.beyond.survivors import strongest
 from grokphys.papers.ding.figures_09_to_16 import fit_networks
@@ -42,22 +43,19 @@ from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, reci
 from grokphys.report.circles import RECIPES
 from nets import ConstantAttention, EmbeddingMLP, ToyAddition, train
 from nets.provenance import training_sets
-from physics import EffectiveTheory, FiniteGroup, Operation, ParticleSystem, Trajectory, simulate
+from physics import FiniteGroup, Operation, ParticleSystem, Trajectory, simulate
 from physics.theory.operations import random_orders
 
 # -- laws --------------------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
-FOLDS = 4
+Integers = NDArray[np.int64]
 STARTS = (0, 20, 50, 100, 200, 300, 400)
 WILD = 1e4
 """Largest relative error of a rollout, which one that diverges has."""
 MEAN_FIELD, LINEAR_LAW, RANKING = "mean field, nine terms", "linear, Lasso", "ranking by the signal there"
-LAWS: dict[str, Callable[[list[Array]], Law]] = {
-    MEAN_FIELD: lambda x: fit_law(MeanFieldRegressor(), x),
-    LINEAR_LAW: lambda x: fit_trajectories(x, **PUBLISHED["lasso"]),
-}
+LAWS = {MEAN_FIELD: survivors.LAWS["mean field"], LINEAR_LAW: survivors.LAWS["linear law"]}
 COLUMNS = {MEAN_FIELD: "mean_field", LINEAR_LAW: "linear", RANKING: "ranking"}
 
 
@@ -106,19 +104,16 @@ def across_networks(run: Run) -> Result:
     rows = evidence.joined(parts)
     with charts.panels(9.8, 3.7, 1, 2) as (figure, (left, right)):
         for n, (name, column) in enumerate(COLUMNS.items()):
-            shown = np.array(setting.starts) + 4.0 * (n - 1)  # so that bars do not hide each other
-            own = [evidence.where(rows, start=start) for start in setting.starts]
+            shown = rows["start"] + 4.0 * (n - 1)  # so that bars do not hide each other
             look: Any = {"label": name, "color": palette.SERIES[n]}
-            charts.intervals(left, shown, [evidence.mean(part[column], CONFIDENCE) for part in own], **look)
+            charts.means(left, shown, rows[column], **look)
             if name in LAWS:
-                errors = [evidence.mean(part[f"{column}_error"], CONFIDENCE) for part in own]
-                charts.intervals(right, shown, errors, **look)
-        left.set(xlabel="step of the prediction", ylabel="agreement on the survivors", ylim=(0, 1.03))
+                charts.means(right, shown, rows[f"{column}_error"], **look)
         left.set_yticks(np.linspace(0, 1, 6))
-        left.set_title(f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit")
-        charts.legend_below(left)
-        right.set(xlabel="step of the prediction", ylabel="log₁₀ relative error")
-        right.set_title(f"rollouts to step {setting.last}, mean and 95 % interval")
+        title = f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit"
+        charts.label(left, "step of the prediction", "agreement on the survivors", title, ylim=(0, 1.03))
+        title = f"rollouts to step {setting.last}, mean and 95 % interval"
+        charts.label(right, "step of the prediction", "log₁₀ relative error", title, legend=False)
     return Result({"networks": rows}, {"ding-law": figure})
 
 
@@ -140,30 +135,20 @@ def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) ->
         Agreement of predicted and final survivors, from 0 to 1, and log₁₀ of the relative error of the
         rollout, at most that of `WILD`. A rollout that diverges predicts no survivor.
     """
-    agreement, error = np.empty(len(pieces)), np.empty(len(pieces))
-    for fold in range(FOLDS):
-        left = np.arange(fold, len(pieces), FOLDS)
-        law = fit(list(np.delete(pieces, left, axis=0)))
-        for run in left:
-            path, _ = law.rollout(pieces[run, 0], np.arange(pieces.shape[1]))
-            sound = np.isfinite(path).all()
-            alive = survives(path[-1]) if sound else np.zeros_like(final[run])
-            agreement[run] = common(alive, final[run])
-            miss = float(np.linalg.norm(path - pieces[run]) / np.linalg.norm(pieces[run])) if sound else WILD
-            error[run] = np.log10(min(miss, WILD))
-    return agreement, error
+    paths = survivors.rollouts(fit, pieces)
+    sound = np.asarray(np.isfinite(paths).all(axis=(1, 2)))
+    alive = survives(np.where(sound[:, None], paths[:, -1], np.nan))
+    apart = np.where(sound[:, None, None], paths, 0) - pieces
+    miss = np.linalg.norm(apart, axis=(1, 2)) / np.linalg.norm(pieces, axis=(1, 2))
+    return common(alive, final), np.log10(np.where(sound, np.minimum(miss, WILD), WILD))
 
 
 # -- forward in time ----------------------------------------------------------------------------------------
 
 
-def _fails(law: str) -> Measure:
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = evidence.where(tables["forward"], law=law)
-        parts = [evidence.share(rows[half] < 0, level) for half in ("later", "early")]
-        return replace(evidence.difference(*parts), count=len(rows["network"]))
-
-    return measure
+def _fails(later: Booleans, early: Booleans, level: float) -> Interval:
+    gap = evidence.difference(evidence.share(later, level), evidence.share(early, level))
+    return replace(gap, count=len(later))
 
 
 def _flatters(law: str) -> Statement:
@@ -171,7 +156,8 @@ def _flatters(law: str) -> Statement:
         f"the R² of {law} in sample flatters: half of a network's steps do not tell the other half",
         "share of networks in which the law of the first 500 steps has an R² below 0 on the next 500, minus "
         "the share in which it is below 0 on its own 500; 0 where the halves are exchanged by chance",
-        _fails(law), least=0.75, possible=(-1.0, 1.0), source="this project; no paper says it",
+        measures.of_rows(_fails, "forward", "later < 0", "early < 0", law=law), least=0.75,
+        possible=(-1.0, 1.0), source="this project; no paper says it",
         chance=counters.exchanged("forward", "early", "later"),
         note="corrected after the run: intervals of shares; before, that of a mean, "
         "which had no width")  # fmt: skip
@@ -190,15 +176,10 @@ def _draw_forward(setting: Setting, tables: Tables) -> dict[str, Figure]:
         worst = np.log10(max(10.0, -float(np.min(table["later"]))))
         powers = [(-(10.0**k), f"$-10^{{{k}}}$") for k in range(1, int(worst) + 1)]
         ax.set_yticks(*zip((1, "1"), (0.5, "0.5"), (0, "0"), (-1, "−1"), *powers, strict=True))
-        ax.set(
-            xticks=(0, 1), xticklabels=(f"first {half} steps, fitted", f"next {half} steps"), xlim=(-0.5, 1.6)
-        )
         ax.axhline(0, color=palette.INK, linewidth=0.8)
-        ax.set(
-            ylabel="R² of the changes",
-            title=f"{len(np.unique(table['network']))} networks, each fitted alone",
-        )
-        charts.legend_below(ax)
+        ax.set_xticks((0, 1), (f"first {half} steps, fitted", f"next {half} steps"))
+        title = f"{len(np.unique(table['network']))} networks, each fitted alone"
+        charts.label(ax, "", "R² of the changes", title, xlim=(-0.5, 1.6))
     return {"ding-forward": figure}
 
 
@@ -282,10 +263,9 @@ PAPER_TOYS = Setting(sizes=tuple(range(15, 55, 3)), runs=20, steps=10_000)
     shows="Trajectories of the effective theory compared with those of toy networks from the same starts. "
     "The first picture is the pair of median error, with a color for each token. The second has medians and "
     f"quartiles of {len(PAPER_TOYS.sizes) * PAPER_TOYS.runs} networks, and the factor between the times "
-    "with "
-    "its interval. From step 500 to 2700 the median pair is no nearer than a random one; the claim holds "
-    "because its mean over the networks is geometric, and those with many samples are far nearer. The gray "
-    "curve stops where the theory ends, at the time factor that suits random pairs best.",
+    "with its interval. From step 500 to 2700 the median pair is no nearer than a random one; the claim "
+    "holds because its mean over the networks is geometric, and those with many samples are far nearer. The "
+    "gray curve stops where the theory ends, at the time factor that suits random pairs best.",
     cost="half an hour",
     rules=(
         Statement("motion", "the effective theory predicts the trajectory of embeddings", NEARER,
@@ -342,7 +322,10 @@ def _theory_of(networks: Trajectory) -> Trajectory:
     span = THEORY_SPAN * float(networks.steps[-1])
     times = np.append(0.0, np.geomspace(span / 20_000, span, 300))
     states, reached = [], []
-    for E, theory in zip(networks.initial.astype(float), _own_theories(networks), strict=True):
+    model, examples = training_sets(networks)
+    assert model.theory is not None
+    for E, chosen in zip(networks.initial.astype(float), examples, strict=True):
+        theory = replace(model.theory, pairs=model.theory.operation.samples[chosen])
         states.append(theory.solve((E - E.mean(axis=0)) / E.std(axis=0), times * LEARNING_RATE))
         above = physics.representation_quality(states[-1], theory, DELTA) >= GROKKED
         reached.append(float(above.argmax()) if above.any() else np.nan)
@@ -351,12 +334,6 @@ def _theory_of(networks: Trajectory) -> Trajectory:
         observables={"steps_to_quality": np.repeat(np.array(reached)[:, None], len(times), axis=1)},
         parameters={"program": "effective theory", "system": {"type": "EffectiveTheory", "tokens": TOKENS}},
     )  # fmt: skip
-
-
-def _own_theories(networks: Trajectory) -> list[EffectiveTheory]:
-    model, examples = training_sets(networks)
-    assert model.theory is not None
-    return [replace(model.theory, pairs=model.theory.operation.samples[chosen]) for chosen in examples]
 
 
 # -- particles against constant attention ------------------------------------------------------------------
@@ -403,16 +380,12 @@ def particles_and_attention(run: Run) -> Result:
     shapes = comparison.shapes
     assert shapes is not None
     near = show_distributions(
-        shapes.distances(comparison.names),
-        xlabel="Procrustes disparity to the nearest shape",
+        shapes.distances(comparison.names), xlabel="Procrustes disparity to the nearest shape",
         title=f"Nearest shape to each of {setting.runs} networks",
-    )
+    )  # fmt: skip
+    table = {"to_particles": shapes.nearest, "to_starts": shapes.nearest_start}
+    table["to_networks"] = shapes.nearest_trained
     drawn = [near, show_nearest(comparison, [moved], [trained])]
-    table = {
-        "to_particles": shapes.nearest,
-        "to_starts": shapes.nearest_start,
-        "to_networks": shapes.nearest_trained,
-    }
     return Result({"networks": table}, _named("compare-particles", drawn))
 
 
@@ -478,7 +451,7 @@ def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
     circles.
     """
     rule = StoppingRule()
-    decided = np.array([_or_nan(rule.first(steps, np.nan_to_num(one))) for one in signals])
+    decided = np.array([rule.first(steps, np.nan_to_num(one)) for one in signals], float)  # None is NaN
     return Trajectory(
         signals[..., None], steps,
         observables={
@@ -487,10 +460,6 @@ def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
             "steps_to_decided_survivors": np.repeat(decided[:, None], len(steps), axis=1),
         },
     )  # fmt: skip
-
-
-def _or_nan(step: int | None) -> float:
-    return np.nan if step is None else float(step)
 
 
 # -- the transition by the number of symbols ---------------------------------------------------------------
@@ -538,13 +507,15 @@ def critical_fraction(rows: Columns, level: float) -> Interval:
     return Interval(float(np.median(values)), float(values[low]), float(values[min(high, count - 1)]), count)
 
 
-def _critical(tokens: int, scale: float = 1.0, family: str = "plain addition") -> Measure:
-    return lambda tables, level: critical_fraction(
-        evidence.where(tables["orders"], family=family, tokens=tokens), level
-    ).map(lambda value: float(np.log(value / scale)))
+def _critical(tokens: int, scale: float = 1.0) -> Measure:
+    def measure(tables: Tables, level: float) -> Interval:
+        rows = evidence.where(tables["orders"], family="plain addition", tokens=tokens)
+        return critical_fraction(rows, level).map(lambda value: float(np.log(value / scale)))
+
+    return measure
 
 
-def _law(tokens: int) -> Any:
+def _law(tokens: int) -> Measure:
     return _critical(tokens, np.log(tokens) / tokens)
 
 
@@ -559,13 +530,16 @@ def _one_over_p(tables: Tables, generator: np.random.Generator) -> Tables:
     return {**tables, "orders": {**rows, "fraction": np.where(own, 28 / 60, 1) * rows["fraction"]}}
 
 
-@partial(counters.Chance, "the last isolated symbol of another order, which is taken to complete that order")
-def _of_another_order(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables of p = 60 in which the last isolated symbol has nothing to do with completeness."""
-    rows = evidence.where(tables["orders"], **LARGEST)
+OTHERS = "the last isolated symbol of another order, which is taken to complete that order"
+
+
+@partial(counters.changed, OTHERS, "orders")
+def _of_another_order(table: Columns, generator: np.random.Generator) -> Columns:
+    """Return orders of p = 60 in which the last isolated symbol has nothing to do with completeness."""
+    rows = evidence.where(table, **LARGEST)
     rows = {name: np.repeat(values, rows["orders"]) for name, values in rows.items()}
     last = rows["size"] == generator.permutation(rows["size"])
-    return {**tables, "orders": {**rows, "last": last, "orders": np.ones(len(last), int)}}
+    return rows | {"last": last, "orders": np.ones(len(last), int)}
 
 
 EXACT = "the closure of a training set is computed, and has no chance that could be shuffled"
@@ -609,20 +583,16 @@ def _draw_scaling(setting: Setting, tables: Tables) -> dict[str, Figure]:
     with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
         _show_distributions(left, evidence.where(table, family="plain addition"))
         _show_over_p(middle, table, critical_fraction)
-        _show_over_p(
-            right, table, lambda rows, level: evidence.share(np.repeat(rows["last"], rows["orders"]), level)
-        )
+        _show_over_p(right, table, _share_of_last)
         smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
         law = np.log(smooth) / smooth
         middle.plot(smooth, law, color=palette.REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
-        middle.set(yscale="log", ylabel=r"critical fraction $r_c$", title="critical fraction")
+        middle.set(yscale="log")
         middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
         middle.set_yticks([], minor=True)
-        right.set(
-            ylabel="share of orders", ylim=(0, 1), title="orders completed by\nthe last isolated symbol"
-        )
-        charts.legend_below(middle)
-        charts.legend_below(right)
+        charts.label(middle, "p", r"critical fraction $r_c$", "critical fraction")
+        title = "orders completed by\nthe last isolated symbol"
+        charts.label(right, "p", "share of orders", title, ylim=(0, 1))
     return {"liu-scaling": figure}
 
 
@@ -682,14 +652,17 @@ def _show_distributions(ax: Axes, rows: Columns) -> None:
     charts.legend_below(ax, title="p", handlelength=1.2)
 
 
+def _share_of_last(rows: Columns, level: float) -> Interval:
+    return evidence.share(np.repeat(rows["last"], rows["orders"]), level)
+
+
 def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Interval]) -> None:
-    for (family, _), marker in zip(FAMILIES.items(), "os", strict=True):
-        own = evidence.where(table, family=family)
-        tokens = np.unique(own["tokens"])
-        found = [value(evidence.where(own, tokens=p), 0.95) for p in tokens]
-        middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
-        bars = np.clip([middle - low, high - middle], 0, None)
-        ax.errorbar(tokens, middle, bars, fmt=marker, markersize=4, linewidth=1, label=family)
+    for family, marker in zip(FAMILIES, "os", strict=True):
+        rows = evidence.where(table, family=family)
+        tokens = np.unique(rows["tokens"])
+        values = [value(evidence.where(rows, tokens=p), 0.95) for p in tokens]
+        look: Any = {"marker": marker, "linestyle": "none", "linewidth": 1, "capsize": 0}
+        charts.intervals(ax, tokens, values, label=family, **look)
     ax.set(xlabel="p", xscale="log")
     ax.set_xticks([5, 10, 20, 40, 60], ["5", "10", "20", "40", "60"])
     ax.set_xticks([], minor=True)
@@ -700,32 +673,20 @@ def _show_over_p(ax: Axes, table: Columns, value: Callable[[Columns, float], Int
 
 def some_groups() -> list[FiniteGroup]:
     """Return fifteen finite groups, of orders from 6 to 24, some of which do not commute."""
-    cyclic, product = physics.cyclic, physics.theory.direct_product
-    return [
-        cyclic(6),
-        physics.symmetric(3),
-        cyclic(8),
-        product(cyclic(2), cyclic(4)),
-        product(cyclic(2), cyclic(2), cyclic(2)),
-        physics.theory.dihedral(4),
-        physics.theory.quaternion(),
-        cyclic(10),
-        physics.theory.dihedral(5),
-        cyclic(12),
-        physics.theory.dihedral(6),
-        physics.theory.alternating(4),
-        cyclic(24),
-        product(cyclic(2), cyclic(2), cyclic(6)),
-        physics.symmetric(4),
-    ]
+    cyclic, theory, two = physics.cyclic, physics.theory, physics.cyclic(2)
+    product = theory.direct_product
+    commuting = [*map(cyclic, (6, 8, 10, 12, 24)), product(two, cyclic(4)), product(two, two, two)]
+    commuting.append(product(two, two, cyclic(6)))
+    others = [*map(physics.symmetric, (3, 4)), *map(theory.dihedral, (4, 5, 6))]
+    others += [theory.quaternion(), theory.alternating(4)]
+    return sorted(commuting + others, key=lambda group: group.order)
 
 
 def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
     """Draw the critical fraction of each group with its interval."""
-    table = tables["orders"]
     operations = {group.name: Operation(group=group) for group in some_groups()}
-    with charts.page(6.4, 4.4) as figure:
-        _show_groups(figure.subplots(), table, operations)
+    with charts.panels(6.4, 4.4) as (figure, ax):
+        _show_groups(ax, tables["orders"], operations)
     return {"liu-groups": figure}
 
 
@@ -747,13 +708,11 @@ def groups(run: Run) -> Result:
     that at which the deduction is. The table "orders" counts random orders of all samples, for each group.
     The rule compares the fraction of S_3 with that of networks in Figure 18 (b) of Liu et al.
     """
-    parts, commuting = [], {}
+    parts = []
     for group in some_groups():
-        operation = Operation(group=group)
-        part = run.keep(group.name, partial(measure, operation, run.setting, run.seed(SEED)))
-        commuting[group.name] = operation.commutes
-        kept = {name: part[name] for name in ("size", "fraction", "orders")}
-        parts.append({"group": np.full(len(part["size"]), group.name), **kept})
+        counts = run.keep(group.name, partial(measure, Operation(group=group), run.setting, run.seed(SEED)))
+        counts.pop("last", None)
+        parts.append({"group": np.full(len(counts["size"]), group.name), **counts})
     return Result({"orders": evidence.joined(parts)})
 
 
@@ -767,25 +726,19 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
         (True, palette.FIRST, "commuting; unordered pairs"),
         (False, palette.SECOND, "not commuting; ordered pairs"),
     ):
-        names = [name for name, own in operations.items() if own.commutes == commutes]
-        found = [critical_fraction(evidence.where(table, group=name), 0.95) for name in names]
-        middle, low, high = np.array([(one.estimate, one.low, one.high) for one in found]).T
-        y = [place[name] for name in names]
-        ax.errorbar(
-            middle, y, xerr=[middle - low, high - middle], fmt="o", markersize=5, color=color, label=label
-        )
+        names = [name for name, operation in operations.items() if operation.commutes == commutes]
+        values = [critical_fraction(evidence.where(table, group=name), 0.95) for name in names]
+        look: Any = {"linestyle": "none", "markersize": 5, "capsize": 0, "color": color, "label": label}
+        charts.intervals(ax, [place[name] for name in names], values, across=True, **look)
     labels = [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", name).replace("x", "×") for name in place]
     orders = [f"{label}, {own.tokens}" for label, own in zip(labels, operations.values(), strict=True)]
     ax.set_yticks(list(place.values()), orders)
-    ax.set(xlabel=r"critical fraction $r_c$, with 95 % intervals", ylabel="group, and its order")
-    ax.set(title="Transitions of finite groups", xlim=(0, None))
     ax.grid(axis="y")
-    charts.legend_below(ax)
+    words = r"critical fraction $r_c$, with 95 % intervals", "group, and its order"
+    charts.label(ax, *words, "Transitions of finite groups", xlim=(0, None))
 
 
 # -- networks of one cell ----------------------------------------------------------------------------------
-
-Integers = NDArray[np.int64]
 
 
 def phase_map(rows: Columns) -> Integers:
@@ -851,24 +804,19 @@ def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
     (model,) = plane.models.values()
     x, y = plane.axes(model)
     edges = plane.edges(model)
-    with charts.page(11.4, 4.0) as figure:
-        *each, last = figure.subplots(1, phases.shape[-1] + 1, sharex=True, sharey=True)
+    options: Any = {"sharex": True, "sharey": True}
+    with charts.panels(11.4, 4.0, 1, phases.shape[-1] + 1, **options) as (figure, (*each, last)):
         for k, ax in enumerate(each):
             show_phases(ax, edges, phases[..., k])
             ax.set_title(f"network {k} of each cell")
-        _show_agreement(last, edges, agreement(phases))
+        cells = last.pcolormesh(*edges, agreement(phases), cmap="Purples", vmin=0, vmax=1)
+        last.set_title("pairs that agree")
+        figure.colorbar(cells, ax=last, label="share of pairs")
         for ax in (*each, last):
             ax.set(xscale=x.scale, yscale=y.scale, xlabel=x.label)
         each[0].set_ylabel(y.label)
         name_phases(figure)
     return {"liu-seeds": figure}
-
-
-def _show_agreement(ax: Axes, edges: list[Any], same: NDArray[np.float64]) -> None:
-    """Draw the share of agreeing pairs of each cell, with a scale of colors."""
-    drawn = ax.pcolormesh(*edges, same, cmap="Purples", vmin=0, vmax=1)
-    ax.set_title("pairs that agree")
-    ax.figure.colorbar(drawn, ax=ax, label="share of pairs")
 
 
 @recipe(
