@@ -153,7 +153,9 @@ class Observer:
             for kind in ("weight", "bias"):
                 if f"{kind}_norm" in wanted:
                     values[f"{kind}_norm"] = np.abs(parameters[f"hidden1.{kind}"]).mean(axis=(1, 2))
-            values |= _layers(parameters) | self._inside(parameters, wanted)
+            values |= _layers(parameters)
+            if wanted & {*NEURONS, *PROGRESS}:
+                values |= self._inside(parameters, wanted)
         if "gradient" in wanted:
             values["gradient"] = engine.gradient(EMBEDDING)
         for name, threshold in self._thresholds.items():

@@ -75,11 +75,8 @@ class TrainingSettings:
                         f"got {getattr(self, name)!r}"
                     )
                 settings.pop(name, None)
-        known = {field.name for field in fields(self)}
-        missing = {name: value for name, value in settings.items() if name in known}
-        return replace(
-            self, **{name: value for name, value in missing.items() if getattr(self, name) is None}
-        )
+        names = settings.keys() & {field.name for field in fields(self)}
+        return replace(self, **{name: settings[name] for name in names if getattr(self, name) is None})
 
     def values(self, kind: type["TrainingSettings"] | None = None) -> dict[str, Any]:
         """Return the settings by name: all, or those of a class from which that of these settings derives."""

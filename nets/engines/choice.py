@@ -117,13 +117,13 @@ def _device(device: str) -> str:
 
     try:
         place = torch.device(device)
+        if place.type != "cuda":
+            raise RuntimeError("no CUDA device")
         torch.empty(0, device=place)
-        reason = "" if place.type == "cuda" else "no CUDA device"
     except (RuntimeError, TypeError, AssertionError) as error:  # PyTorch says what this machine lacks
         reason = str(error).splitlines()[0]
-    if reason:
         raise InputError(
             f"device must be 'auto', 'cpu' or a CUDA device of this machine, such as 'cuda' or 'cuda:1', got "
             f"{device!r} ({reason})"
-        )
+        ) from None
     return str(place)

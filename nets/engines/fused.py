@@ -87,10 +87,11 @@ class FusedEngine:
         """
         examples = self._sets["train"] if batches is None else self._each
         batches = np.empty((1, 1, 0), np.int32) if batches is None else batches
-        (values, first, second), rates, betas = self._stores.values(), self._rates, self._betas
+        values, first, second = self._stores.values()
+        stores, options = (values, first, second), (self._rates, self._betas)
 
         def compute(members: NDArray[np.int64], job: Job) -> None:
-            kernels.train_members(members, values, first, second, job, batches, step, count, rates, betas)
+            kernels.train_members(members, stores, job, batches, step, count, options)
 
         self._spread(self._training, examples, compute)
 

@@ -23,6 +23,8 @@ from physics.jit import address_of, call, kernel, matrix, piece
 
 Array = NDArray[Any]
 Integers = NDArray[Any]
+Stores = tuple[Array, Array, Array]
+Options = tuple[Array, Array]
 
 COMBINE = {"sum": 0, "concatenate": 1, "neurons": 2, "product": 3, "data": 4}
 SUM, CONCATENATE, NEURONS, PRODUCT, DATA = range(5)
@@ -126,22 +128,15 @@ def compiled(job: Job) -> Net:
 
 @kernel()
 def train_members(
-    members: Integers,
-    parameters: Array,
-    first: Array,
-    second: Array,
-    job: Job,
-    batches: Integers,
-    step: int,
-    count: int,
-    rates: Array,
-    betas: Array,
+    members: Integers, stores: Stores, job: Job, batches: Integers, step: int, count: int, options: Options
 ) -> None:
     """Take `count` optimizer steps after `step` earlier ones with each of some members, in place.
 
-    `parameters` and both moments have the shape (runs, numbers). `batches` (runs, count, size) holds places
-    of examples, where a size of 0 stands for all. `rates` and `betas` are as in `adamw`.
+    `stores` are the parameters and both moments, (runs, numbers) each. `batches` (runs, count, size) holds
+    places of examples, where a size of 0 stands for all. `options` are `rates` (runs, 4) and `betas`, as in
+    `adamw`.
     """
+    (parameters, first, second), (rates, betas) = stores, options
     net, gradient = job.net, job.work.gradient
     for member in members:
         row = parameters[member]
@@ -503,11 +498,11 @@ def _cross_entropy_gradient(logits: Array, net: Net, total: int, work: Work, out
 @kernel(reorder=True)
 def adamw(
     values: Array,
-    gradient: Array,
+    slopes: Array,
     first: Array,
     second: Array,
     head: int,
-    number: int,
+    step: int,
     rates: Array,
     betas: Array,
 ) -> None:
@@ -518,11 +513,11 @@ def adamw(
 
     Parameters
     ----------
-    values, gradient, first, second : ndarray, shape (numbers,)
+    values, slopes, first, second : ndarray, shape (numbers,)
         Parameters of a member, their gradient, and both moments. All but the gradient are changed.
     head : int
         Count of values of the encoder, which come first.
-    number : int
+    step : int
         Number of the step, from 1.
     rates : ndarray of float64, shape (4,)
         Learning rate and weight decay of the encoder, and then of the other values. At a learning rate of 0,
@@ -536,7 +531,7 @@ def adamw(
     for start, end, part in ((0, head, 0), (head, len(values), 2)):
         rate, decay = rates[part], rates[part + 1]
         size = end - start
-        x, slope = piece(values, start, size), piece(gradient, start, size)
+        x, slope = piece(values, start, size), piece(slopes, start, size)
         mean, square = piece(first, start, size), piece(second, start, size)
         if betas[2] == 0:
             for i in range(size):
@@ -545,8 +540,8 @@ def adamw(
             continue
         keep1, take1 = real(betas[0]), real(1 - betas[0])
         keep2, take2 = real(betas[1]), real(1 - betas[1])
-        shrink, reach = real(1 - rate * decay), real(rate / (1 - betas[0] ** number))
-        root, epsilon = real(1 / math.sqrt(1 - betas[1] ** number)), real(betas[2])
+        shrink, reach = real(1 - rate * decay), real(rate / (1 - betas[0] ** step))
+        root, epsilon = real(1 / math.sqrt(1 - betas[1] ** step)), real(betas[2])
         for i in range(size):  # from 0: from `start`, where an index could be negative, is not vectorized
             g = slope[i]
             m = keep1 * mean[i] + take1 * g

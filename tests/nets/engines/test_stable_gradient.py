@@ -58,11 +58,3 @@ def test_late_gradients_are_those_of_double_precision_only_without_the_subtracti
         errors.append(max(np.abs(one - other).max() / np.abs(other).max() for one, other in found.values()))
     assert errors[0] < 1e-3
     assert errors[1] > 0.05
-
-
-def test_losses_are_stated_alike(sure):
-    stable, usual = (
-        choose_engine("torch", sure, SETTINGS, "float32", "cpu", None, stable_gradient=one)
-        for one in (True, False)
-    )
-    np.testing.assert_array_equal(stable.losses("train"), usual.losses("train"))
