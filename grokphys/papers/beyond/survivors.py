@@ -652,18 +652,14 @@ def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, 
     times = blowup_times(first, second, xi)
     haste, named = (1 / times).mean(axis=1), times.argmin(axis=-1)
     return {
-        "chosen": end.frequency,
-        "single": end.kind == "single",
-        "single_at_start": start.kind == "single",
-        "time": 1 + named,
-        "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
+        "chosen": end.frequency, "single": end.kind == "single", "single_at_start": start.kind == "single",
+        "time": 1 + named, "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
         "phase": 1 + np.abs(np.angle(first * second * xi.conj())).argmin(axis=-1),
-        "signal": fourier_signals(begun.parameters["embedding"]),
+        "signal": fourier_signals(begun.parameters["embedding"]), "haste": haste,
         # Circles with equally many votes are ranked by their speed.
         "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
-        "haste": haste,
         "survived": survives(fourier_signals(ended.parameters["embedding"])),
-    }
+    }  # fmt: skip
 
 
 def _tables_votes(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
@@ -861,12 +857,9 @@ def _trained_rounding(run: Run, place: Place, arithmetic: str, part: range) -> d
     options = place.training(SEED) | OPTIONS[arithmetic] | {"keep_start": False}
     names = ("train_loss", "validation_accuracy")
     trained = train_networks(run, part, place.steps // FRAMES, *names, **options)
-    return {
-        "step": np.tile(trained.steps, (len(part), 1)),
-        "loss": trained.observables["train_loss"],
-        "alive": survives(fourier_signals(trained.positions)),
-        "accuracy": trained.observables["validation_accuracy"][:, -1],
-    }
+    losses, accuracies = (trained.observables[name] for name in names)
+    steps, alive = np.tile(trained.steps, (len(part), 1)), survives(fourier_signals(trained.positions))
+    return {"step": steps, "loss": losses, "alive": alive, "accuracy": accuracies[:, -1]}
 
 
 def _tables_rounding(run: Run) -> dict[str, Columns]:

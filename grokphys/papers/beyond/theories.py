@@ -205,14 +205,12 @@ def forward(run: Run) -> Result:
     """
     _, signals = fit_networks(run)
     half = run.setting.steps // 2
-    rows: list[dict[str, Any]] = []
+    rows = []
     for network, x in enumerate(signals):
         for name in (LINEAR, LASSO):
             law = law_of(name, x[: half + 1])
-            own = {
-                part: law.score(s).derivative for part, s in (("early", x[: half + 1]), ("later", x[half:]))
-            }
-            rows.append({"network": network, "law": name} | own)
+            early, later = (law.score(part).derivative for part in (x[: half + 1], x[half:]))
+            rows.append({"network": network, "law": name, "early": early, "later": later})
     return Result({"forward": evidence.columns_of(rows)})
 
 
@@ -526,8 +524,8 @@ LARGEST: dict[str, Any] = {"family": "plain addition", "tokens": 60}
 def _one_over_p(tables: Tables, generator: np.random.Generator) -> Tables:
     """Return tables in which 60 symbols need as many samples for each symbol as 28 do."""
     rows = counters.instead("orders", rows=LARGEST | {"tokens": 28}, of=LARGEST)(tables, generator)["orders"]
-    own = (rows["family"] == LARGEST["family"]) & (rows["tokens"] == 60)
-    return {**tables, "orders": {**rows, "fraction": np.where(own, 28 / 60, 1) * rows["fraction"]}}
+    scale = np.where(evidence.chosen_rows(rows, LARGEST), 28 / 60, 1)
+    return {**tables, "orders": {**rows, "fraction": scale * rows["fraction"]}}
 
 
 OTHERS = "the last isolated symbol of another order, which is taken to complete that order"
@@ -642,14 +640,13 @@ def _show_distributions(ax: Axes, rows: Columns) -> None:
     """Draw, for each p, the probability that a training set determines the representation, over its size."""
     tokens = np.unique(rows["tokens"])
     for p, color in zip(tokens, palette.graded_colors(len(tokens)), strict=True):
-        own = evidence.where(rows, tokens=p)
-        order = np.argsort(own["fraction"])
-        passed = np.cumsum(own["orders"][order]) / own["orders"].sum()
-        ax.step(own["fraction"][order], passed, where="post", color=color, label=str(p))
-    ax.set(xlabel="training data fraction", ylabel="probability of a\nunique representation", xlim=(0, 1))
-    ax.set(title="plain addition")
+        counts = evidence.where(rows, tokens=p)
+        order = np.argsort(counts["fraction"])
+        passed = np.cumsum(counts["orders"][order]) / counts["orders"].sum()
+        ax.step(counts["fraction"][order], passed, where="post", color=color, label=str(p))
     ax.set_xticks(np.linspace(0, 1, 6))
-    charts.legend_below(ax, title="p", handlelength=1.2)
+    words = "training data fraction", "probability of a\nunique representation", "plain addition"
+    charts.label(ax, *words, xlim=(0, 1), legend={"title": "p", "handlelength": 1.2})
 
 
 def _share_of_last(rows: Columns, level: float) -> Interval:
@@ -722,10 +719,8 @@ def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> 
     Groups are drawn in the order of their `operations`, which are given by name.
     """
     place = dict(zip(operations, np.arange(len(operations))[::-1], strict=True))
-    for commutes, color, label in (
-        (True, palette.FIRST, "commuting; unordered pairs"),
-        (False, palette.SECOND, "not commuting; ordered pairs"),
-    ):
+    kinds = ("commuting; unordered pairs", "not commuting; ordered pairs")
+    for commutes, color, label in zip((True, False), (palette.FIRST, palette.SECOND), kinds, strict=True):
         names = [name for name, operation in operations.items() if operation.commutes == commutes]
         values = [critical_fraction(evidence.where(table, group=name), 0.95) for name in names]
         look: Any = {"linestyle": "none", "markersize": 5, "capsize": 0, "color": color, "label": label}
