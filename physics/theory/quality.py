@@ -325,28 +325,21 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
         raise InputError(
             f"E must hold {operation.tokens} tokens for {operation.name}, got {array.shape[-tail]}"
         )
-    batch = array.shape[:-tail]
-    states = array.reshape(-1, *array.shape[-tail:])
-    states = in_range(states, (1, 2, 3) if matrices else 1)
-    if matrices:
-        scale = np.sqrt(np.mean(states**2, axis=(1, 2, 3), keepdims=True))
-        if not scale.all():
-            at = np.unravel_index(int(np.argmin(scale)), batch) if batch else ()
-            raise InputError(f"E must not be zero everywhere, got only zeros{_where(at)}")
-        return states / scale, batch
-    flat = np.argwhere(np.ptp(states, axis=1) == 0)
-    if len(flat):
-        at = np.unravel_index(flat[0, 0], batch) if batch else ()
+    batch, axes = array.shape[:-tail], (1, 2, 3) if matrices else 1
+    states = in_range(array.reshape(-1, *array.shape[-tail:]), axes)
+    spread = np.abs(states).max(axis=axes) if matrices else np.ptp(states, axis=1)
+    for state, axis in np.argwhere(spread.reshape(len(states), -1) == 0)[:1]:
+        at = tuple(map(int, np.unravel_index(state, batch))) if batch else ()
+        where = f" in state {at}" if at else ""
+        if matrices:
+            raise InputError(f"E must not be zero everywhere, got only zeros{where}")
         raise InputError(
-            f"E must vary on every axis to be scaled to unit variance, got zero variance on axis {flat[0, 1]}"
-            f"{_where(at)}"
+            "E must vary on every axis to be scaled to unit variance, got zero variance on axis "
+            f"{axis}{where}"
         )
-    states = states - states.mean(axis=1, keepdims=True)
-    return states / np.sqrt(np.mean(states**2, axis=1, keepdims=True)), batch
-
-
-def _where(at: tuple[Any, ...]) -> str:
-    return f" in state {tuple(int(k) for k in at)}" if at else ""
+    if not matrices:
+        states = states - states.mean(axis=1, keepdims=True)
+    return states / np.sqrt(np.mean(states**2, axis=axes, keepdims=True)), batch
 
 
 @kernel(parallel=True)

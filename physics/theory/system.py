@@ -335,7 +335,8 @@ class EffectiveTheory(Value):
         [0.1, 0.0]
         """
         states, shape = checked_states("initial", initial, self.tokens)
-        clock = checked_times(times)
+        clock = finite_array("times", times, ndim=1)
+        number("times", clock.min(initial=0.0), 0.0)
         return self._flow(states, clock).reshape(*shape[:-2], len(clock), *shape[-2:])
 
     def observables(self, positions: Array) -> dict[str, Array]:
@@ -540,16 +541,6 @@ def require_nonzero(name: str, states: Array) -> None:
     """Refuse states (runs, tokens, dim) of which one is zero everywhere."""
     if not states.any(axis=(1, 2)).all():
         raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
-
-
-def checked_times(times: Any) -> Array:
-    """Return finite times of at least 0 as float64 (n,)."""
-    clock = finite_array("times", times)
-    if clock.ndim != 1:
-        raise InputError(f"times must have the shape (n,), got {clock.shape}")
-    if (clock < 0).any():
-        raise InputError(f"times must be at least 0, got {clock.min():g}")
-    return clock
 
 
 def require_sums(operation: Operation, parallelograms: int | None) -> None:

@@ -617,24 +617,23 @@ class Trajectory:
         """
         if not isinstance(other, Trajectory):
             return NotImplemented
-        pairs = [
-            *zip((self.steps, self.times), (other.steps, other.times), strict=True),
-            *(
-                pair
-                for name in self._clocks
-                for pair in zip(self.clock(name), other.clock(name), strict=True)
-            ),
-        ]
-        return (
-            (self._shape, self.dtype, self.complete, self.parameters, self._kinds())
-            == (other._shape, other.dtype, other.complete, other.parameters, other._kinds())
-            and self._clocks.keys() == other._clocks.keys()
-            and self.start.keys() == other.start.keys()
-            and all(arrays_equal(*pair) for pair in pairs)
-            and all(_equal(values, other.start[name]) for name, values in self.start.items())
-            and all(_equal(values, other.observables[name]) for name, values in self.observables.items())
-            and all(_equal(block, other._read(slice(None), part)) for part, block in self.blocks())
+        kinds = ("_shape", "dtype", "complete", "parameters")
+        if any(getattr(self, kind) != getattr(other, kind) for kind in kinds):
+            return False
+        if any(getattr(self, held).keys() != getattr(other, held).keys() for held in ("_clocks", "start")):
+            return False
+        return self._kinds() == other._kinds() and all(
+            first.dtype == second.dtype and arrays_equal(first, second)
+            for first, second in self._pairs(other)
         )
+
+    def _pairs(self, other: "Trajectory") -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+        """Yield the arrays that equal trajectories share, block by block."""
+        for name in ("", *self._clocks):
+            yield from zip(self.clock(name), other.clock(name), strict=True)
+        for mine, others in ((self.start, other.start), (self.observables, other.observables)):
+            yield from ((values, others[name]) for name, values in mine.items())
+        yield from ((block, other._read(slice(None), part)) for part, block in self.blocks())
 
     def __hash__(self) -> int:
         return hash((self.runs, self.tokens, self.dim))  # frames and parameters may change
@@ -653,10 +652,6 @@ class Trajectory:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
-
-
-def _equal(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    return first.dtype == second.dtype and arrays_equal(first, second)
 
 
 def _label(name: str, taken: Container[Any], observables: Container[str]) -> str:

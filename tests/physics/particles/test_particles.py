@@ -129,29 +129,9 @@ def test_where_no_grid_will_do_the_fast_sum_is_direct(monkeypatch):
     np.testing.assert_array_equal(physics.forces(x, ParticleSystem(20), method="fast"), exact)
 
 
-def test_a_large_system_moves_by_the_fast_sum(monkeypatch):
-    monkeypatch.setattr(particles, "FAST_ABOVE", 400)
-    monkeypatch.setattr(convolution, "CELL_COST", 0.0)
-    monkeypatch.setattr(convolution, "POINT_COST", 0.0)
-    x = random_positions(40, 2, seed=4)
-    fast = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
-    monkeypatch.setattr(particles, "FAST_ABOVE", 10**9)
-    direct = physics.simulate(ParticleSystem(40), steps=2, initial=x).final[0]
-    assert 0 < np.abs(fast - direct).max() < 1e-6
-
-
 def test_all_particles_at_the_origin_feel_nothing():
     for softening in (0.1, 0.0):
         assert not physics.forces(np.zeros((5, 2)), ParticleSystem(5, softening=softening)).any()
-
-
-def test_a_batch_is_its_runs():
-    x = random_positions(7, 2, runs=4)
-    system = ParticleSystem(7)
-    together = physics.forces(x, system)
-    assert together.shape == (4, 7, 2)
-    for k in range(4):
-        np.testing.assert_array_equal(together[k], physics.forces(x[k], system))
 
 
 @pytest.mark.parametrize("runs", [1, 7, 8, 19])
@@ -221,16 +201,6 @@ def test_a_relabelling_that_breaks_the_classes_changes_the_forces():
     order = [1, 0, 2, 3, 4, 5, 6]
     system = ParticleSystem(7)
     assert np.abs(physics.forces(x[order], system) - physics.forces(x, system)[order]).max() > 0.1
-
-
-def test_the_two_kinds_of_interaction_weigh_the_same_in_total():
-    for tokens in (3, 4, 17, 20):
-        system = ParticleSystem(tokens)
-        same, diff = system.weights
-        label = np.array([(i + j) % tokens for i, j in naive.pairs(tokens)])
-        equal = label[:, None] == label[None, :]
-        assert same * (equal.sum() - len(label)) == pytest.approx(system.pair_count)
-        assert diff * (~equal).sum() == pytest.approx(system.pair_count)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

@@ -87,17 +87,6 @@ def test_pair_sums_do_not_overflow():
     assert physics.grid_imperfections(np.full((4, 2), 1.7e308)) == by_arrays(np.ones((4, 2))) == 8
 
 
-def test_a_line_of_tokens_is_a_grid_without_modular_imperfections():
-    # On a line the nearest pair sum of the same integer sum is at distance 0; only the four ends have none.
-    E = perfect_grid(17)
-    assert physics.grid_imperfections(E) == naive.grid_imperfections(E) == 4
-
-
-def test_a_modulus_of_its_own():
-    E = np.random.default_rng(0).standard_normal((6, 2))
-    assert physics.grid_imperfections(E, modulus=4) == naive.grid_imperfections(E, 4)
-
-
 def test_circles_are_found_in_any_batch():
     shapes = np.stack([circle(), circle(frequency=3), perfect_grid() - 8.3, 1.19 * circle()])
     shapes[3, 0] /= 1.21

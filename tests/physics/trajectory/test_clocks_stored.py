@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import physics
-from physics import FileFormatError, Trajectory
-from physics.trajectory.provenance import made_with
+from physics import Trajectory
 
 STEPS, OWN = np.array([0, 3, 4, 9, 12]), np.arange(0, 14, 2)
 PLACES = {"particles/tokens/position": STEPS, "observables/signals": OWN}
@@ -32,37 +31,6 @@ def put(path, place, values):
         file[place] = values
 
 
-WRONG = {"step": "steps in {} must increase", "time": "times of steps in {} must be finite"}
-
-
-@pytest.mark.parametrize("change", [-1, 1])
-@pytest.mark.parametrize("name", ["step", "time"])
-@pytest.mark.parametrize("place", PLACES)
-def test_a_clock_is_as_long_as_what_it_times(place, name, change, tmp_path):
-    path = stored(tmp_path / "t.h5")
-    values = np.arange(len(PLACES[place]) + change)
-    put(path, f"{place}/{name}", values if name == "step" else values.astype(float))
-    with pytest.raises(FileFormatError, match=f"{place} has steps .* for {len(PLACES[place])} frames"):
-        physics.load(path)
-
-
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("step", lambda x: np.append(x[:-1], x[-2])),
-        ("step", lambda x: np.append(x[:-1], x[-2] - 1)),
-        ("time", lambda x: np.append(x[:-1] + 0.5, np.nan)),
-        ("time", lambda x: np.append(-np.inf, x[1:] + 0.5)),
-    ],
-)
-def test_steps_increase_and_times_are_finite(place, name, change, tmp_path):
-    path = stored(tmp_path / "t.h5")
-    put(path, f"{place}/{name}", change(PLACES[place]))
-    with pytest.raises(FileFormatError, match=WRONG[name].format(place)):
-        physics.load(path)
-
-
 @pytest.mark.parametrize("kind", ["u1", "i2", "u8"])
 @pytest.mark.parametrize("precision", ["f4", "f8"])
 def test_clocks_of_other_programs_may_have_other_sizes(kind, precision, tmp_path):
@@ -77,16 +45,6 @@ def test_clocks_of_other_programs_may_have_other_sizes(kind, precision, tmp_path
         np.testing.assert_array_equal(clock[1], 0.25 * steps)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "said"), [("step", "f8", "has steps float64"), ("time", "i8", "and times int64")]
-)
-def test_steps_are_whole_numbers_and_times_are_not(name, kind, said, tmp_path):
-    path = stored(tmp_path / "t.h5")
-    put(path, f"observables/signals/{name}", OWN.astype(kind))
-    with pytest.raises(FileFormatError, match=said):
-        physics.load(path)
-
-
 @pytest.mark.parametrize("runs", [1, 4])
 def test_a_run_may_have_a_single_token(runs, tmp_path):
     points = np.arange(2.0 * runs).reshape(runs, 2, 1, 1)
@@ -94,11 +52,3 @@ def test_a_run_may_have_a_single_token(runs, tmp_path):
     found = physics.load(tmp_path / "t.h5")
     assert (found.runs, found.tokens) == (runs, 1)
     np.testing.assert_array_equal(found.positions, points)
-
-
-@pytest.mark.parametrize("packages", [("nets",), ("physics", "nets"), ("nets", "physics")])
-def test_what_networks_depend_on_is_torch_too(packages):
-    from importlib import metadata
-
-    assert made_with(*packages) == made_with(*packages) | {"torch": metadata.version("torch")}
-    assert "torch" not in made_with("physics")
