@@ -6,6 +6,7 @@ Two kinds of law are distinguished: the **increment map** `x_{n+1} = x_n + A x_n
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,8 +92,10 @@ def affine_rollout(A: Any, b: Any, x0: Any, steps: int) -> Array:
     states = np.empty((steps + 1, len(b)))
     states[0] = _state(x0, b)
     with np.errstate(over="ignore", invalid="ignore"):
-        for n in range(steps):
-            states[n + 1] = states[n] + A @ states[n] + b
+        for state, following in pairwise(states):
+            np.dot(A, state, out=following)
+            following += state
+            following += b
     return states
 
 

@@ -12,7 +12,6 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from analysis.laws.lasso import LassoSolution, Moments, path, solve
-from analysis.scaling import scaled
 from physics.checks import choice, number, regular_array, whole_number
 from physics.errors import InputError
 
@@ -295,9 +294,10 @@ def _least_squares(X: Array, Y: Array) -> tuple[Array, Array]:
     if half.max() > SIMILAR * half.min(where=high > low, initial=np.inf):
         scale = np.ldexp(scale, np.frexp(half)[1])
     scale[high == low] = np.inf
-    features, (Y, exponent) = X / scale, scaled(Y, 0)
+    features = X / scale
     x, y = features.mean(axis=0), Y.mean(axis=0)
     # scikit-learn would leave out what is below a millionth of the largest
     cond = np.finfo(float).eps * max(X.shape)
-    slopes = lstsq(features - x, Y - y, cond, overwrite_a=True, overwrite_b=True, check_finite=False)[0]
-    return np.ldexp(slopes.T / scale, exponent.T), np.ldexp(y - x @ slopes, exponent[0])
+    with np.errstate(over="ignore"):  # in the sums of squares, which are not used
+        slopes = lstsq(features - x, Y - y, cond, overwrite_a=True, overwrite_b=True, check_finite=False)[0]
+    return slopes.T / scale, y - x @ slopes
