@@ -35,7 +35,7 @@ from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.beyond import survivors
 from grokphys.papers.beyond.survivors import agreement as common
 from grokphys.papers.beyond.survivors import strongest
-from grokphys.papers.ding.figures_09_to_16 import fit_networks
+from grokphys.papers.ding.figures_09_to_16 import fit_networks, fits
 from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
@@ -185,13 +185,7 @@ def _draw_forward(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 @recipe(
     "ding-forward", item="the linear law, forward in time",
-    quick=Setting(
-        tokens=QUICK.tokens, dims=(QUICK.dim,), networks=6, seed=3, laws=(LINEAR, LASSO), steps=150,
-    ),
-    paper_setting=Setting(
-        tokens=PAPER.tokens, dims=(PAPER.dim,), networks=30, seed=280_000, laws=(LINEAR, LASSO), steps=1000,
-    ),
-    draw=_draw_forward, cost="five to fifteen minutes",
+    **fits((3, 280_000), {"networks": 6, "steps": 150}), draw=_draw_forward, cost="five to fifteen minutes",
     rules=(_flatters(LINEAR), _flatters(LASSO)),
 )  # fmt: skip
 def forward(run: Run) -> Result:

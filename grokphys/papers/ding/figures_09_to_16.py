@@ -20,10 +20,10 @@ from analysis.circles import fourier_signals, survives, trajectory_signals
 from analysis.laws import Law, ODEFit
 from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
-from analysis.stats.intervals import CONFIDENCE, Interval
+from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding import training
-from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, share, where
+from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, share, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import EmbeddingMLP, keep_frequencies, train
@@ -57,11 +57,31 @@ LOOK: dict[str, Any] = {
     training.SOLVED: {"color": palette.SERIES[4], "linewidth": 3.5},
     training.LINEAR: {"color": palette.SECOND, "linestyle": (0, (4, 2)), "linewidth": 1.3},
     training.LASSO: {"color": palette.FIRST, "linestyle": (0, (1.5, 1.2)), "linewidth": 1.3},
+    training.QUADRATIC: {"color": palette.SERIES[3], "linewidth": 0.9},
 }
 WILD = 1e3
 """Relative error that replaces a larger one, and that of a trajectory that overflows."""
 PIECE_09 = 5, 5
 """Most networks trained together, on a CPU and on a GPU. Embeddings of all steps are in memory."""
+
+
+def fits(
+    seeds: tuple[int, int],
+    quick: dict[str, Any] | None = None,
+    laws: tuple[str, ...] = (training.LINEAR, training.LASSO),
+    **paper: Any,
+) -> dict[str, Any]:
+    """Return both settings of a recipe that calls `fit_networks`, as arguments of `recipe`.
+
+    `seeds` are those of the smoke test and of the paper's setting, of which `quick` and `paper` replace
+    numbers.
+    """
+    small = {"tokens": training.QUICK.tokens, "dims": (training.QUICK.dim,), "networks": 3, "seed": seeds[0]}
+    whole = {"tokens": training.PAPER.tokens, "dims": (training.PAPER.dim,), "networks": 30, "seed": seeds[1]}
+    return {
+        "quick": Setting(**small | {"laws": laws, "steps": 200} | (quick or {})),
+        "paper_setting": Setting(**whole | {"laws": laws, "steps": 1000} | paper),
+    }
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
@@ -127,7 +147,6 @@ SHARE = (
     "that blows up decided, so this one has fresh seeds"
 )
 OF_A_CONSTANT = "an R² of 0, that of a law of constant drift: there is nothing to shuffle"
-MODULUS, DIM = training.PAPER.tokens, training.PAPER.dim
 WORDS = {training.SOLVED: "closed solution (Lasso)", training.QUADRATIC: "quadratic law"}
 MATRIX = (
     "The title says how many coefficients of the matrix are not zero. Red: the frequency that acts "
@@ -141,14 +160,7 @@ SPARSE = Statement("sparse", "Lasso provides … extremely sparse coefficients",
 
 @recipe(
     "ding-9", item="Figure 9 (b) to (d); Eqs. 2 to 4",
-    quick=Setting(
-        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=0,
-        laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC), steps=200,
-    ),
-    paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=95_000,
-        laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC), steps=1000,
-    ),
+    **fits((0, 95_000), laws=(training.LINEAR, training.LASSO, training.SOLVED, training.QUADRATIC)),
     source="Section 4.2",
     shows=f"Two signals of a network, the laws fitted to them, and the matrix of the Lasso fit. {MATRIX}",
     cost="five to fifteen minutes",
@@ -188,27 +200,22 @@ def equations(run: Run) -> Result:
     The table "fits" has a row for each network and law. The rules judge R² of the changes, the errors of
     predicted trajectories, and how many coefficients of Lasso are zero or positive.
     """
-    fits, signals = fit_networks(run)
+    table, signals = fit_networks(run)
     x = signals[0]
     best = int(np.argmax(x[-1]))
     dead = int(np.argmax(np.where(x[-1] > 2 * x[-1].mean(), 0, x[0])))
-    laws = {
-        name: training.law_of(name, x)
-        for name in (training.SOLVED, training.LINEAR, training.LASSO, training.QUADRATIC)
-    }
-    paths = {name: training.path_of(name, law, x) for name, law in laws.items()}
+    laws = {name: training.law_of(name, x) for name in LOOK if name != "original"}
+    paths = {"original": x} | {name: training.path_of(name, law, x) for name, law in laws.items()}
+    paths[training.QUADRATIC] = np.nan_to_num(paths[training.QUADRATIC], posinf=1e9).clip(-1e9, 1e9)
     with charts.panels(11.4, 5.2, 1, 3) as (figure, (first, second, third)):
         for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
-            ax.plot(x[:, k], label="original", **LOOK["original"])
-            for name in (training.SOLVED, training.LINEAR, training.LASSO):
-                ax.plot(paths[name][:, k], label=WORDS.get(name, name), **LOOK[name])
-            quadratic = np.clip(np.nan_to_num(paths[training.QUADRATIC][:, k], posinf=1e9), -1e9, 1e9)
-            ax.plot(quadratic, label=WORDS[training.QUADRATIC], color=palette.SERIES[3], linewidth=0.9)
-            ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}")
-            ax.set_ylim(0, 1.05 * float(x[:, k].max()))
+            for name, look in LOOK.items():
+                ax.plot(paths[name][:, k], label=WORDS.get(name, name), **look)
+            top = 1.05 * float(x[:, k].max())
+            ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}", ylim=(0, top))
         _show_matrix(third, laws[training.LASSO], x)
         figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5)
-    return Result({"fits": fits}, {"ding-9": figure})
+    return Result({"fits": table}, {"ding-9": figure})
 
 
 def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
@@ -219,14 +226,7 @@ def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
 
 @recipe(
     "ding-9a", item="Figure 9 (a)",
-    quick=Setting(
-        tokens=training.QUICK.tokens, dims=(16, 32), networks=3, seed=0,
-        laws=(training.LINEAR, training.LASSO), steps=200,
-    ),
-    paper_setting=Setting(
-        tokens=MODULUS, dims=tuple(range(16, 129, 16)), networks=20, seed=91_000,
-        laws=(training.LINEAR, training.LASSO), steps=1000,
-    ),
+    **fits((0, 91_000), {"dims": (16, 32)}, dims=tuple(range(16, 129, 16)), networks=20),
     source="Section 4.2", cost="ten to thirty minutes",
     rules=(
         Statement("linear regression",
@@ -250,27 +250,20 @@ def fits_by_size(run: Run) -> Result:
     trajectories that Lasso predicts.
     """
     setting = run.setting
-    fits, _ = fit_networks(run)
+    table, _ = fit_networks(run)
     with charts.panels(5.6, 3.8) as (figure, ax):
         for name in setting.laws:
-            values = [mean(where(fits, law=name, d=d)["r2"], CONFIDENCE) for d in setting.dims]
-            charts.intervals(ax, setting.dims, values, label=name)
-        ax.set(xlabel="embedding dimension d", ylabel="R² of the changes, in sample", ylim=(None, 1.02))
-        ax.set_title(f"p = {setting.tokens}, {setting.networks} networks each, mean and 95 % interval")
-        charts.legend_below(ax)
-    return Result({"fits": fits}, {"ding-9a": figure})
+            rows = where(table, law=name)
+            charts.means(ax, rows["d"], rows["r2"], label=name)
+        title = f"p = {setting.tokens}, {setting.networks} networks each, mean and 95 % interval"
+        y = "R² of the changes, in sample"
+        charts.label(ax, "embedding dimension d", y, title, ylim=(None, 1.02))
+    return Result({"fits": table}, {"ding-9a": figure})
 
 
 @recipe(
     "ding-15", item="Figure 15; Appendix G",
-    quick=Setting(
-        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=1,
-        laws=(training.LINEAR, training.LASSO), steps=200,
-    ),
-    paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=150_000, laws=(training.LINEAR, training.LASSO),
-        steps=1000,
-    ),
+    **fits((1, 150_000)),
     shows=f"Matrices of the Lasso fit for three more networks. {MATRIX}", cost="five to fifteen minutes",
     rules=(SPARSE,),
 )  # fmt: skip
@@ -280,26 +273,19 @@ def three_fits(run: Run) -> Result:
     The table "fits" has a row for each network and law. The rule judges how few coefficients are not zero, as
     a mean over all networks.
     """
-    fits, signals = fit_networks(run)
+    table, signals = fit_networks(run)
     with charts.panels(8.4, 7.0, 2, 2) as (figure, axes):
         axes = axes.ravel()
         axes[3].axis("off")
         for n, x in enumerate(signals[:3]):
             _show_matrix(axes[n], training.law_of(training.LASSO, x), x, f"network {n}, ")
         axes[3].text(0, 0.9, fill(MATRIX, 34), va="top")
-    return Result({"fits": fits}, {"ding-15": figure})
+    return Result({"fits": table}, {"ding-15": figure})
 
 
 @recipe(
     "ding-16", item="Figure 16; Appendix G",
-    quick=Setting(
-        tokens=training.QUICK.tokens, dims=(training.QUICK.dim,), networks=3, seed=2,
-        laws=(training.LINEAR, training.LASSO), steps=200,
-    ),
-    paper_setting=Setting(
-        tokens=MODULUS, dims=(DIM,), networks=30, seed=160_000, laws=(training.LINEAR, training.LASSO),
-        steps=1000,
-    ),
+    **fits((2, 160_000)),
     source="Section 4.2", cost="five to fifteen minutes",
     rules=(
         Statement("followed", "With this new set of equations, we can model the trajectory well",
@@ -315,16 +301,13 @@ def all_trajectories(run: Run) -> Result:
     -----
     The table "fits" has a row for each network and law. The rule asks how many signals Lasso follows.
     """
-    fits, signals = fit_networks(run)
+    table, signals = fit_networks(run)
     x = signals[0]
-    paths = {
-        name: training.path_of(name, training.law_of(name, x), x)
-        for name in (training.LINEAR, training.LASSO)
-    }
+    laws = {name: training.law_of(name, x) for name in (training.LINEAR, training.LASSO)}
+    paths = {"original": x} | {name: training.path_of(name, law, x) for name, law in laws.items()}
     with charts.panels(12.0, 8.6, 5, 6, sharex=True, sharey=True) as (figure, axes):
         axes = axes.ravel()
         for k, ax in enumerate(axes[: x.shape[1]]):
-            ax.plot(x[:, k], label="original", **LOOK["original"])
             for name, path in paths.items():
                 ax.plot(path[:, k], label=name, **LOOK[name])
             alive = x[-1, k] > 2 * x[-1].mean()
@@ -336,7 +319,7 @@ def all_trajectories(run: Run) -> Result:
         axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center")
         figure.supxlabel("step")
         figure.supylabel("signal ‖$F_k$‖; survivors' numbers in bold")
-    return Result({"fits": fits}, {"ding-16": figure})
+    return Result({"fits": table}, {"ding-16": figure})
 
 
 # -- Figure 10 ---------------------------------------------------------------------------------------------
@@ -372,9 +355,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             (left, "above_twice_mean", "above twice the mean", size.tokens // 2),
             (right, "accuracy", "test accuracy", 1),
         ):
-            chosen = [rows[name][rows["weight_decay"] == decay] for decay in setting.decays]
-            means = [mean(values, CONFIDENCE).within(0, most) for values in chosen]
-            charts.intervals(ax, setting.decays, means, label=label)
+            charts.means(ax, rows["weight_decay"], rows[name], possible=(0, most), label=label)
         left.set(ylabel="circles that survive", ylim=(0, None))
         left.set_title(
             f"p = {size.tokens}, d = {size.dim}, {size.steps} steps, {setting.networks} networks each"
@@ -382,9 +363,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         right.set(ylabel="test accuracy", ylim=(0, 1.03))
         for ax in (left, right):
             ax.set_xscale("symlog", linthresh=smallest)
-            ax.set_xlim(0, None)
-            ax.set_xlabel(f"weight decay (linear below {smallest:g})")
-            charts.legend_below(ax)
+            charts.label(ax, f"weight decay (linear below {smallest:g})", xlim=(0, None))
     return {"ding-10": figure}
 
 
@@ -446,27 +425,20 @@ def by_decay(run: Run) -> Result:
             run, part, [size.steps], "validation_accuracy", weight_decay=decays.tolist()
         )
         signals = fourier_signals(np.nan_to_num(trained.final))
-        return {
-            "weight_decay": decays,
-            "network": numbers % count,
-            "circles": (signals > PART * signals.max(axis=1, keepdims=True)).sum(axis=1),
-            "above_twice_mean": survives(signals).sum(axis=1),
-            "frequencies": np.full(len(part), signals.shape[1]),
-            "accuracy": trained.observables["validation_accuracy"][:, -1],
-        }
+        return table_of(
+            {"weight_decay": decays}, network=numbers % count,
+            circles=(signals > PART * signals.max(axis=1, keepdims=True)).sum(axis=1),
+            above_twice_mean=survives(signals).sum(axis=1), frequencies=signals.shape[1],
+            accuracy=trained.observables["validation_accuracy"][:, -1],
+        )  # fmt: skip
 
     return Result({"networks": joined(in_parts(run, len(setting.decays) * count, PIECE_10, train_part))})
 
 
 # -- Figure 12 ---------------------------------------------------------------------------------------------
 
-ALL, LARGEST, TWO, RANDOM, TWO_RANDOM = (
-    "all",
-    "the largest (A)",
-    "the largest two (B)",
-    "one random (C)",
-    "two random (D)",
-)
+ALL, LARGEST, TWO = "all", "the largest (A)", "the largest two (B)"
+RANDOM, TWO_RANDOM = "one random (C)", "two random (D)"
 LEARNT = 1e-2
 """Test loss below which a network has learned the task."""
 PIECE_12 = 4, 60
@@ -559,10 +531,8 @@ def ablation(run: Run) -> Result:
     setting = run.setting
     trained = joined(in_parts(run, setting.networks, PIECE_12, partial(_train_part, run)))
     found = {name: where(trained, start=name) for name in (ALL, LARGEST, TWO, RANDOM, TWO_RANDOM)}
-    rows = joined(found.values())
-    names = ("start", "network", "circles", "kept", "others", "lowest", "learnt")
-    tables = {"networks": {name: rows[name] for name in names}, "curves": _curves(found)}
-    return Result(tables, {"ding-12": _show_12(found)})
+    rows = {name: x for name, x in joined(found.values()).items() if name not in ("steps", "losses")}
+    return Result({"networks": rows, "curves": _curves(found)}, {"ding-12": _show_12(found)})
 
 
 def _train_part(run: Run, part: range) -> dict[str, Any]:
@@ -624,13 +594,11 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
     """
     steps = found[ALL]["steps"][0]
     at = np.unique(np.searchsorted(steps, np.geomspace(max(steps[1], 1), steps[-1], SHOWN)))
-    return {
-        "start": np.repeat(list(found), len(at)),
-        "step": np.tile(steps[at], len(found)),
-        "median": np.concatenate([np.median(one["losses"][:, at], axis=0) for one in found.values()]),
-        "lowest": np.concatenate([one["losses"][:, at].min(axis=0) for one in found.values()]),
-        "highest": np.concatenate([one["losses"][:, at].max(axis=0) for one in found.values()]),
-    }
+    losses = np.stack([rows["losses"][:, at] for rows in found.values()], axis=1)
+    return table_of(
+        {"start": list(found), "step": steps[at]}, median=np.median(losses, axis=0),
+        lowest=losses.min(axis=0), highest=losses.max(axis=0),
+    )  # fmt: skip
 
 
 def _show_12(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
@@ -644,14 +612,11 @@ def _show_12(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
             (axes[1], "random frequencies", (ALL, RANDOM, TWO_RANDOM)),
         ):
             for n, name in enumerate(names):
-                one = found[name]
-                steps, losses = one["steps"][0], one["losses"]
+                steps, losses = found[name]["steps"][0], found[name]["losses"]
                 ax.plot(steps, losses[0], color=palette.SERIES[n], linewidth=1.0, label=name)
                 ax.plot(steps, np.median(losses, axis=0), color=palette.SERIES[n], linestyle=":")
-            ax.set(xlabel="step", yscale="log", title=title)
-            charts.legend_below(
-                ax, title="frequencies at the start (dotted: median of all networks)", columns=3
-            )
+            words = "frequencies at the start (dotted: median of all networks)"
+            charts.label(ax, "step", title=title, yscale="log", legend={"title": words, "columns": 3})
         axes[0].set(ylabel="test loss")
     return figure
 
@@ -709,11 +674,12 @@ def gradients(run: Run) -> Result:
         trained = training.train_networks(run, part, setting.record, "gradient")
         slopes = fourier_signals(trained.observables["gradient"])
         alive, steps = survives(fourier_signals(trained.final)), trained.steps
-        return {
-            "network": np.repeat(part, len(steps)), "step": np.tile(steps, len(part)),
-            "largest": slopes.max(axis=2).ravel(), "mean": slopes.mean(axis=2).ravel(),
-            "slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0),
-        }  # fmt: skip
+        index, sizes = (
+            {"network": part, "step": steps},
+            {"largest": slopes.max(axis=2), "mean": slopes.mean(axis=2)},
+        )
+        each = {"slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0)}
+        return table_of(index, **sizes) | each
 
     rows = joined(in_parts(run, setting.networks, PIECE_13, train_part))
     table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
@@ -732,10 +698,8 @@ def _show_13(rows: dict[str, NDArray[Any]]) -> Figure:
             steps, slopes = rows["step"][window], rows["slopes"][window]
             ax.plot(steps, np.delete(slopes, alive, axis=1), color=palette.DEAD, linewidth=0.6)
             for n, k in enumerate(alive):
-                ax.plot(
-                    steps, slopes[:, k], color=palette.SERIES[n % len(palette.SERIES)], linewidth=1.4,
-                    label=f"k = {k + 1}",
-                )  # fmt: skip
+                color = palette.SERIES[n % len(palette.SERIES)]
+                ax.plot(steps, slopes[:, k], color=color, linewidth=1.4, label=f"k = {k + 1}")
             ax.set(xlabel="step", ylabel="‖Fourier transform\nof ∂L/∂E‖ at k", ylim=(0, None))
         axes[0].set_xscale("symlog", linthresh=100)
         axes[0].set(title="one network; survivors in color", xlim=(0, None))
