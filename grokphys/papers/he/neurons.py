@@ -34,6 +34,8 @@ from nets import TwoLayer, train
 from physics import FourierLottery, Trajectory
 from physics.neurons.spectrum import neuron_spectrum
 
+LAYERS = {"input": "θ", "output": "ξ"}
+
 
 def _broken_stick(rows: Any, generator: np.random.Generator) -> NDArray[Any]:
     """Draw the number of neurons of each row, as if frequencies shared them like a randomly broken stick."""
@@ -46,20 +48,16 @@ BROKEN_STICK = counters.drawn(
     "neurons divided like a stick broken at random", "frequencies", neurons=_broken_stick
 )
 RANDOM_MAGNITUDES = counters.drawn(
-    "the magnitudes of random weights, α and β from a Rayleigh distribution",
-    "neurons",
-    input_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
-    output_magnitude=lambda rows, rng: rng.rayleigh(size=len(rows["share"])),
-)
+    "the magnitudes of random weights, α and β from a Rayleigh distribution", "neurons",
+    **{f"{layer}_magnitude": lambda rows, rng: rng.rayleigh(size=len(rows["share"])) for layer in LAYERS},
+)  # fmt: skip
 
 
-@partial(counters.Chance, "input phases drawn evenly from half of the circle")
-def half_a_circle(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which the phases of all neurons are within half a turn."""
-    rows = tables["frequencies"]
+@partial(counters.changed, "input phases drawn evenly from half of the circle", "frequencies")
+def half_a_circle(rows: Any, generator: np.random.Generator) -> Any:
+    """Return the asymmetries of neurons whose phases are all within half a turn."""
     phases = [generator.uniform(0, np.pi, count) for count in rows["neurons"]]
-    new = {f"asymmetry_{k}": np.array([abs(np.exp(1j * k * own).mean()) for own in phases]) for k in (2, 4)}
-    return {**tables, "frequencies": {**rows, **new}}
+    return {f"asymmetry_{k}": np.array([abs(np.exp(1j * k * own).mean()) for own in phases]) for k in (2, 4)}
 
 
 # -- neurons -----------------------------------------------------------------------------------------------
@@ -86,22 +84,12 @@ def trained_neurons(setting: Setting, seed: int, **options: Any) -> Trajectory:
     frame are recorded, with the output weights. `options` are further options of `nets.train`; they may
     replace the weight decay, the training fraction, and what is recorded.
     """
-    given: dict[str, Any] = {
-        "weight_decay": 0.0,
-        "train_fraction": 1.0,
-        "record": setting.steps,
-        "observables": ("layers",),
-    }
+    given: dict[str, Any] = {"weight_decay": 0.0, "train_fraction": 1.0}
+    given |= {"record": setting.steps, "observables": ("layers",)}
     return train(
         TwoLayer(hidden=setting.hidden), runs=setting.runs, steps=setting.steps, seed=seed,
         learning_rate=setting.learning_rate, betas=(0.9, 0.98), device="cpu", **given | options,
     )  # fmt: skip
-
-
-def _weights(setting: Setting, seed: int) -> dict[str, Any]:
-    """Train networks, and return the weights of both layers at the start and at the end, (runs, 2, ...)."""
-    made = trained_neurons(setting, seed)
-    return {"W_in": made.positions, "W_out": made.observables["layers.output.weight"]}
 
 
 def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -139,12 +127,11 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
     )  # fmt: skip
     del neurons["neuron"]
     every = range(1, spread.counts.shape[-1] + 1)
-    shown = {"input": end.magnitude[0, :SHOWN], "output": end.output_magnitude[0, :SHOWN]}
-    index: dict[str, Any] = {"neuron": range(1, len(shown["input"]) + 1), "frequency": every}
-    spectra = table_of(index, **{f"{layer}_magnitude": values for layer, values in shown.items()})
+    into, out = end.magnitude[0, :SHOWN], end.output_magnitude[0, :SHOWN]
+    index: dict[str, Any] = {"neuron": range(1, len(into) + 1), "frequency": every}
+    spectra = table_of(index, input_magnitude=into, output_magnitude=out)
     uneven = {f"asymmetry_{order}": spread.asymmetry[..., k] for k, order in enumerate((2, 4))}
-    index = {"network": range(runs), "frequency": every}
-    frequencies = table_of(index, neurons=spread.counts, **uneven)
+    frequencies = table_of({"network": range(runs), "frequency": every}, neurons=spread.counts, **uneven)
     final_in, final_out = (np.asarray(part[:, -1], np.float64) for part in (W_in, W_out))
     a, b = np.indices((p, p)).reshape(2, -1)
     right = []
@@ -152,8 +139,7 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
         states = final_in[run][a] + final_in[run][b]
         answers = [(function(states) @ final_out[run]).argmax(1) for function in (EVEN | ODD).values()]
         right.append([np.mean(answer == (a + b) % p) for answer in answers])
-    index = {"network": range(runs), "activation": [*EVEN, *ODD]}
-    activations = table_of(index, accuracy=right)
+    activations = table_of({"network": range(runs), "activation": [*EVEN, *ODD]}, accuracy=right)
     tables = {"neurons": neurons, "spectra": spectra, "frequencies": frequencies}
     return tables | {"activations": activations}
 
@@ -187,13 +173,6 @@ def _scatter(own: Any) -> Any:
     return product.std() / product.mean()
 
 
-@partial(counters.Chance, "`share` of each neuron replaced by what it was at the start")
-def _as_begun(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables with each neuron's share of power before training, as a model of chance."""
-    rows = tables["neurons"]
-    return {**tables, "neurons": {**rows, "share": rows["share_at_start"]}}
-
-
 def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the neurons of the first network, and the accuracy of all with each activation.
 
@@ -204,7 +183,7 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
         axes = figure.subplot_mosaic(
             [["input", "phases", "balance", "activations"], ["output", "circles", "sizes", "activations"]]
         )
-        for layer, symbol in (("input", "θ"), ("output", "ξ")):
+        for layer, symbol in LAYERS.items():
             values = np.reshape(tables["spectra"][f"{layer}_magnitude"], (-1, len(counts["neurons"])))
             number, K = values.shape
             extent = (0.5, K + 0.5, number + 0.5, 0.5)
@@ -216,14 +195,13 @@ def _draw_neurons(_setting: Setting, tables: Tables) -> dict[str, Figure]:
         ax.plot(2 * rows["input_phase"] % turn, rows["output_phase"] % turn, ".", markersize=3)
         ax.plot([0, turn], [0, turn], color=palette.REFERENCE, linewidth=1, linestyle=":")
         ax.set(xlabel="2φ (radians)", ylabel="ψ (radians)", title="phase alignment")
-        axes["balance"].bar(counts["frequency"], counts["neurons"])
-        axes["balance"].set(xlabel="frequency k", ylabel="neurons", title="frequency balance")
-        axes["balance"].set_xticks(range(1, K + 1, 2))
+        ax = axes["balance"]
+        ax.bar(counts["frequency"], counts["neurons"])
+        ax.set(xlabel="frequency k", ylabel="neurons", title="frequency balance", xticks=range(1, K + 1, 2))
         most = int(counts["frequency"][np.argmax(counts["neurons"])])
-        group = rows["frequency"] == most
         ax = axes["circles"]
         for order in (1, 2, 3, 4):
-            angle = order * rows["input_phase"][group]
+            angle = order * where(rows, frequency=most)["input_phase"]
             ax.plot(order * np.cos(angle), order * np.sin(angle), ".", markersize=4, label=f"{order}φ")
         ax.set(title=f"multiples of φ, k = {most}", aspect="equal", xticks=[], yticks=[])
         charts.legend_below(ax, columns=2, markerscale=3)
@@ -238,17 +216,13 @@ def _show_activations(rows: Any, ax: Axes) -> None:
     """Draw the accuracy of each network with each activation in place of ReLU, from the top."""
     for place, name in enumerate([*EVEN, *ODD]):
         accuracy = 100 * rows["accuracy"][rows["activation"] == name]
-        look: Any = {
-            "color": palette.FIRST if name in EVEN else palette.SECOND,
-            "linewidths": 0,
-            "alpha": 0.6,
-        }
-        ax.scatter(accuracy, np.full(len(accuracy), place), **look)
+        color = palette.FIRST if name in EVEN else palette.SECOND
+        ax.scatter(accuracy, np.full(len(accuracy), place), color=color, linewidths=0, alpha=0.6)
     ax.axhline(len(EVEN) - 0.5, color=palette.REFERENCE, linewidth=1, linestyle=":")
     names = [name.replace(" + ", "\n+ ") for name in EVEN | ODD]
     ax.set_yticks(range(len(names)), names)
-    ax.set(xlabel="accuracy (%)", xlim=(-5, 105), ylim=(len(names) - 0.5, -0.5))
-    ax.set_title("in place of ReLU")
+    sides: Any = {"xlim": (-5, 105), "ylim": (len(names) - 0.5, -0.5)}
+    ax.set(xlabel="accuracy (%)", title="in place of ReLU", **sides)
 
 
 SOURCE = "Section 3.1, Observation {} (authors' page)"
@@ -269,7 +243,7 @@ PAPER_NEURONS = Setting(hidden=512, steps=5000, runs=5, learning_rate=1e-4)
         Statement("a single frequency", "every neuron concentrates its energy at a single frequency",
             f"share of neurons that hold at least {PURE:.0%} of their input power in one frequency",
             measures.mean("neurons", f"share >= {PURE}", by="network"), least=0.9, source=SOURCE.format(1),
-            chance=_as_begun),
+            chance=counters.replaced("neurons", share="share_at_start")),
         Statement("phase alignment", "every point falls on the diagonal line y = x",
             "share of neurons with |2φ - ψ| of at most π/8; by chance 0.125",
             measures.mean("neurons", lambda rows: misalignment(rows) <= ALIGNED, by="network"), least=0.9,
@@ -314,8 +288,12 @@ def neurons(run: Run) -> Result:
     The tables, which `tables_of` explains, hold all networks, except for "spectra". The rules judge the
     authors' observations.
     """
-    weights = run.keep("weights", lambda: _weights(run.setting, run.seed(42_000)))
-    return Result(tables_of(weights["W_in"], weights["W_out"]))
+
+    def weights() -> dict[str, Any]:
+        trained = trained_neurons(run.setting, run.seed(42_000))
+        return {"W_in": trained.positions, "W_out": trained.observables["layers.output.weight"]}
+
+    return Result(tables_of(**run.keep("weights", weights)))
 
 
 # -- grokking in stages ------------------------------------------------------------------------------------
@@ -340,26 +318,23 @@ def _course(setting: Setting, seed: int) -> dict[str, Any]:
     model = TwoLayer(hidden=setting.hidden)
     p, pairs = model.tokens, model.task.inputs
     mirrored = pairs[:, 1] * p + pairs[:, 0]
-    found: dict[str, list[Any]] = {"purity": [], "misaligned": [], "norm": [], "unseen_accuracy": []}
+    spectrum = neuron_spectrum(W_in[:], W_out[:])
+    squares = (W_in[:] ** 2).sum((2, 3)) + (W_out[:] ** 2).sum((2, 3))
+    answered = []
     for run, (train_set, tested) in enumerate(
         zip(trained.start["train_examples"], trained.start["validation_examples"], strict=True)
     ):
-        spectrum = neuron_spectrum(W_in[run], W_out[run])
-        found["purity"].append(np.nanmean(spectrum.purity, axis=-1))
-        found["misaligned"].append(np.nanmean(np.abs(np.sin(spectrum.misalignment)), axis=-1))
-        squares = (W_in[run] ** 2).sum((1, 2)) + (W_out[run] ** 2).sum((1, 2))
-        found["norm"].append(np.sqrt(squares))
-        unseen = tested[~np.isin(mirrored[tested], train_set)]
-        a, b = pairs[unseen].T
-        right = []
+        a, b = pairs[tested[~np.isin(mirrored[tested], train_set)]].T
         for into, out in zip(W_in[run], W_out[run], strict=True):
             logits = np.maximum(into[a] + into[b], 0) @ out
-            right.append(np.mean(logits.argmax(axis=1) == (a + b) % p))
-        found["unseen_accuracy"].append(right)
+            answered.append(np.mean(logits.argmax(axis=1) == (a + b) % p))
     return {
-        "step": np.broadcast_to(trained.steps, (setting.runs, len(trained.steps))),
+        "step": np.broadcast_to(trained.steps, squares.shape),
         **{name: trained.observables[name] for name in names},
-        **{name: np.array(values) for name, values in found.items()},
+        "purity": np.nanmean(spectrum.purity, axis=-1),
+        "misaligned": np.nanmean(np.abs(np.sin(spectrum.misalignment)), axis=-1),
+        "norm": np.sqrt(squares),
+        "unseen_accuracy": np.reshape(answered, squares.shape),
     }
 
 
@@ -371,21 +346,19 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
     at its end, in columns such as ``norm_II``; they are NaN for a stage that does not end. `rows` has a row
     for each network and frame.
     """
-    networks = np.unique(rows["network"])
     columns = ("step", "validation_accuracy", "unseen_accuracy", "purity", "norm")
-    table: dict[str, list[float]] = {"network": list(map(float, networks))}
-    for network in networks:
-        own = {name: np.asarray(values)[rows["network"] == network] for name, values in rows.items()}
-        fitted = own["train_accuracy"] >= FITTED
-        first = int(fitted.argmax()) if fitted.any() else None
-        after = (own["validation_accuracy"] >= GENERALISED) & (np.arange(len(fitted)) >= (first or 0))
-        second = int(after.argmax()) if first is not None and after.any() else None
-        last = len(fitted) - 1
-        for stage, at in (("I", first), ("II", second), ("III", last)):
+    table: dict[str, list[float]] = {}
+    for network in np.unique(rows["network"]):
+        course = where(rows, network=network)
+        fitted = np.flatnonzero(course["train_accuracy"] >= FITTED)
+        general = np.flatnonzero(course["validation_accuracy"] >= GENERALISED)
+        general = general[general >= fitted[0]] if len(fitted) else general[:0]
+        table.setdefault("network", []).append(float(network))
+        for stage, at in (("I", fitted[:1]), ("II", general[:1]), ("III", [-1])):
             for name in columns:
-                value = np.nan if at is None else float(own[name][at])
+                value = float(course[name][at][0]) if len(at) else np.nan
                 table.setdefault(f"{name}_{stage}", []).append(value)
-        table.setdefault("largest_norm", []).append(float(own["norm"].max()))
+        table.setdefault("largest_norm", []).append(float(course["norm"].max()))
     return {name: np.array(values) for name, values in table.items()}
 
 
@@ -410,22 +383,14 @@ def _any_order(tables: Tables, generator: np.random.Generator) -> Tables:
 WHICH = "the stages are read from each network's own course, which no shuffle of networks changes"
 
 
-PANELS: tuple[tuple[str, dict[str, str]], ...] = (
-    ("loss", {"train_loss": "training pairs", "validation_loss": "test pairs"}),
-    (
-        "accuracy",
-        {
-            "train_accuracy": "training pairs",
-            "validation_accuracy": "test pairs",
-            "unseen_accuracy": "test pairs never seen in either order",
-        },
-    ),
-    (
-        "mean |sin D| of the neurons",
-        {"misaligned": "misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights"},
-    ),
-    ("inverse participation ratio", {"purity": "inverse participation ratio (left)"}),
-)
+KNOWN, TESTED, UNSEEN = "training pairs", "test pairs", "test pairs never seen in either order"
+MISALIGNED = "misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights"
+PANELS: dict[str, dict[str, str]] = {
+    "loss": {"train_loss": KNOWN, "validation_loss": TESTED},
+    "accuracy": {"train_accuracy": KNOWN, "validation_accuracy": TESTED, "unseen_accuracy": UNSEEN},
+    "mean |sin D| of the neurons": {"misaligned": MISALIGNED},
+    "inverse participation ratio": {"purity": "inverse participation ratio (left)"},
+}
 """For each panel the label of its y-axis, and words for each column of the table of frames that it shows."""
 
 
@@ -441,7 +406,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         which = f"first of the {ended.sum()} that reach" if ended.any() else "none reaches"
         figure.suptitle(f"Network {shown + 1} of {len(ended)} ({which} the end of Stage II)")
         axes = figure.subplots(2, 2).ravel()
-        for ax, (quantity, names) in zip(axes, PANELS, strict=True):
+        for ax, (quantity, names) in zip(axes, PANELS.items(), strict=True):
             for n, (name, words) in enumerate(names.items()):
                 ax.plot(steps[1:], course[name][1:], color=palette.SERIES[n], label=words)
             for k, step in enumerate(ends):
@@ -449,15 +414,13 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 ax.axvline(step, color=palette.REFERENCE, linewidth=1, linestyle="--", label=label)
             sides = [steps[1], *ends, steps[-1]]
             for name, low, high in zip(("I", "II", "III"), sides, sides[1:], strict=False):
-                at = float(np.sqrt(low * high)), 1.01  # the middle of the stage on the logarithmic axis
-                look: Any = {
-                    "ha": "center", "va": "bottom", "color": palette.SOFT, "fontsize": charts.points(8),
-                }  # fmt: skip
-                ax.text(*at, f"Stage {name}", transform=ax.get_xaxis_transform(), **look)
+                look: Any = {"ha": "center", "va": "bottom", "color": palette.SOFT}
+                look |= {"fontsize": charts.points(8), "transform": ax.get_xaxis_transform()}
+                ax.text(float(np.sqrt(low * high)), 1.01, f"Stage {name}", **look)  # in its middle
             ax.set(xlabel="step", ylabel=quantity, xscale="log")
         axes[0].set_yscale("log")
         norm = axes[3].twinx()
-        norm.plot(steps[1:], course["norm"][1:], color=palette.SECOND, label="norm of the weights (right)")
+        norm.plot(steps[1:], course["norm"][1:], color=palette.SECOND)
         norm.set_ylabel("norm of the weights")
         axes[3].plot([], [], color=palette.SECOND, label="norm of the weights (right)")
         for ax in axes:
@@ -465,10 +428,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     return {"he-grokking": figure}
 
 
-PAPER_GROKKING, ENOUGH = (
-    Setting(hidden=512, steps=50_000, runs=5, learning_rate=1e-4, every=200),
-    round(100 * GENERALISED),
-)
+PAPER_GROKKING = Setting(hidden=512, steps=50_000, runs=5, learning_rate=1e-4, every=200)
 
 
 @recipe(
@@ -476,8 +436,8 @@ PAPER_GROKKING, ENOUGH = (
     quick=Setting(hidden=48, steps=900, runs=3, learning_rate=3e-3, every=100), paper_setting=PAPER_GROKKING,
     draw=_draw, source="Section 5.4 (authors' page)",
     shows="Losses, accuracies and phases of one network with weight decay, by training stage. Stage I ends "
-    f"when all training pairs are right, and Stage II at {ENOUGH} % of the test pairs, which not all of the "
-    f"{PAPER_GROKKING.runs} networks reach.",
+    f"when all training pairs are right, and Stage II at {100 * GENERALISED:.0f} % of the test pairs, which "
+    f"not all of the {PAPER_GROKKING.runs} networks reach.",
     cost="five minutes",
     rules=(
         Number("test accuracy when all is memorized", "70",
@@ -538,9 +498,8 @@ def grokking(run: Run) -> Result:
     """
     setting = run.setting
     course = run.keep("course", lambda: _course(setting, run.seed(43_000)))
-    shape = course["step"].shape
-    networks = np.broadcast_to(np.arange(shape[0])[:, None], shape)
-    frames = {"network": networks.ravel(), **{name: values.ravel() for name, values in course.items()}}
+    numbers = np.repeat(np.arange(setting.runs), course["step"].shape[1])
+    frames = {"network": numbers, **{name: values.ravel() for name, values in course.items()}}
     return Result({"stages": stages(frames), "frames": frames})
 
 
@@ -616,13 +575,9 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
         "output_phase": np.angle(at(end[1], first)),
         "deviation": np.abs(at(theta[:, half], first) - exact) / np.abs(exact),
     }
-    course = at(theta[0], np.broadcast_to(first[0], theta[0].shape[:2]))
-    return neurons | {
-        "steps": trained.steps,
-        "theta": course,
-        "xi": at(xi[0], np.broadcast_to(first[0], theta[0].shape[:2])),
-        "time": times,
-    }
+    along = np.broadcast_to(first[0], theta[0].shape[:2])
+    course = {"theta": at(theta[0], along), "xi": at(xi[0], along)}
+    return neurons | course | {"steps": trained.steps, "time": times}
 
 
 def _all(values: NDArray[Any]) -> NDArray[Any]:
@@ -634,10 +589,10 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
     names = ("frequency", "kept", "third", "input_phase", "output_phase", "deviation")
     rows = []
     for activation, part in parts.items():
-        index = {"activation": [activation], "network": range(len(part["kept"]))}
-        index["neuron"] = range(part["kept"].shape[1])
-        rows.append(table_of(index, **{name: part[name] for name in names}))
-    return {name: values for name, values in joined(rows).items() if name != "neuron"}
+        runs, neurons = part["kept"].shape
+        index = {"activation": [activation], "network": np.repeat(np.arange(runs), neurons)}
+        rows.append(table_of(index, **{name: part[name].ravel() for name in names}))
+    return joined(rows)
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -646,15 +601,13 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
 KEPT = "part of the power of the input weights at the frequency of the start, median of the neurons"
 ALONE = "each neuron is compared with its own start, which no shuffle of neurons changes"
 ANY_POWER = counters.drawn(
-    "the power of random weights at one of the 11 frequencies",
-    "neurons",
+    "the power of random weights at one of the 11 frequencies", "neurons",
     kept=lambda rows, rng: rng.beta(1, 10, len(rows["kept"])),
-)
+)  # fmt: skip
 ANY_PHASE = counters.drawn(
-    "a flow of the same magnitude, but of a random phase",
-    "neurons",
+    "a flow of the same magnitude, but of a random phase", "neurons",
     deviation=lambda rows, rng: np.abs(2 * np.sin(rng.uniform(0, np.pi, len(rows["kept"])))),
-)
+)  # fmt: skip
 
 
 @recipe(
@@ -709,12 +662,8 @@ def waves(run: Run) -> Result:
     their phases, and follow the flow.
     """
     setting = run.setting
-    parts = {
-        descent.activation: run.keep(
-            descent.activation, partial(_trained, descent, setting, run.seed(44_000))
-        )
-        for descent in setting.descents
-    }
+    seed, descents = run.seed(44_000), {descent.activation: descent for descent in setting.descents}
+    parts = {name: run.keep(name, partial(_trained, own, setting, seed)) for name, own in descents.items()}
     table = _table(parts)
     with charts.page(12.0, 8.0, layout="constrained") as figure:
         axes = figure.subplots(len(parts), 3, squeeze=False)
@@ -724,11 +673,9 @@ def waves(run: Run) -> Result:
             theta, xi = part["theta"][:, neuron], part["xi"][:, neuron]
             double, phase = np.unwrap(2 * np.angle(theta)), np.unwrap(np.angle(xi))
             phase += 2 * np.pi * np.round((double[-1] - phase[-1]) / (2 * np.pi))  # next to 2φ at the end
-            for values, label in ((double, "2φ"), (phase, "ψ")):
-                row[0].plot(part["steps"], values, label=label)
-            row[0].set(title=f"{activation}: a neuron", xlabel="step", ylabel="phase in radians")
-            row[1].plot(part["steps"], np.abs(theta), label="α")
-            row[1].plot(part["steps"], np.abs(xi), label="β")
+            curves = {"2φ": double, "ψ": phase, "α": np.abs(theta), "β": np.abs(xi)}
+            for ax, (label, values) in zip(np.repeat(row[:2], 2), curves.items(), strict=True):
+                ax.plot(part["steps"], values, label=label)
             if activation == "quadratic":
                 flow = FourierLottery(23)
                 begin = _all(theta[:1]), _all(xi[:1])
@@ -736,12 +683,10 @@ def waves(run: Run) -> Result:
                 for exact, words in zip(flow.solve(*begin, times), ("exact flow", None), strict=True):
                     look: Any = {"color": palette.INK, "linewidth": 0.8, "linestyle": ":", "label": words}
                     row[1].plot(part["steps"][: len(times)], np.abs(exact[:, 0, 0]), **look)
-            row[1].set(title="the same neuron", xlabel="step", ylabel="magnitude", yscale="log")
-            own = where(table, activation=activation)
-            row[2].hist(misalignment(own), bins=np.linspace(0, np.pi, 33))
-            row[2].set(title="all neurons at the end", xlabel="|2φ − ψ| in radians", ylabel="neurons")
-            for ax in row[:2]:
-                charts.legend_below(ax)
+            row[2].hist(misalignment(where(table, activation=activation)), bins=np.linspace(0, np.pi, 33))
+            charts.label(row[0], "step", "phase in radians", f"{activation}: a neuron")
+            charts.label(row[1], "step", "magnitude", "the same neuron", yscale="log")
+            charts.label(row[2], "|2φ − ψ| in radians", "neurons", "all neurons at the end")
     return Result({"neurons": table}, {"he-waves": figure})
 
 
@@ -797,14 +742,11 @@ def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArra
         part = run.keep(
             "-".join(map(str, cell)), partial(_trained_cell, cell, setting.runs, run.seed(seed + cell.tokens))
         )
-        own = number * setting.runs + np.arange(setting.runs)
-        label = {**cell._asdict(), "series": cell.series}
-        networks.append(
-            {name: np.full(setting.runs, value) for name, value in label.items()}
-            | {"network": own, "accuracy": part["accuracy"], **_shares(part)}
-        )
+        numbers = number * setting.runs + np.arange(setting.runs)
+        index = {name: [value] for name, value in cell._asdict().items()} | {"series": [cell.series]}
+        networks.append(table_of(index | {"network": numbers}, accuracy=part["accuracy"], **_shares(part)))
         first = {name: part[name][:, :ROWS] for name in ("chosen", *READERS)}
-        first["network"] = np.repeat(own[:, None], first["chosen"].shape[1], axis=1)
+        first["network"] = np.repeat(numbers[:, None], first["chosen"].shape[1], axis=1)
         neurons.append({name: values.ravel() for name, values in first.items()})
     return joined(networks), joined(neurons)
 
@@ -941,11 +883,10 @@ def by_chance(reader: str) -> counters.Chance:
     def chance(tables: Tables, generator: np.random.Generator) -> Tables:
         mixed = exchange(tables, generator)
         rows, networks = mixed["neurons"], tables["networks"]
-        alive = np.asarray(rows["chosen"]) > 0
-        hits = alive & (rows["chosen"] == rows[reader])
-        own = np.asarray(rows["network"], int)
-        found = np.bincount(own, hits) / np.maximum(np.bincount(own, alive), 1)
-        return {**mixed, "networks": {**networks, reader: found[np.asarray(networks["network"], int)]}}
+        alive, number = rows["chosen"] > 0, rows["network"]
+        hits = np.bincount(number, alive & (rows["chosen"] == rows[reader]))
+        found = hits / np.maximum(np.bincount(number, alive), 1)
+        return {**mixed, "networks": {**networks, reader: found[networks["network"]]}}
 
     return counters.Chance(f"{exchange.words}, and shares counted again", chance)
 
@@ -1002,20 +943,16 @@ def _draw_lottery(setting: Setting, tables: Tables) -> dict[str, Figure]:
     with charts.page(13.0, 8.6, layout="constrained") as figure:
         axes = figure.subplot_mosaic([["cells", "time"], ["cells", "single"]])
         for n, (reader, words) in enumerate(readers.items()):
-            found = [mean(where(networks, **cell._asdict())[reader], 0.95) for cell in cells]
-            middle = np.array([one.estimate for one in found])
-            bars = np.nan_to_num([middle - [one.low for one in found], [one.high for one in found] - middle])
-            axes["cells"].errorbar(
-                middle, places + 0.2 * (1 - n), xerr=bars, fmt="os^"[n], markersize=4,
-                color=palette.SERIES[n], label=words,
-            )  # fmt: skip
+            found = [_foretells(reader, cell)(tables, 0.95) for cell in cells]
+            look: Any = {"linestyle": "none", "capsize": 0, "color": palette.SERIES[n], "marker": "os^"[n]}
+            charts.intervals(axes["cells"], places + 0.2 * (1 - n), found, across=True, label=words, **look)
         chance = [2 / (cell.tokens - 1) for cell in cells]
         axes["cells"].plot(chance, places, "|", color=palette.REFERENCE, markersize=12, label="chance")
         axes["cells"].set_yticks(places, [_short(cell) for cell in cells])
-        axes["cells"].set(xlabel="fraction of neurons that end\nat the predicted frequency", xlim=(0, 1))
-        axes["cells"].set_title(f"Where not stated:\nAdamW, initial scale {Cell().scale:g}")
         axes["cells"].margins(y=0.02)
-        charts.legend_below(axes["cells"], columns=1)
+        title = f"Where not stated:\nAdamW, initial scale {Cell().scale:g}"
+        words = "fraction of neurons that end\nat the predicted frequency"
+        charts.label(axes["cells"], words, "", title, xlim=(0, 1), legend={"columns": 1})
         for column, words in (
             ("time", "Neurons that end\nwhere t* is smallest"),
             ("single", "Neurons that hold\n90 % in one frequency"),
@@ -1024,10 +961,9 @@ def _draw_lottery(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 rows = where(networks, series=series, weight_decay=0.0, train_fraction=1.0)
                 scales = np.unique(rows["scale"])
                 if len(scales) > 1:
-                    found = [mean(where(rows, scale=scale)[column], 0.95) for scale in scales]
                     name = _in_words(str(series).partition(", p =")[0]).replace("descent, ", "descent,\n")
-                    look: Any = {"color": palette.SERIES[n % len(palette.SERIES)], "marker": "os^Dv"[n % 5]}
-                    charts.intervals(axes[column], scales, found, label=name, **look)
+                    look = {"color": palette.SERIES[n % len(palette.SERIES)], "marker": "os^Dv"[n % 5]}
+                    charts.means(axes[column], rows["scale"], rows[column], label=name, **look)
             axes[column].set(xlabel="initial scale", ylabel="fraction", title=words, xscale="log")
             axes[column].set_ylim(0, 1.02)
         if axes["single"].has_data():

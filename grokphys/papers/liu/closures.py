@@ -22,7 +22,7 @@ from analysis.plots import palette
 from analysis.stats import Interval
 from analysis.stats import mean as mean_of
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, where
+from grokphys.papers.evidence import Columns, Measure, Tables, columns_of, joined, mean, table_of, where
 from grokphys.papers.liu import transition
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import GroupDecoder, ToyAddition, train
@@ -65,22 +65,27 @@ NEVER = counters.drawn(
 )
 
 
-def one_sample_less(samples: Sequence[tuple[int, int]]) -> counters.Chance:
-    """Return a model of data in which the last of the first 4, 6 or 8 `samples` of six tokens is left out.
+def implied(samples: Sequence[tuple[int, int]], counts: Sequence[int]) -> dict[str, Any]:
+    """Return the tables "stages" and "parallelograms" of Figure 9, for the first samples of six tokens."""
+    stages, found = [], []
+    for given in counts:
+        theory = EffectiveTheory(6, pairs=sorted(set(samples[:given])))
+        quadruples = theory.implied_parallelograms.tolist()
+        stages.append(
+            {"given": given, "distinct": len(set(samples[:given])), "n_0": theory.ground_state_dimension}
+            | {"rqi_bound": len(quadruples) / EffectiveTheory(6).parallelogram_count}
+        )
+        found += [{"given": given} | dict(zip("ijmn", one, strict=True)) for one in quadruples]
+    return {"stages": columns_of(stages), "parallelograms": columns_of(found)}
 
-    The tables "stages" and "parallelograms" of Figure 9 then hold what follows from the others.
-    """
 
-    def model(tables: Any, generator: np.random.Generator) -> Any:
-        stages, found = [], []
-        for given in (4, 6, 8):
-            theory = EffectiveTheory(6, pairs=sorted(set(samples[: given - 1])))
-            stages.append({"given": given, "n_0": theory.ground_state_dimension})
-            implied = theory.implied_parallelograms.tolist()
-            found += [{"given": given} | dict(zip("ijmn", own, strict=True)) for own in implied]
-        return {**tables, "stages": columns_of(stages), "parallelograms": columns_of(found)}
-
-    return counters.Chance("what follows without the last of the samples", model)
+@partial(counters.Chance, "what follows without the last of the samples")
+def one_sample_less(tables: Any, generator: np.random.Generator) -> Any:
+    """Return the tables of Figure 9 without the last of the first 4, 6 or 8 samples."""
+    less = implied(CURRICULUM, (3, 5, 7))
+    for rows in less.values():
+        rows["given"] += 1
+    return {**tables, **less}
 
 
 # -- Figures 9 to 11 ---------------------------------------------------------------------------------------
@@ -105,20 +110,16 @@ def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
     `quadruples` lists their tokens (i, j, m, n). A parallelogram with a repeated token is a line.
     """
     for k, (i, j, m, n) in enumerate(quadruples):
-        corners = E[[i, m, j, n, i]]
-        ax.fill(*corners.T, color=palette.SERIES[k % len(palette.SERIES)], alpha=0.25)
-        ax.plot(*corners.T, color=palette.SERIES[k % len(palette.SERIES)], linewidth=1.2)
+        corners, series = E[[i, m, j, n, i]], palette.SERIES[k % len(palette.SERIES)]
+        ax.fill(*corners.T, color=series, alpha=0.25)
+        ax.plot(*corners.T, color=series, linewidth=1.2)
     colors = palette.graded_colors(len(E))
     ax.scatter(E[:, 0], E[:, 1], s=charts.points(11) ** 2, c=colors, zorder=3)
     for token, ((x, y), color) in enumerate(zip(E, colors, strict=True)):
-        ax.annotate(
-            str(token), (x, y), ha="center", va="center", fontsize="small", color=palette.ink_on(color),
-            zorder=4,
-        )  # fmt: skip
-    ax.set_title(title)
+        look: Any = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 4}
+        ax.annotate(str(token), (x, y), color=palette.ink_on(color), **look)
     ax.margins(0.15)
-    ax.set_aspect("equal", "datalim")
-    ax.set(xticks=[], yticks=[])
+    ax.set(xticks=[], yticks=[], title=title, aspect="equal", adjustable="datalim")
     ax.spines[:].set_visible(False)
 
 
@@ -130,11 +131,10 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
 
     def follows(tables: Tables) -> bool:
         rows = where(tables["parallelograms"], given=given)
-        pairs = [
-            {frozenset(q[:2]), frozenset(q[2:])}
-            for q in zip(*(rows[k].tolist() for k in "ijmn"), strict=True)
-        ]
-        return {frozenset(quadruple[:2]), frozenset(quadruple[2:])} in pairs
+        sides = (
+            frozenset(map(frozenset, (q[:2], q[2:]))) for q in zip(*(rows[k] for k in "ijmn"), strict=True)
+        )
+        return frozenset(map(frozenset, (quadruple[:2], quadruple[2:]))) in sides
 
     return measures.exact(follows)
 
@@ -147,7 +147,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
             Statement(f"D_1 to D_{given}", quote,
                 f"whether the parallelogram {q} follows from the first {given} samples, 1 or 0",
                 _implies(given, q), least=0.5, digits=0, independent="proof", chance=COMPUTED,
-                counter=one_sample_less(CURRICULUM))
+                counter=one_sample_less)
             for given, q, quote in (
                 (4, (0, 5, 2, 3), "which implies that (0, 5, 2, 3) is also a parallelogram"),
                 (6, (4, 4, 3, 5), "Now we can derive that 2E_4 = E_3 + E_5"),
@@ -157,7 +157,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
             "ending up Figure 9(c). This linear structure agrees with the arithmetic structure of R",
             "degrees of freedom n_0 that the eight samples leave; a line has 2",
             measures.exact(lambda tables: where(tables["stages"], given=8)["n_0"][0]), least=1.5, most=2.5,
-            digits=0, independent="proof", chance=COMPUTED, counter=one_sample_less(CURRICULUM)),
+            digits=0, independent="proof", chance=COMPUTED, counter=one_sample_less),
         Number("fewest samples that determine p = 6, of all sets (“we only need 8 training samples”)", "8",
             measures.exact(lambda tables: tables["sets"]["size"][tables["sets"]["unique"] > 0].min()),
             margin=0.5, digits=0, independent="proof",
@@ -175,21 +175,15 @@ def curriculum(run: Run) -> Result:
     figure, "parallelograms" one for each parallelogram that such a set implies, and "sets" the number of
     training sets of each size that determine the representation.
     """
-    stages: dict[str, list[Any]] = {"given": [], "distinct": [], "n_0": [], "rqi_bound": []}
-    implied: dict[str, list[Any]] = {name: [] for name in ("given", *"ijmn")}
+    tables = implied(CURRICULUM, (4, 6, 8))
     start = generator_of(run.seed(2)).standard_normal((6, 2))
-    with charts.page(9.6, 3.6) as figure:
-        for ax, count in zip(figure.subplots(1, 3), (4, 6, 8), strict=True):
+    with charts.panels(9.6, 3.6, 1, 3) as (figure, axes):
+        for ax, count, n_0 in zip(axes, (4, 6, 8), tables["stages"]["n_0"], strict=True):
             theory = EffectiveTheory(6, pairs=sorted(set(CURRICULUM[:count])))
-            found = theory.implied_parallelograms
-            total = EffectiveTheory(6).parallelogram_count
-            row = (count, len(theory.pairs), theory.ground_state_dimension, len(found) / total)
-            for name, value in zip(stages, row, strict=True):
-                stages[name].append(value)
-            for name, values in zip(implied, ([count] * len(found), *found.T.tolist()), strict=True):
-                implied[name] += values
-            title = f"$D_1$ to $D_{count}$: $n_0$ = {row[2]}, "
-            title += rf"$\overline{{\mathrm{{RQI}}}}$ = {len(found)}/{total}"
+            found, total = theory.implied_parallelograms, EffectiveTheory(6).parallelogram_count
+            title = (
+                rf"$D_1$ to $D_{count}$: $n_0$ = {n_0}, $\overline{{\mathrm{{RQI}}}}$ = {len(found)}/{total}"
+            )
             show_parallelograms(ground_state(theory, start), found, title, ax)
     operation = Operation(6)
     sets = []
@@ -197,9 +191,9 @@ def curriculum(run: Run) -> Result:
         chosen = np.array(list(itertools.combinations(range(len(operation.samples)), size)))
         masks = np.zeros((len(chosen), len(operation.samples)), bool)
         np.put_along_axis(masks, chosen, True, axis=1)
-        unique = closures(operation, masks).complete.sum()
-        sets.append({"size": size, "sets": len(masks), "unique": int(unique)})
-    return Result({"stages": stages, "parallelograms": implied, "sets": columns_of(sets)}, {"liu-9": figure})
+        unique = int(closures(operation, masks).complete.sum())
+        sets.append({"size": size, "sets": len(masks), "unique": unique})
+    return Result(tables | {"sets": columns_of(sets)}, {"liu-9": figure})
 
 
 # -- Figure 10 ---------------------------------------------------------------------------------------------
@@ -234,14 +228,12 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
         for line, (name, label) in zip(lines, names, strict=True):
             bound = rows[BOUND[name]]
             line[1].scatter(rows["fraction"], bound, color=palette.REFERENCE, **look)
-            for (delta, end, _), color in zip(
-                reversed(TOLERANCES), (palette.SECOND, palette.FIRST), strict=True
-            ):
+            colors = palette.SECOND, palette.FIRST
+            for (delta, end, _), color in zip(reversed(TOLERANCES), colors, strict=True):
                 for ax, x in ((line[0], rows["fraction"]), (line[2], bound)):
                     ax.scatter(x, rows[name + end], color=color, label=f"δ = {delta}", **look)
-            line[2].plot(
-                [0, 1], [0, 1], color=palette.REFERENCE, linestyle="--", linewidth=1, label="value = bound"
-            )
+            dashed: Any = {"color": palette.REFERENCE, "linestyle": "--", "linewidth": 1}
+            line[2].plot([0, 1], [0, 1], label="value = bound", **dashed)
             line[2].set(xlabel=f"bound of {label}", xlim=(-0.03, 1.03))
             for ax, text in zip(line, (label, f"bound of {label}", label), strict=True):
                 ax.set(ylabel=text, ylim=(-0.03, 1.03))
@@ -298,16 +290,8 @@ def bounds(run: Run) -> Result:
     """
     rows = transition.train_fractions(run, family="liu-3")
     operation = Operation(transition.TOKENS)
-    masks = transition.training_sets(
-        operation, range(10, 31), 200 if run.budget == "quick" else 10_000, seed=run.seed(1010)
-    )
-    sizes = np.array(list(masks))
-    sets = {
-        "size": sizes,
-        "fraction": sizes / len(operation.samples),
-        "sets": np.array([len(one) for one in masks.values()]),
-        "unique": np.array([int(closures(operation, one).complete.sum()) for one in masks.values()]),
-    }
+    count = 200 if run.budget == "quick" else 10_000
+    sets = transition.unique_sets(operation, range(10, 31), count, run.seed(1010))
     return Result({"networks": rows, "sets": sets})
 
 
@@ -340,7 +324,7 @@ def hierarchy(run: Run) -> Result:
     Nothing is trained. The table "subsets" has a row for each subset. The rule asks whether a representation
     that satisfies more equations has no more degrees of freedom.
     """
-    rows: dict[str, list[Any]] = {"equations": [], "implied": [], "degrees_of_freedom": []}
+    rows = []
     theories: dict[tuple[str, ...], EffectiveTheory | None] = {}
     names = {tuple(sum(pairs, ())): name for name, pairs in EQUATIONS.items()}
     for size in range(3, -1, -1):
@@ -348,13 +332,13 @@ def hierarchy(run: Run) -> Result:
             theory = EffectiveTheory(4, pairs=sum((EQUATIONS[a] for a in chosen), ())) if chosen else None
             implied = tuple(names[tuple(q)] for q in theory.implied_parallelograms.tolist()) if theory else ()
             freedom = theory.ground_state_dimension if theory else 4
-            for name, value in zip(rows, (" ".join(chosen), " ".join(implied), freedom), strict=True):
-                rows[name].append(value or "none")
+            words = {"equations": " ".join(chosen) or "none", "implied": " ".join(implied) or "none"}
+            rows.append(words | {"degrees_of_freedom": freedom})
             theories.setdefault(implied, theory)
     with charts.page(7.4, 5.6) as figure:
         figure.set_layout_engine("none")
         show_hierarchy(theories, figure)
-    return Result({"subsets": rows}, {"liu-11": figure})
+    return Result({"subsets": columns_of(rows)}, {"liu-11": figure})
 
 
 def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> None:
@@ -379,10 +363,8 @@ def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figu
     for parent, child in itertools.permutations(place, 2):
         if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
             (x, y), (u, v) = place[parent], place[child]
-            arrow: Any = {
-                "arrowstyle": "-|>", "mutation_scale": 12, "color": palette.REFERENCE, "linewidth": 1,
-            }  # fmt: skip
-            figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), **arrow))
+            arrow: Any = {"arrowstyle": "-|>", "mutation_scale": 12, "color": palette.REFERENCE}
+            figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), linewidth=1, **arrow))
 
 
 # -- Figure 16 ---------------------------------------------------------------------------------------------
@@ -402,23 +384,23 @@ def _needed(name: str, tables: Tables) -> float:
     return float(follows[0] - follows[1:].max())
 
 
-@partial(
-    counters.Chance, "what follows from the whole chain replaced by what follows without one of its links"
-)
-def _one_link_less(tables: Tables, generator: np.random.Generator) -> Tables:
-    """Return tables in which one link of each chain is left out, at random, where none should be."""
-    rows = tables["chains"]
+LESS = "what follows from the whole chain replaced by what follows without one of its links"
+
+
+@partial(counters.changed, LESS, "chains")
+def _one_link_less(rows: Any, generator: np.random.Generator) -> Any:
+    """Return what follows if one link of each chain is left out, at random, where none should be."""
     follows = np.array(rows["follows"])
     for name in np.unique(rows["operation"]):
         own = np.flatnonzero(rows["operation"] == name)
         follows[own[0]] = follows[generator.choice(own[1:])]
-    return {**tables, "chains": {**rows, "follows": follows}}
+    return {"follows": follows}
 
 
 def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     """Draw what follows from random training sets of two groups, C_6 and S_3, over the training fraction."""
-    with charts.page(9.6, 4.0) as figure:
-        for ax, name in zip(figure.subplots(1, 2, sharey=True), ("C_6", "S_3"), strict=True):
+    with charts.panels(9.6, 4.0, 1, 2, sharey=True) as (figure, axes):
+        for ax, name in zip(axes, ("C_6", "S_3"), strict=True):
             show_deduction(name, where(tables["sets"], operation=name), ax)
     return {"liu-16": figure}
 
@@ -479,7 +461,7 @@ def chain(operation: Operation, links: int) -> list[Row]:
     the operation commutes (Eq. 29 of Liu et al.), and three if it does not (Eqs. 30, 31). There is a row for
     the whole chain, and one for each chain without one link.
     """
-    known, last = (_commuting_chain if operation.commutes else _quotient_chain)(operation)
+    known, last = _chain_of(operation)
     assert len(known) == links
     rows = []
     for count in range(links, links - 2, -1):
@@ -491,14 +473,9 @@ def chain(operation: Operation, links: int) -> list[Row]:
                 for q in theory.implied_parallelograms.tolist()
             }
             follows = frozenset((_sample(last[:2], operation), _sample(last[2:], operation))) in implied
-            rows.append(
-                {
-                    "operation": operation.name,
-                    "known": " ".join(str(known[k]).replace(" ", "") for k in kept),
-                    "last": str(last).replace(" ", ""),
-                    "follows": follows,
-                }
-            )
+            links_kept = " ".join(str(known[k]).replace(" ", "") for k in kept)
+            row = {"operation": operation.name, "known": links_kept, "last": str(last).replace(" ", "")}
+            rows.append(row | {"follows": follows})
     return rows
 
 
@@ -508,23 +485,22 @@ def _sample(pair: Any, operation: Operation) -> tuple[int, int]:
     return (min(i, j), max(i, j)) if operation.commutes else (i, j)
 
 
-def _commuting_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Return Eq. 29 of Liu et al. as quadruples: a + d = b + c and c + f = d + e imply a + f = b + e."""
-    assert operation.group is not None
-    t, inverse = operation.group.table, operation.group.inverses
-    a, b, d, f = 1, 0, 2, 4
-    c = int(t[t[a, d], inverse[b]])
-    e = int(t[t[c, f], inverse[d]])
-    return [(a, d, b, c), (c, f, d, e)], (a, f, b, e)
+def _chain_of(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
+    """Return the equations of Liu et al. as quadruples: those that are known, and the one that follows.
 
-
-def _quotient_chain(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
-    """Return Eqs. 30 and 31 of Liu et al. as quadruples: ad = bc, fc = ed and eh = fg imply ah = bg."""
+    By Eq. 29, a + d = b + c and c + f = d + e imply a + f = b + e if the operation commutes. If it does not,
+    by Eqs. 30 and 31, ad = bc, fc = ed and eh = fg imply ah = bg.
+    """
     assert operation.group is not None
-    t, inverse = operation.group.table, operation.group.inverses
+    t, inverse = operation.group.table.tolist(), operation.group.inverses.tolist()
+    if operation.commutes:
+        a, b, d, f = 1, 0, 2, 4
+        c = t[t[a][d]][inverse[b]]
+        e = t[t[c][f]][inverse[d]]
+        return [(a, d, b, c), (c, f, d, e)], (a, f, b, e)
     a, b, d, f, h = 1, 2, 3, 4, 0
-    quotient = t[inverse[b], a]
-    c, g, e = int(t[quotient, d]), int(t[quotient, h]), int(t[f, quotient])
+    quotient = t[inverse[b]][a]
+    c, g, e = t[quotient][d], t[quotient][h], t[f][quotient]
     return [(a, d, b, c), (f, c, e, d), (e, h, f, g)], (a, h, b, g)
 
 
@@ -541,18 +517,11 @@ def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
     ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
     commutes = name.startswith("C")
     if not commutes:
-        ax.plot(
-            fraction, rows["chains_only"], color=palette.SECOND, linewidth=1.2,
-            label="three give a fourth, alone",
-        )  # fmt: skip
-    ax.set(
-        xlabel="training data fraction",
-        ylabel="part of all parallelograms" if commutes else "",
-        title=f"${name[0]}_{name[2:]}$: " + ("linear closure" if commutes else "deduction"),
-        xlim=(0, 1),
-        ylim=(0, 1.03),
-    )
-    charts.legend_below(ax)
+        alone: Any = {"color": palette.SECOND, "linewidth": 1.2, "label": "three give a fourth, alone"}
+        ax.plot(fraction, rows["chains_only"], **alone)
+    title = f"${name[0]}_{name[2:]}$: " + ("linear closure" if commutes else "deduction")
+    y = "part of all parallelograms" if commutes else ""
+    charts.label(ax, "training data fraction", y, title, xlim=(0, 1), ylim=(0, 1.03))
 
 
 # -- Appendix L --------------------------------------------------------------------------------------------
@@ -567,17 +536,14 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
             left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=palette.FIRST, alpha=0.5)
         line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
         left.loglog(own["rate_ratio"], line, color=palette.REFERENCE, linestyle="--", label="slope 1")
-        left.set(xlabel=r"$\eta_A/\eta_x$", ylabel="largest distance\nfrom the limit, t ≤ 2")
-        charts.legend_below(left)
+        charts.label(left, r"$\eta_A/\eta_x$", "largest distance\nfrom the limit, t ≤ 2")
         ratios = np.unique(energies["rate_ratio"])
         for ratio in (ratios[-1], ratios[-3], ratios[0]):
             own = where(energies, rate_ratio=ratio, start=0)
             label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
             (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
             right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
-        right.set(xlabel="time", ylabel="energy")
-        right.set(title=r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
-        charts.legend_below(right)
+        charts.label(right, "time", "energy", r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
     return {"liu-L": figure}
 
 
@@ -634,14 +600,15 @@ def emergence(run: Run) -> Result:
             distance = float(np.abs(moved - limit).max())
             limits.append({"start": start, "rate_ratio": ratio, "largest_distance": distance})
             loss_0 = theory.loss(moved) * np.sum(moved**2, axis=(1, 2))
-            internal = moving.observables["internal_energy"][0]
-            # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
-            effective = loss_0 * theory.parallelogram_count / 4
-            flows += [
-                {"start": start, "rate_ratio": ratio, "time": t, "internal_energy": u, "effective": v}
-                for t, u, v in zip(moving.times.tolist(), internal.tolist(), effective.tolist(), strict=True)
-            ]
-    return Result({"limits": columns_of(limits), "energies": columns_of(flows)})
+            flows.append(
+                table_of(
+                    {"start": [start], "rate_ratio": [ratio], "time": moving.times},
+                    internal_energy=moving.observables["internal_energy"][0],
+                    # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
+                    effective=loss_0 * theory.parallelogram_count / 4,
+                )
+            )
+    return Result({"limits": columns_of(limits), "energies": joined(flows)})
 
 
 # -- Figures 12, 17, 18 ------------------------------------------------------------------------------------
@@ -658,8 +625,8 @@ KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 
 def _draw_four(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the representations of four tokens that were learned with each pair of learning rates."""
-    with charts.page(9.6, 4.8) as figure:
-        for ax, pace in zip(figure.subplots(1, 2), PACES, strict=True):
+    with charts.panels(9.6, 4.8, 1, 2) as (figure, axes):
+        for ax, pace in zip(axes, PACES, strict=True):
             show_representations(where(tables["networks"], decoder=pace), ax)
             ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
     return {"liu-12": figure}
@@ -711,15 +678,13 @@ def _train_four(run: Run, pace: str) -> dict[str, Any]:
     )  # fmt: skip
     E = trained.final[:, :, 0].astype(float)
     E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
-    return {
-        "decoder": np.full(setting.seeds, pace),
-        "equations": np.array([equations(e) for e in E]),
-        "rqi": np.array(
-            [representation_quality(e[:, None], setting.model.theory, transition.DELTA) for e in E]
-        ),
-        "train_accuracy": trained.observables["train_accuracy"][:, -1].astype(float),
+    quality = partial(representation_quality, system=setting.model.theory, delta=transition.DELTA)
+    return table_of(
+        {"decoder": np.full(setting.seeds, pace)}, equations=[equations(e) for e in E],
+        rqi=[quality(e[:, None]) for e in E],
+        train_accuracy=trained.observables["train_accuracy"][:, -1].astype(float),
         **{f"E_{token}": E[:, token] for token in range(4)},
-    }
+    )  # fmt: skip
 
 
 def equations(E: NDArray[np.float64]) -> str:
@@ -754,8 +719,6 @@ MATRIX_DELTA = 4.5
 """Tolerance of the squared Frobenius norm; the published code bounds the mean of the nine squares by 0.5."""
 MATRIX_DECODER_RATE = 1e-5
 """Learning rate of the decoder, the paper's lowest: faster decoders memorize before a structure forms."""
-OPTIONS = (MATRIX_DECODER_RATE, MATRIX_DELTA, 1800)
-"""Learning rate of the decoder, tolerance and seed of Figure 18."""
 PERMUTATIONS = ("e", "(23)", "(12)", "(123)", "(132)", "(13)")
 """The elements of `physics.symmetric(3)`: permutations of three things in lexicographic order."""
 SPLIT = 24 / 36
@@ -776,10 +739,9 @@ def _draw_hexagon(setting: Setting, tables: Tables) -> dict[str, Figure]:
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
     points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
-    with charts.page(
-        10.6, 3.8, title=f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}"
-    ) as figure:
-        for ax, plane in zip(figure.subplots(1, 3), ([0, 1], [0, 2], [1, 2]), strict=True):
+    title = f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}"
+    with charts.panels(10.6, 3.8, 1, 3, title) as (figure, axes):
+        for ax, plane in zip(axes, ([0, 1], [0, 2], [1, 2]), strict=True):
             show_components(points[:, plane], plane, ax)
         charts.legend_below(figure.axes[1])
     return {"liu-17": figure}
@@ -814,13 +776,10 @@ def hexagon(run: Run) -> Result:
         train_fraction=SPLIT, record=[setting.steps], observables=(),
     )  # fmt: skip
     points = np.stack([PCA(3).fit_transform(matrices) for matrices in trained.final.astype(float)])
-    rows = {
-        "network": np.repeat(np.arange(setting.seeds), 6),
-        "element": np.tile(PERMUTATIONS, setting.seeds),
-        "rqi": representation_quality(trained, setting.model.theory, MATRIX_DELTA)[:, -1].repeat(6),
-        **{f"PC{k + 1}": points[:, :, k].ravel() for k in range(3)},
-    }
-    return Result({"elements": rows})
+    quality = representation_quality(trained, setting.model.theory, MATRIX_DELTA)[:, -1:]
+    components = {f"PC{k + 1}": points[:, :, k] for k in range(3)}
+    index = {"network": range(setting.seeds), "element": PERMUTATIONS}
+    return Result({"elements": table_of(index, rqi=quality, **components)})
 
 
 def show_components(points: Any, plane: list[int], ax: Axes) -> None:
@@ -846,10 +805,9 @@ SEEN = "the rise is what the figure shows; until after the run, the quotation ha
 def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the panels (a) to (e) of the paper, and the share of networks of high quality."""
     rows = {**tables["networks"], "passed": np.isfinite(tables["networks"]["steps_to_rqi"])}
-    with charts.page(10.6, 7.6) as figure:
-        words = f"matrix products count as equal up to a squared distance of δ = {setting.delta:g}"
-        figure.suptitle(f"$S_3$: {transition.said(setting)};\n{words}")
-        top, bottom = figure.subplots(2, 3)
+    words = f"matrix products count as equal up to a squared distance of δ = {setting.delta:g}"
+    title = f"$S_3$: {transition.said(setting)};\n{words}"
+    with charts.panels(10.6, 7.6, 2, 3, title) as (figure, (top, bottom)):
         transition.show_line(rows, "rqi", np.max, "best", top[0])
         top[0].set(ylabel="RQI")
         top[1].axvline(0.5, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.5")

@@ -23,7 +23,7 @@ import physics
 from analysis.plots import palette
 from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share
+from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share, table_of
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import ToyAddition, networks, train
 from physics import EffectiveTheory, Operation, closures, representation_quality
@@ -81,6 +81,14 @@ def training_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dic
     }
 
 
+def unique_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dict[str, NDArray[Any]]:
+    """Return a table of sizes, with the number of random training sets that determine the representation."""
+    masks = training_sets(operation, sizes, sets, seed)
+    unique = [int(closures(operation, one).complete.sum()) for one in masks.values()]
+    fraction = np.array(sizes) / len(operation.samples)
+    return table_of({"size": sizes}, fraction=fraction, sets=sets, unique=unique)
+
+
 def _every_size(operation: Operation) -> range:
     return range(1, len(operation.samples) + 1)
 
@@ -135,17 +143,8 @@ def probability(run: Run) -> Result:
     size. The rules compare the fraction at which the probability is one half with that of the paper, and
     judge the rise of the probability.
     """
-    operation, sets = Operation(TOKENS), run.setting
-    masks = training_sets(operation, _every_size(operation), sets, seed=run.seed(141))
-    sizes = np.array(list(masks))
-    unique = np.array([int(closures(operation, one).complete.sum()) for one in masks.values()])
-    rows = {
-        "size": sizes,
-        "fraction": sizes / len(operation.samples),
-        "sets": np.full(len(sizes), sets),
-        "unique": unique,
-    }
-    return Result({"sizes": rows})
+    operation = Operation(TOKENS)
+    return Result({"sizes": unique_sets(operation, _every_size(operation), run.setting, run.seed(141))})
 
 
 # -- Figure 5 (a) ------------------------------------------------------------------------------------------
