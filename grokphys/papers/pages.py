@@ -68,10 +68,8 @@ def filled(text: str, recipes: Recipes, results: Results, replicas: Results) -> 
 
     def part(mark: re.Match[str]) -> str:
         name, *arguments = mark[1].split()
-        return (
-            "\n".join([f"<!-- fill {mark[1]} -->", "", *parts[name](*arguments)]).rstrip()
-            + "\n\n<!-- end -->"
-        )
+        content = "\n".join(["", *parts[name](*arguments)]).rstrip()
+        return f"<!-- fill {mark[1]} -->\n{content}\n\n<!-- end -->"
 
     return re.sub(r"<!-- fill (.*?) -->.*?<!-- end -->", part, text, flags=re.DOTALL)
 
@@ -125,11 +123,8 @@ def _runs(results: Iterable[Stored]) -> list[str]:
 def _gallery(recipes: Recipes, results: Results) -> list[str]:
     lines = []
     for paper, title in PAPERS.items():
-        chosen = [
-            one
-            for one in recipes.values()
-            if one.paper == paper and one.name in results and results[one.name].about["figures"]
-        ]
+        drawn = [name for name in recipes if name in results and results[name].about["figures"]]
+        chosen = [recipes[name] for name in drawn if recipes[name].paper == paper]
         lines += [f"## {title}", ""] if chosen else []
         for one in chosen:
             title = one.item[0].upper() + one.item[1:]
@@ -197,12 +192,12 @@ def _replica_table(
         for claim in stored.about["claims"]:
             if claim["name"] in before:
                 pair = before[claim["name"]], claim
+                verdicts = {one["verdict"] for one in pair}
+                change = "undecided once" if "inconclusive" in verdicts else "opposite verdicts"
+                near = {None: "exact", True: "apart", False: "near"}[_apart(*pair)]
                 here = counts.setdefault(f"`{name}`", Counter())
-                here["claims"] += 1
-                here[_compared(*pair)] += 1
-                if (apart := _apart(*pair)) is not None:
-                    here["apart" if apart else "near"] += 1
-                if pair[0]["verdict"] != claim["verdict"]:
+                here.update(["claims", near, "same verdict" if len(verdicts) == 1 else change])
+                if len(verdicts) > 1:
                     found = (f"{_ours(one, recipes[name])}: {one['verdict']}" for one in pair)
                     rows.append((f"`{name}`", claim["name"], shift, *found))
     words = ("claims", "same verdict", "undecided once", "opposite verdicts")
@@ -220,27 +215,21 @@ def _replica_table(
     return [*lines, "", *table(header, rows)] if rows else lines
 
 
-def _compared(first: Mapping[str, Any], again: Mapping[str, Any]) -> str:
-    """Return how the verdicts of a claim in two runs compare, as a title of `_replica_table`."""
-    verdicts = {first["verdict"], again["verdict"]}
-    if len(verdicts) == 1:
-        return "same verdict"
-    return "undecided once" if "inconclusive" in verdicts else "opposite verdicts"
-
-
 def _apart(first: Mapping[str, Any], again: Mapping[str, Any]) -> bool | None:
     """Return whether two estimates of a claim differ by more than their intervals allow together.
 
     These are the root of the sum of the squares of the halves that face each other. The result is None if an
     estimate or such a half is not finite, and if both are zero, as those of an exact number are.
     """
-    numbers = [
-        [math.nan if one[side] is None else float(one[side]) for side in ("estimate", "low", "high")]
-        for one in (first, again)
-    ]
-    (less, _, high), (more, low, _) = sorted(numbers)
+    (less, _, high), (more, low, _) = sorted(map(_numbers, (first, again)))
     allowed = math.hypot(high - less, more - low)
     return more - less > allowed if 0 < allowed < math.inf else None
+
+
+def _numbers(claim: Mapping[str, Any]) -> list[float]:
+    """Return estimate, low and high of a stored claim."""
+    numbers = (claim[side] for side in ("estimate", "low", "high"))
+    return [math.nan if number is None else float(number) for number in numbers]
 
 
 def _rule_row(rule: Rule) -> Sequence[str]:
@@ -249,16 +238,11 @@ def _rule_row(rule: Rule) -> Sequence[str]:
     if isinstance(rule, Number):
         told = (f"{rule.quoted} ({rule.source})", f"this number{note}", f"margin {rule.margin:g}", "")
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else _words(rule.chance)
-        chance += f"; false with {_words(rule.counter)}" if rule.counter else ""
+        chance = rule.chance if isinstance(rule.chance, str) else rule.chance.words
+        chance += f"; false with {rule.counter.words}" if rule.counter else ""
         words = rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
         told = (f"{words} ({rule.source})", rule.effect + note, _range(rule.least, rule.most), chance)
     return (name, *told, rule.independent)
-
-
-def _words(model: Any) -> str:
-    """Return what a model of chance does to the tables, in words."""
-    return str(getattr(model, "words", "made up"))
 
 
 def _note(rule: Rule) -> str:
@@ -286,7 +270,7 @@ def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
         if paper is not None:
             measured += f" ({note})" if note else ""
         else:
-            rule = _range(_bound(claim["least"]), _bound(claim["most"]))
+            rule = _range(float(claim["least"]), float(claim["most"]))
             own = claim["source"].startswith(OURS)
             paper = claim["quote"] if own else f"“{claim['quote']}”"
             paper = "the same" if claim["quote"] == said else paper
@@ -298,17 +282,12 @@ def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
         name = ""
 
 
-def _bound(value: float | str) -> float:
-    return float(value)
-
-
 def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the estimate of a claim and the possible part of its interval as text, with suitable digits."""
-    numbers = [claim[side] for side in ("estimate", "low", "high")]
-    value, low, high = (math.nan if number is None else float(number) for number in numbers)
     ranges = {rule.name: rule.possible for rule in recipe.rules}
     possible = ranges.get(claim["name"], (-math.inf, math.inf))
-    value, low, high, _ = astuple(Interval(value, low, high, claim["count"]).within(*possible))
+    estimate, least, most = _numbers(claim)
+    value, low, high, _ = astuple(Interval(estimate, least, most, claim["count"]).within(*possible))
     digits = claim["digits"]
     if value == low == high and claim["count"] == 1:
         return f"{value:.{digits}f}, exact"

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval
+from grokphys.papers.counters import Chance
 from grokphys.papers.evidence import Measure, Tables
 from grokphys.papers.pieces import Piece, kept, piece_digits
 from physics.errors import InputError
@@ -46,8 +47,6 @@ Budget = Literal["quick", "paper"]
 Paper = Literal["Musat", "Liu", "Ding", "He", "beyond"]
 Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
 """Function of the setting of a run and its tables that returns figures by name."""
-Model = Callable[[Tables, np.random.Generator], Tables]
-"""Function of tables and a random generator that returns tables in which a statement is not true."""
 
 
 class Setting(SimpleNamespace):
@@ -170,10 +169,10 @@ class Statement(_Terms):
     quote: str
     effect: str
     measure: Measure
-    chance: Model | str
+    chance: Chance | str
     least: float = -np.inf
     most: float = np.inf
-    counter: Model | None = None
+    counter: Chance | None = None
     withdrawn: str = ""
 
     def __post_init__(self) -> None:
@@ -206,12 +205,10 @@ class Result:
 
     def columns(self) -> dict[str, dict[str, NDArray[Any]]]:
         """Return the tables with arrays as columns; raise an `InputError` if a table's differ in length."""
-        arrays = {
-            name: {column: np.asarray(values) for column, values in table.items()}
-            for name, table in self.tables.items()
-        }
-        for name, table in arrays.items():
-            lengths = {column: len(values) for column, values in table.items()}
+        arrays = {}
+        for name, table in self.tables.items():
+            arrays[name] = {column: np.asarray(values) for column, values in table.items()}
+            lengths = {column: len(values) for column, values in arrays[name].items()}
             if len(set(lengths.values())) > 1:
                 raise InputError(f"the columns of the table {name!r} must be equally long, got {lengths}")
         return arrays
@@ -345,7 +342,8 @@ def recipe(
     item : str
         Item of the paper, such as "Figure 5" or "Table 2".
     quick : object
-        Setting of a smoke test, which takes seconds and gives pictures but no verdicts.
+        Setting of a smoke test, which takes seconds and gives pictures but no verdicts; as a dict, what it
+        changes of the paper's `Setting`.
     paper_setting : object
         Setting of the paper, or the full setting of an item beyond the papers.
     cost : str
@@ -388,11 +386,12 @@ def recipe(
             result = make(run)
             return replace(result, figures=draw(run.setting, result.columns())) if draw else result
 
-        given: dict[str, Any] = {"source": source, "independent": independent, "fitted": fitted}
+        terms: dict[str, Any] = {"source": source, "independent": independent, "fitted": fitted}
         completed = tuple(
-            replace(rule, **{key: getattr(rule, key) or given[key] for key in given}) for rule in rules
+            replace(rule, **{key: getattr(rule, key) or terms[key] for key in terms}) for rule in rules
         )
-        settings: dict[Budget, Any] = {"quick": quick, "paper": paper_setting}
+        small = Setting(**vars(paper_setting) | quick) if isinstance(quick, dict) else quick
+        settings: dict[Budget, Any] = {"quick": small, "paper": paper_setting}
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
         of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
         registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, draw)

@@ -161,7 +161,8 @@ def write_claims(folder: Path, stored: Stored, claims: Sequence[Claim]) -> None:
     """Replace the claims in the `folder` of a stored result by other `claims`, if they differ."""
     now = [_claim(claim) for claim in claims]
     if now != stored.about["claims"]:
-        _write_about(folder, {**stored.about, "claims": now})
+        stored.about["claims"] = now
+        _write_about(folder, stored.about)
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> Path:
@@ -190,34 +191,23 @@ def read_result(folder: Path) -> Stored | None:
     """
     try:
         about = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        if (about.get("schema"), about.get("schema_version")) != (SCHEMA, SCHEMA_VERSION):
-            raise FileFormatError(
-                f"{folder} holds no result of version {SCHEMA_VERSION}; run its recipe again"
-            )
-        tables = {
-            name: _columns(json.loads((folder / f"{name}.json").read_text(encoding="utf-8")))
-            for name in about["tables"]
-        }
+        known = (about.get("schema"), about.get("schema_version")) == (SCHEMA, SCHEMA_VERSION)
+        names = about["tables"] if known else ()
+        texts = {name: (folder / f"{name}.json").read_text(encoding="utf-8") for name in names}
+        tables = {name: _columns(json.loads(text)) for name, text in texts.items()}
     except FileNotFoundError:
         return None
-    except FileFormatError:
-        raise
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         why = error.strerror if isinstance(error, OSError) else "its JSON is damaged or lacks entries"
         raise FileFormatError(f"cannot read the result in {folder}: {why}; run its recipe again") from error
+    if not known:
+        raise FileFormatError(f"{folder} holds no result of version {SCHEMA_VERSION}; run its recipe again")
     return Stored(about, tables)
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
-    found = claim.found
-    numbers = {"estimate": found.estimate, "low": found.low, "high": found.high}
-    return {
-        **described(claim.rule),
-        **{name: _json(value) for name, value in numbers.items()},
-        "count": found.count,
-        "digits": claim.rule.digits,
-        "verdict": claim.verdict,
-    }
+    numbers = {name: _json(value) for name, value in asdict(claim.found).items()}
+    return described(claim.rule) | numbers | {"digits": claim.rule.digits, "verdict": claim.verdict}
 
 
 def setting_of(setting: Any) -> Any:

@@ -1,13 +1,11 @@
 """Runs recipes, judges and writes their results, draws stored ones again, and publishes them."""
 
-import contextlib
-import fcntl
 import importlib
 import pkgutil
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,16 +20,7 @@ from grokphys.papers.judge import judge
 from grokphys.papers.pages import PAGES, filled
 from grokphys.papers.pieces import DATE, code_digest
 from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
-from grokphys.papers.results import (
-    WIDTH,
-    Stored,
-    read_result,
-    rounded,
-    rules_digest,
-    setting_of,
-    write_claims,
-    write_result,
-)
+from grokphys.papers.results import WIDTH, Stored, read_result, rounded, rules_digest, setting_of
 from grokphys.progress import progress
 from physics.errors import InputError, OutputError
 
@@ -74,8 +63,7 @@ def run_recipes(
 ) -> list[str]:
     """Run recipes one after the other, judge results at the papers' settings, and write all results.
 
-    A recipe that fails is named on stderr, and the others still run. One that another process makes at the
-    same time is passed over.
+    A recipe that fails is named on stderr, and the others still run.
 
     Parameters
     ----------
@@ -118,12 +106,8 @@ def run_recipes(
             continue
         print(f"{name}: {recipes[name].shows}", flush=True)
         try:
-            with _claimed(directory / f".{name}.lock") as mine:
-                if not mine:
-                    print(f"{name}: another process makes it, passed over")
-                    continue
-                setting = recipes[name].settings[budget]
-                written = run_one(recipes[name], directory, Run(setting, budget, store, name, shift), figures)
+            run = Run(recipes[name].settings[budget], budget, store, name, shift)
+            written = run_one(recipes[name], directory, run, figures)
         except OutputError:  # the next result could not be written either
             raise
         except Exception as error:  # the other recipes still run
@@ -137,37 +121,14 @@ def run_recipes(
     return failed
 
 
-@contextlib.contextmanager
-def _claimed(path: Path) -> Iterator[bool]:
-    """Lock a file while the context is open; yield False if another process holds its lock."""
-    try:
-        lock = path.open("w")
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError:  # a file system without locks
-            pass
-        try:
-            yield True
-        finally:
-            path.unlink(missing_ok=True)
-
-
 def is_complete(directory: Path, recipe: Recipe, budget: Budget) -> bool:
     """Return whether a directory has a result of a recipe at this budget, of the present code and rules.
 
     A `FileFormatError` says that the stored result cannot be read.
     """
     stored = read_result(directory / recipe.name)
-    if stored is None:
-        return False
-    kinds = tuple(stored.about[key] for key in ("budget", "sources", "rules"))
-    return kinds == (budget, code_digest(), rules_digest(recipe.rules))
+    today = {"budget": budget, "sources": code_digest(), "rules": rules_digest(recipe.rules)}
+    return stored is not None and today.items() <= stored.about.items()
 
 
 def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "png") -> list[Path]:
@@ -183,9 +144,9 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
     for claim in result.claims:
         print(f"  {said(claim)}")
-    seconds = time.perf_counter() - began
-    return write_result(
-        directory, recipe, result, run, seconds=seconds, date=started.strftime(DATE), figures=figures
+    seconds, date = time.perf_counter() - began, started.strftime(DATE)
+    return papers.results.write_result(
+        directory, recipe, result, run, seconds=seconds, date=date, figures=figures
     )
 
 
@@ -229,10 +190,9 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
         those of the recipe.
     """
     stored, setting = read_result(docs / "results" / recipe.name), recipe.settings["paper"]
+    results = docs / "results"
     if stored is None or stored.about["budget"] != "paper":
-        raise InputError(
-            f"names must name results at the paper's setting in {docs / 'results'}, got {recipe.name}"
-        )
+        raise InputError(f"names must name results at the paper's setting in {results}, got {recipe.name}")
     change, figures = "", {}
     if stored.about["setting"] != setting_of(setting):
         change = "the setting"
@@ -256,13 +216,9 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
 
 def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
     """Return words for the first difference between stored and new tables, or "" if they agree."""
-    if list(stored.tables) != list(tables):
-        return "the list of tables"
     for name, table in stored.tables.items():
-        if list(table) != list(tables[name]):
-            return f"the list of columns of the table {name!r}"
         for column, values in table.items():
-            if not _agree(values, tables[name][column]):
+            if not _agree(values, np.asarray(tables.get(name, {}).get(column))):
                 return f"the column {column!r} of the table {name!r}"
     return ""
 
@@ -313,8 +269,8 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
             raise InputError(f"publish must be a directory of the documentation with {page}, got {docs}")
     results, gallery = docs / "results", docs / "gallery"
     make_directory(results, gallery)
-    shifts = [path.name for path in sorted(made.glob("seeds-*"))]
-    for place in (f"{shift}{name}" for shift in ("", *(f"{one}/" for one in shifts)) for name in recipes):
+    shifts = [f"{path.name}/" for path in sorted(made.glob("seeds-*"))]
+    for place in (f"{shift}{name}" for shift in ("", *shifts) for name in recipes):
         name, stored = place.rpartition("/")[2], read_result(made / place)
         if stored is None or stored.about["budget"] != "paper":
             continue
@@ -327,10 +283,11 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
             write_bytes(results / place / path.name, path.read_bytes())
         for figure in stored.about["figures"] if place == name else ():
             write_bytes(gallery / f"{figure}.png", (made / name / f"{figure}.png").read_bytes())
-    every = {**stored_results(recipes, results), **stored_replicas(recipes, results)}
-    for place, stored in every.items():
-        write_claims(results / place, stored, judge(recipes[place.rpartition("/")[2]].rules, stored.tables))
     current, replicas = stored_results(recipes, results), stored_replicas(recipes, results)
+    for place, stored in {**current, **replicas}.items():
+        papers.results.write_claims(
+            results / place, stored, judge(recipes[place.rpartition("/")[2]].rules, stored.tables)
+        )
     texts = {page: (docs / page).read_text(encoding="utf-8") for page in PAGES}
     return [write_text(docs / page, filled(text, recipes, current, replicas)) for page, text in texts.items()]
 

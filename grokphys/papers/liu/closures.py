@@ -678,10 +678,10 @@ def _train_four(run: Run, pace: str) -> dict[str, Any]:
     )  # fmt: skip
     E = trained.final[:, :, 0].astype(float)
     E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
-    quality = partial(representation_quality, system=setting.model.theory, delta=transition.DELTA)
+    theory = setting.model.theory
     return table_of(
         {"decoder": np.full(setting.seeds, pace)}, equations=[equations(e) for e in E],
-        rqi=[quality(e[:, None]) for e in E],
+        rqi=[representation_quality(e[:, None], theory, transition.DELTA) for e in E],
         train_accuracy=trained.observables["train_accuracy"][:, -1].astype(float),
         **{f"E_{token}": E[:, token] for token in range(4)},
     )  # fmt: skip

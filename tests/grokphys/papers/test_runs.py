@@ -166,25 +166,6 @@ def test_a_recipe_that_fails_is_named_and_the_others_run(tmp_path, capsys):
     assert (tmp_path / "b" / "result.json").exists()
 
 
-def test_a_recipe_that_another_process_makes_is_passed_over(tmp_path, capsys):
-    registry = {}
-    coin(registry)
-    code = (
-        "import fcntl, sys, time\n"
-        "lock = open(sys.argv[1], 'w'); fcntl.flock(lock, fcntl.LOCK_EX); print('held', flush=True); "
-        "time.sleep(60)"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / ".coin.lock")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-        other.stdout.readline()
-        run.run_recipes(["coin"], registry, tmp_path, "quick", again=False)
-        other.kill()
-    assert "another process makes it" in capsys.readouterr().out
-    assert not (tmp_path / "coin").exists()
-    run.run_recipes(["coin"], registry, tmp_path, "quick", again=False)
-    assert (tmp_path / "coin" / "result.json").exists()
-
-
 def test_a_run_writes_where_it_was_asked_to_although_the_directory_changes(tmp_path, monkeypatch):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
