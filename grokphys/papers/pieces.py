@@ -195,7 +195,11 @@ def kept(
         began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
         seeds.clear()
         made = {name: np.asarray(value) for name, value in make().items()}
-        origin: dict[str, Any] = {"version": versions["grokphys"], "processor": versions["processor"], "date": date}
+        origin: dict[str, Any] = {
+            "version": versions["grokphys"],
+            "processor": versions["processor"],
+            "date": date,
+        }
         origin["seconds"] = round(time.perf_counter() - began, 1)
         made[SEEDS] = np.array([str(seed) for seed in sorted(seeds)], dtype=str)  # of any size
         made[ORIGIN] = np.array(json.dumps(origin))

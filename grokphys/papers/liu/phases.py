@@ -17,7 +17,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from textwrap import fill
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ from analysis.phases.diagram import Span
 from analysis.plots import palette
 from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Measure, Tables, above_median, joined, where
+from grokphys.papers.evidence import Measure, Tables, above_median, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Draw, Result, Run, Setting, Statement, recipe
 from grokphys.phases import ACCURACIES, Training, axis
@@ -62,8 +62,12 @@ def _distance(column: Any, row: Any, phase: Any) -> float:
     goal = places[phase == "memorization"]
     if not len(goal):
         return float("nan")
-    distance = np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1)
-    parts = [distance[phase == name] for name in ("comprehension", "grokking")]
+    return _lead(np.linalg.norm(places[:, None] - goal, axis=2).mean(axis=1), phase)
+
+
+def _lead(values: Any, phase: Any) -> float:
+    """Return the mean value of comprehension minus that of grokking, NaN if one of them is absent."""
+    parts = [values[phase == name] for name in GENERAL]
     return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else float("nan")
 
 
@@ -73,13 +77,10 @@ def comprehends(here: tuple[float, float], there: tuple[float, float]) -> Measur
     The ratio is that of the learning rates of representation and decoder. Ranges exclude their lower end.
     """
     ratio = "np.log10(embedding_learning_rate / learning_rate).round(6)"
-    shares = (
-        measures.share(
-            "networks", "phase == 'comprehension'", among=f"({low} < {ratio}) & ({ratio} <= {high})"
-        )
-        for low, high in (here, there)
+    sides = (f"({low} < {ratio}) & ({ratio} <= {high})" for low, high in (here, there))
+    return measures.difference(
+        *(measures.share("networks", "phase == 'comprehension'", among=side) for side in sides)
     )
-    return measures.difference(*shares)
 
 
 # -- planes of two hyperparameters -------------------------------------------------------------------------
@@ -159,14 +160,12 @@ def train_plane(run: Run, plane: Plane, *, family: str = "", width: int = 0) -> 
     (infinite if never), and the phase. `Run.keep` stores each row of cells, for all recipes of the `family`,
     or each piece of a row that is `width` cells wide.
     """
-    parts = []
-    for title in plane.models:
-        for row in range(plane.cells):
-            for first in range(0, plane.cells, width or plane.cells):
-                columns = range(first, min(first + (width or plane.cells), plane.cells))
-                name = f"{title}-row-{row}" + (f"-column-{first}" if width else "")
-                make = partial(_train_cells, run, plane, title, row, columns)
-                parts.append(run.keep(name.replace(" ", "-").replace(",", ""), make, family=family))
+    wide, parts = width or plane.cells, []
+    for title, row, first in product(plane.models, range(plane.cells), range(0, plane.cells, wide)):
+        columns = range(first, min(first + wide, plane.cells))
+        name = f"{title}-row-{row}" + (f"-column-{first}" if width else "")
+        make = partial(_train_cells, run, plane, title, row, columns)
+        parts.append(run.keep(name.replace(" ", "-").replace(",", ""), make, family=family))
     return joined(parts)
 
 
@@ -176,25 +175,21 @@ def _train_cells(run: Run, plane: Plane, title: str, row: int, cells: range) -> 
     columns = np.repeat(cells, plane.each)
     value = y.point(y.spans[row])
     points = [(float(x.point(x.spans[column])), value) for column in columns]
-    training = Training(
-        model,
-        x,
-        y,
-        plane.steps,
-        plane.delay,
-        plane.thresholds,
-        run.seed(plane.seed + list(plane.models).index(title)),
-        plane.options,
-    )
+    seed = run.seed(plane.seed + list(plane.models).index(title))
+    training = Training(model, x, y, plane.steps, plane.delay, plane.thresholds, seed, plane.options)
     found = training(points, (row * plane.cells + cells.start) * plane.each)
-    steps = np.where(np.isfinite(found[:, 1:]), found[:, 1:], np.inf)
-    return {
-        "diagram": np.full(len(points), title), "column": columns, "row": np.full(len(points), row),
-        plane.x[0]: np.array([point[0] for point in points]),
-        plane.y[0]: np.array([point[1] for point in points]), "network": found[:, 0].astype(int),
-        "train_steps": steps[:, 0], "validation_steps": steps[:, 1],
-        "phase": classify_phases(found[:, 1], found[:, 2], delay=plane.delay),
-    }  # fmt: skip
+    places = {plane.x[0]: [point[0] for point in points], plane.y[0]: [point[1] for point in points]}
+    numbers, fitted, general = found.T
+    return table_of(
+        {"diagram": np.full(len(points), title)}, column=columns, row=row, **places,
+        network=numbers.astype(int), train_steps=or_never(fitted), validation_steps=or_never(general),
+        phase=classify_phases(fitted, general, delay=plane.delay),
+    )  # fmt: skip
+
+
+def or_never(steps: Any) -> NDArray[np.float64]:
+    """Return steps that are infinite where they are NaN, for networks that never reach an accuracy."""
+    return np.where(np.isfinite(steps), np.asarray(steps, np.float64), np.inf)
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -218,16 +213,8 @@ def between(phase: str | Sequence[str], x: Span, here: Span, there: Span, *, tit
     Only networks in the span x of the horizontal axis count, and only those of one diagram if there is a
     title. `phase` may name several phases. Spans are fractions of an axis.
     """
-    shares = (
-        measures.share(
-            "networks",
-            lambda rows: np.isin(rows["phase"], phase),
-            among=partial(inside, x=x, y=y),
-            **_of(title),
-        )
-        for y in (here, there)
-    )
-    return measures.difference(*shares)
+    share = partial(measures.share, "networks", lambda rows: np.isin(rows["phase"], phase), **_of(title))
+    return measures.difference(*(share(among=partial(inside, x=x, y=y)) for y in (here, there)))
 
 
 def corner(
@@ -318,15 +305,12 @@ def show_planes(rows: Columns, plane: Plane, *, downwards: bool = True) -> Figur
     networks = f"{plane.each} networks" if several else "one network"
     width, columns = (13.6, 5) if several else (5.0, 1)
     marks: list[Artist] = []
-    with charts.panels(width, 1.4 + 3.2 * len(titles), len(titles), columns, squeeze=False, sharey="row") as (
-        figure,
-        grid,
-    ):
+    layout: Any = {"rows": len(titles), "columns": columns, "squeeze": False, "sharey": "row"}
+    with charts.panels(width, 1.4 + 3.2 * len(titles), **layout) as (figure, grid):
         for title, line in zip(titles, grid, strict=True):
             own = where(rows, diagram=title)
             density = _densities(own["column"], own["row"], own["phase"])
-            axes = plane.axes(plane.models[title])
-            x, y = axes
+            x, y = axes = plane.axes(plane.models[title])
             edges = plane.edges(plane.models[title])
             show_phases(line[0], edges, density.argmax(axis=0))
             marks = _mark_ties(line[0], axes, density) or marks
@@ -545,17 +529,10 @@ UPPER: Span = (0.5, 1.0)
 def _for_both(name: str, quote: str, source: str, effect: str, phase: str, *spans: Any) -> list[Statement]:
     """Return the same rule for both losses. `phase` and the three `spans` are arguments of `between`."""
     return [
-        Statement(
-            f"{name}, {kind}",
-            quote,
-            f"{effect}; by chance 0",
-            between(phase, *spans, title=f"Addition, {kind}"),
-            source=source,
-            chance=CHANCE,
-            least=0.1,
-        )
+        Statement(f"{name}, {kind}", quote, f"{effect}; by chance 0",
+            between(phase, *spans, title=f"Addition, {kind}"), source=source, chance=CHANCE, least=0.1)
         for kind in KINDS
-    ]
+    ]  # fmt: skip
 
 
 @recipe(
@@ -630,10 +607,7 @@ def _named(tables: Tables) -> float:
 
 def _as_printed(tables: Tables) -> Any:
     """Return the share of the outcomes named in Table 1 to which `classify_phases` gives the same name."""
-    rows = {
-        name: values[tables["outcomes"]["printed"] != "not named"]
-        for name, values in tables["outcomes"].items()
-    }
+    rows = measures.rows_of(tables, "outcomes", {}, "printed != 'not named'")
     return np.mean(rows["printed"] == rows["phase"])
 
 
@@ -669,12 +643,10 @@ def definitions(run: Run) -> Result:
     with charts.panels(5.6, 4.6) as (figure, ax):
         places = [np.where(np.isfinite(side), side, 4e5) for side in (train, validation)]
         for name, color in (*palette.PHASES.items(), ("not named", palette.WHITE)):
-            look: Any = {
-                "color": color, "edgecolors": palette.REFERENCE, "linewidths": 0.2, "s": 22, "marker": "s",
-            }  # fmt: skip
-            ax.scatter(*(side[printed == name] for side in places), label=name, **look)
-        ax.set(xscale="log", yscale="log", xlabel="steps to 90 % in training (last: never)")
-        ax.set(ylabel="steps to 90 % in validation (last: never)")
+            look: Any = {"color": color, "edgecolors": palette.REFERENCE, "linewidths": 0.2, "s": 22}
+            ax.scatter(*(side[printed == name] for side in places), label=name, marker="s", **look)
+        words = (f"steps to 90 % in {part} (last: never)" for part in ("training", "validation"))
+        charts.label(ax, *words, xscale="log", yscale="log", legend=False)
         ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Result({"outcomes": rows}, {"liu-table1": figure})
 
@@ -729,21 +701,13 @@ def _train(run: Run, count: int, curves: bool) -> dict[str, Any]:
         thresholds=THRESHOLDS, track=max(setting.steps // 500, 1), stop=None if curves else "thresholds",
         learning_rate=setting.rate, weight_decay=setting.weight_decay, **options(setting.model, count),
     )  # fmt: skip
-    reached = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in THRESHOLDS]
-    first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in reached)
-    found = {
-        "networks.images": np.full(setting.seeds, count),
-        "networks.train_steps": first,
-        "networks.validation_steps": second,
-    }
+    fitted, general = steps_reached(trained)
+    steps = {"train_steps": fitted, "validation_steps": general}
+    tables = {"networks": {"images": np.full(setting.seeds, count)} | steps}
     if curves:
-        frames = len(trained.steps)
-        found |= {
-            "curves.network": np.repeat(np.arange(setting.seeds), frames),
-            "curves.step": np.tile(trained.steps, setting.seeds),
-            **{f"curves.{name}": trained.observables[name].ravel() for name in THRESHOLDS},
-        }
-    return found
+        index = {"network": range(setting.seeds), "step": trained.steps}
+        tables["curves"] = table_of(index, **{name: trained.observables[name] for name in THRESHOLDS})
+    return {f"{table}.{name}": values for table, rows in tables.items() for name, values in rows.items()}
 
 
 # -- Figure 8 (a) ------------------------------------------------------------------------------------------
@@ -759,9 +723,8 @@ def _draw_curves(setting: Setting, tables: Tables) -> dict[str, Figure]:
                 label = name.replace("_accuracy", "") if network == 0 else None
                 ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
         ax.axhline(0.1, color=palette.REFERENCE, linestyle=":", linewidth=1, label="chance")
-        ax.set(xlabel="step", ylabel="accuracy", xscale="log", ylim=(0, 1.03))
-        ax.set_title(f"{setting.images[0]} training images of {IMAGES}")
-        charts.legend_below(ax)
+        title = f"{setting.images[0]} training images of {IMAGES}"
+        charts.label(ax, "step", "accuracy", title, xscale="log", ylim=(0, 1.03))
     return {"liu-8": figure}
 
 
@@ -772,10 +735,7 @@ PAPER_CURVES = Setting(
 
 @recipe(
     "liu-8", item=f"Figure 8 (a), on {IMAGES}",
-    quick=Setting(
-        model=ImageMLP(hidden=(20, 20)), images=(50,), seeds=2, steps=200, rate=1e-3, weight_decay=0.01,
-        seed=800,
-    ),
+    quick={"model": ImageMLP(hidden=(20, 20)), "images": (50,), "seeds": 2, "steps": 200},
     paper_setting=PAPER_CURVES, draw=_draw_curves, source=APPENDIX,
     shows=f"Accuracies of {PAPER_CURVES.seeds} image networks with large initial weights and a small "
     "training set.",
@@ -813,12 +773,6 @@ def _plane_08_20(model: ImageMLP, images: int, cells: int, steps: int, delay: fl
     )  # fmt: skip
 
 
-def _less_decay(row: Any, phase: Any) -> float:
-    """Return the mean row of comprehension minus that of grokking, in rows of rising weight decay."""
-    parts = [row[phase == name] for name in GENERAL]
-    return float(parts[0].mean() - parts[1].mean()) if all(map(len, parts)) else np.nan
-
-
 @recipe(
     "liu-8b", item=f"Figure 8 (b), on {IMAGES}",
     quick=_plane_08_20(ImageMLP(hidden=(20, 20)), 50, 3, 100, 50),
@@ -836,7 +790,7 @@ def _less_decay(row: Any, phase: Any) -> float:
             "memorization", LOW, LOW, note=SINGLE),
         Statement("grokking", "a “grokking” phase as one decreases weight decay",
             "mean row of comprehension minus that of grokking, in cells of weight decay; by chance 0",
-            measures.statistic(_less_decay, "networks", "row.astype(float)", "phase", among=GENERALIZES),
+            measures.statistic(_lead, "networks", "row.astype(float)", "phase", among=GENERALIZES),
             least=0.5, chance=CHANCE, note=SINGLE),
     ),
 )  # fmt: skip
@@ -869,34 +823,35 @@ def _bend(third: Any, values: Any) -> float:
     return float(small - 2 * middle + large)
 
 
+def show_steps(
+    ax: Axes, rows: Columns, x: str, part: str, most: int, color: Any, never: str = "", **look: Any
+) -> None:
+    """Draw the steps of networks to an accuracy over a column x, with triangles at `most` for never."""
+    steps = rows[f"{part}_steps"]
+    done = np.isfinite(steps)
+    ax.plot(rows[x][done], steps[done], color=color, **{"linestyle": "none"} | look)
+    if not done.all():
+        missed: Any = {"marker": "^", "linestyle": "none", "color": color, "label": never or None}
+        ax.plot(rows[x][~done], np.full((~done).sum(), most), **missed)
+
+
 def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the steps to both accuracies over the number of images, as a point for each network."""
     rows = tables["networks"]
-    shares = {part: f"{100 * THRESHOLDS[f'{part}_accuracy']:g} %" for part in ("train", "validation")}
-    words = f"{shares['train']} in training", f"{shares['validation']} in validation"
     with charts.panels(6.0, 4.2) as (figure, ax):
-        for part, goal, color, marker in zip(
-            shares, words, (palette.FIRST, palette.SECOND), "so", strict=True
-        ):
-            steps = rows[f"{part}_steps"]
-            done = np.isfinite(steps)
-            look: Any = {"color": color, "markersize": 5, "fillstyle": "none"}
-            ax.plot(rows["images"][done], steps[done], marker, label=f"to {goal}", **look)
-            if not done.all():
-                look = {"color": color, "label": f"never {goal}"}
-                ax.plot(rows["images"][~done], np.full((~done).sum(), setting.steps), "^", **look)
-        ax.set(xlabel=f"training images of {IMAGES}", ylabel="steps", xscale="log", yscale="log")
-        ax.set_title(f"{setting.seeds} networks for each number of images")
-        charts.legend_below(ax)
+        for part, color, marker in (("train", palette.FIRST, "s"), ("validation", palette.SECOND, "o")):
+            goal = f"{100 * THRESHOLDS[f'{part}_accuracy']:g} % in {part.replace('train', 'training')}"
+            look: Any = {"marker": marker, "markersize": 5, "fillstyle": "none", "label": f"to {goal}"}
+            show_steps(ax, rows, "images", part, setting.steps, color, f"never {goal}", **look)
+        ax.set(xscale="log", yscale="log")
+        title = f"{setting.seeds} networks for each number of images"
+        charts.label(ax, f"training images of {IMAGES}", "steps", title)
     return {"liu-20": figure}
 
 
 @recipe(
     "liu-20", item=f"Figure 20, on {IMAGES}",
-    quick=Setting(
-        model=ImageMLP(hidden=(20, 20)), images=(50, 200), seeds=2, steps=200, rate=1e-3, weight_decay=0.01,
-        seed=800,
-    ),
+    quick={"model": ImageMLP(hidden=(20, 20)), "images": (50, 200), "seeds": 2, "steps": 200, "seed": 800},
     paper_setting=Setting(
         model=ImageMLP(DATA), images=(50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500), seeds=10,
         steps=100_000, rate=1e-3, weight_decay=0.01, seed=2000,
@@ -944,8 +899,7 @@ def steps_reached(trained: Any) -> tuple[Any, Any]:
     They are infinite for a network that never reaches 90 %. `trained` is a trajectory of networks that were
     trained with the thresholds `ACCURACIES`.
     """
-    found = [trained.observables[f"steps_to_{name}"][:, -1].astype(float) for name in ACCURACIES]
-    first, second = (np.where(np.isfinite(steps), steps, np.inf) for steps in found)
+    first, second = (or_never(trained.observables[f"steps_to_{name}"][:, -1]) for name in ACCURACIES)
     return first, second
 
 
@@ -960,9 +914,7 @@ def _change(first: str, second: str, own: Columns) -> float:
 
 @recipe(
     "liu-7", item="Figure 7, left",
-    quick=Setting(
-        model=SMALL, seeds=2, steps=200, piece=2, frames=1000, learning_rate=1e-3, weight_decay=1.0,
-    ),
+    quick={"model": SMALL, "seeds": 2, "steps": 200, "piece": 2},
     paper_setting=Setting(
         model=TokenTransformer(), seeds=100, steps=20_000, piece=1, frames=1000, learning_rate=1e-3,
         weight_decay=1.0,
@@ -996,22 +948,15 @@ def dimension(run: Run) -> Result:
     done = np.flatnonzero(np.isfinite(reached))
     at = [int(np.argmax(steps >= reached[k])) for k in done]
     values = np.stack([curves[done, 0], curves[done, at], curves[done, -1]], axis=1)
-    moments = {
-        "network": np.repeat(done, 3),
-        "moment": np.tile(["start", "generalized", "end"], len(done)),
-        "dimension": values.ravel(),
-    }
+    moments = table_of({"network": done, "moment": ["start", "generalized", "end"]}, dimension=values)
     networks = {"network": np.arange(len(reached)), "validation_steps": reached}
     middle = {"step": steps} | {f"quartile_{k}": np.quantile(curves, k / 4, axis=0) for k in (1, 2, 3)}
     with charts.panels(6.0, 4.2) as (figure, ax):
         ax.plot(steps, curves.T, color=palette.FIRST, linewidth=0.6, alpha=0.3)
         ax.plot(steps, middle["quartile_2"], color=palette.FIRST, label=f"median of {len(curves)} networks")
-        ax.plot(
-            reached[done], values[:, 1], "o", color=palette.SECOND, markersize=4,
-            label="90 % validation accuracy",
-        )  # fmt: skip
-        ax.set(xlabel="step", ylabel="effective dimension exp(S)", ylim=(0, None))
-        charts.legend_below(ax)
+        look: Any = {"color": palette.SECOND, "markersize": 4, "label": "90 % validation accuracy"}
+        ax.plot(reached[done], values[:, 1], "o", **look)
+        charts.label(ax, "step", "effective dimension exp(S)", ylim=(0, None))
     return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
 
 
@@ -1043,10 +988,9 @@ def _without_dropout(name: str) -> counters.Draw:
 
 
 DRY = counters.drawn(
-    "the steps of networks without dropout for all",
-    "networks",
+    "the steps of networks without dropout for all", "networks",
     **{name: _without_dropout(name) for name in ("train_steps", "validation_steps")},
-)
+)  # fmt: skip
 
 
 @recipe(
@@ -1100,14 +1044,10 @@ def dropout(run: Run) -> Result:
     rows = joined(chain.from_iterable(parts))
     with charts.panels(6.0, 4.2) as (figure, ax):
         for part, color in (("train", palette.FIRST), ("validation", palette.SECOND)):
-            steps = rows[f"{part}_steps"]
-            done = np.isfinite(steps)
-            ax.plot(rows["dropout"][done], steps[done], "o", color=color, markersize=5, label=part)
-            ax.plot(rows["dropout"][~done], np.full((~done).sum(), setting.steps), "^", color=color)
+            show_steps(ax, rows, "dropout", part, setting.steps, color, marker="o", markersize=5, label=part)
         ax.plot([], [], "^", color=palette.REFERENCE, label=f"never in {setting.steps} steps")
         ax.axhline(1000, color=palette.REFERENCE, linestyle=":", linewidth=1)
-        ax.set(xlabel="rate of dropout", ylabel="steps to 90 %", yscale="log")
-        charts.legend_below(ax)
+        charts.label(ax, "rate of dropout", "steps to 90 %", yscale="log")
     return Result({"networks": rows}, {"liu-7b": figure})
 
 
