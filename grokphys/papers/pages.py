@@ -286,8 +286,8 @@ def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
     """Return the estimate of a claim and the possible part of its interval as text, with suitable digits."""
     ranges = {rule.name: rule.possible for rule in recipe.rules}
     possible = ranges.get(claim["name"], (-math.inf, math.inf))
-    estimate, least, most = _numbers(claim)
-    value, low, high, _ = astuple(Interval(estimate, least, most, claim["count"]).within(*possible))
+    middle, left, right = _numbers(claim)
+    value, low, high, _ = astuple(Interval(middle, left, right, claim["count"]).within(*possible))
     digits = claim["digits"]
     if value == low == high and claim["count"] == 1:
         return f"{value:.{digits}f}, exact"

@@ -825,10 +825,7 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
 @recipe(
     "liu-18", item="Figure 18; Appendix H",
-    quick=Setting(
-        model=GroupDecoder(hidden=(50, 50)), sizes=(12, 24, 32), seeds=3, steps=800, rate=MATRIX_DECODER_RATE,
-        delta=MATRIX_DELTA, seed=1800,
-    ),
+    quick={"model": GroupDecoder(hidden=(50, 50)), "sizes": (12, 24, 32), "seeds": 3, "steps": 800},
     paper_setting=Setting(
         model=GroupDecoder(), sizes=tuple(range(3, 36)), seeds=11, steps=20_000, rate=MATRIX_DECODER_RATE,
         delta=MATRIX_DELTA, seed=1800,
@@ -844,11 +841,8 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
             note="corrected after the run: networks are resampled; before, a jackknife, which had no width"),
         Statement("(b)", "the steps to reach RQI > 0.95 ... find a phase transition at r = r_c = 0.5",
             "share of networks that pass with more than 0.6 of the data minus that with less than 0.4",
-            measures.difference(
-                measures.share("networks", transition.PASSED, among="fraction > 0.6"),
-                measures.share("networks", transition.PASSED, among="fraction < 0.4"),
-            ),
-            least=0.3, chance=counters.shuffled("networks", "steps_to_rqi")),
+            transition.passed("fraction > 0.6", "fraction < 0.4"), least=0.3,
+            chance=counters.shuffled("networks", "steps_to_rqi")),
         Statement("(c)", "The real accuracy Acc is shown in Figure 18 (c)",
             "Kendall's τ of the accuracy on what was held out with the training fraction; by chance 0",
             measures.rank_correlation("networks", "fraction", "validation_accuracy"), least=0.3,

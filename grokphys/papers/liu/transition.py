@@ -26,10 +26,11 @@ from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share, table_of
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import ToyAddition, networks, train
-from physics import EffectiveTheory, Operation, closures, representation_quality
+from physics import EffectiveTheory, Operation, closures, predicted_accuracy, representation_quality
 from physics.seeds import children
 from physics.seeds import generator as generator_of
 
+FRACTION = "training data fraction"
 PASSED = "np.isfinite(steps_to_rqi)"
 BOTH = "np.isfinite(steps_to_rqi) & np.isfinite(n_h)"
 """Which networks pass an RQI of 0.95, and of which of them the theory tells the steps."""
@@ -38,6 +39,11 @@ BOTH = "np.isfinite(steps_to_rqi) & np.isfinite(n_h)"
 def jump(places: Any, missing: Any) -> Any:
     """Return the places (...) of the jumps that leave the area of what is `missing` from 1 (..., n)."""
     return places[0] + np.trapezoid(missing, places, axis=-1)
+
+
+def passed(here: str, there: str) -> Measure:
+    """Return a measure of the share of networks that pass in one range of fractions minus that in another."""
+    return measures.difference(*(measures.share("networks", PASSED, among=side) for side in (here, there)))
 
 
 def half_rise(fraction: Any, passed: Any) -> float:
@@ -117,9 +123,8 @@ def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
         charts.intervals(ax, rows["fraction"], at, markersize=3.5, linewidth=1, label=f"{setting} sets")
         place = _unique(tables, 0.95)
         ax.axvline(place.estimate, color=palette.SECOND, linewidth=1, label=f"$r_c$ = {place.format(3)}")
-        ax.set(xlabel="training data fraction", ylabel="probability of a unique representation")
-        ax.set(xlim=(0, 1), ylim=(-0.03, 1.03), title="p = 10")
-        charts.legend_below(ax)
+        sides: Any = {"xlim": (0, 1), "ylim": (-0.03, 1.03)}
+        charts.label(ax, FRACTION, "probability of a unique representation", "p = 10", **sides)
     return {"liu-4a": figure}
 
 
@@ -177,9 +182,8 @@ def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
         ax.fill_between(x, rows["quartile_1"], rows["quartile_3"], alpha=0.25, linewidth=0, label="quartiles")
         ax.plot(x, rows["mean"], label=f"mean of {setting} sets")
         ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="0.4")
-        ax.set(xlabel="training data fraction", ylabel=r"grokking rate $\lambda_3$", title="p = 10")
-        ax.set(xlim=(0, 1.02), ylim=(-0.003, None))
-        charts.legend_below(ax)
+        sides: Any = {"xlim": (0, 1.02), "ylim": (-0.003, None)}
+        charts.label(ax, FRACTION, r"grokking rate $\lambda_3$", "p = 10", **sides)
     return {"liu-5a": figure}
 
 
@@ -213,17 +217,12 @@ def rates(run: Run) -> Result:
     that fraction.
     """
     table = rate_table(Operation(TOKENS), run.setting, seed=run.seed(151))
-    sizes = np.array(list(table))
-    rows: dict[str, Any] = {
-        "size": sizes,
-        "fraction": sizes / sizes.max(),
-        "sets": np.full(len(sizes), run.setting),
-        "positive": np.array([int((rate > 0).sum()) for rate in table.values()]),
-        "mean": np.array([rate.mean() for rate in table.values()]),
-        "error": np.array([rate.std() / len(rate) ** 0.5 for rate in table.values()]),
-    }
-    for k in (1, 2, 3):
-        rows[f"quartile_{k}"] = np.array([np.quantile(rate, k / 4) for rate in table.values()])
+    sizes, rates = np.array(list(table)), np.array(list(table.values()))
+    rows = table_of(
+        {"size": sizes}, fraction=sizes / sizes.max(), sets=run.setting, positive=(rates > 0).sum(axis=1),
+        mean=rates.mean(axis=1), error=rates.std(axis=1) / run.setting**0.5,
+        **{f"quartile_{k}": np.quantile(rates, k / 4, axis=1) for k in (1, 2, 3)},
+    )  # fmt: skip
     return Result({"sizes": rows})
 
 
@@ -243,11 +242,8 @@ def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[
 
 def _changing(column: str) -> counters.Chance:
     """Return a model of data in which relative changes are of any size up to 1."""
-    return counters.drawn(
-        f"`{column}` drawn evenly from 0 to 1, as of what nothing conserves",
-        "flows",
-        **{column: lambda rows, rng: rng.random(len(rows["start"]))},
-    )
+    words = f"`{column}` drawn evenly from 0 to 1, as of what nothing conserves"
+    return counters.drawn(words, "flows", **{column: lambda rows, rng: rng.random(len(rows["start"]))})
 
 
 TRAINING_SETS = 200
@@ -294,29 +290,23 @@ def conservation(run: Run) -> Result:
             path = moved.y.T
             norm, total = (path**2).sum(axis=1), path.sum(axis=1)
             changes = abs(norm / norm[0] - 1), abs(total - total[0]) / np.sqrt(TOKENS * norm[0])
-            rows.append((number, centred, *(float(change.max()) for change in changes)))
+            sizes = {"norm_change": changes[0].max(), "sum_change": changes[1].max()}
+            rows.append({"start": number, "centred": centred} | sizes)
             curves.append(changes)
-    names = ("start", "centred", "norm_change", "sum_change")
-    table = {name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-    with charts.page(9.6, 4.0) as figure:
-        for ax, k, title, linear in zip(
-            figure.subplots(1, 2),
-            (0, 1),
-            ("relative change of $Z_0$", r"change of $C$ over $\sqrt{p\,Z_0}$"),
-            (1e-13, 1e-4),
-            strict=True,
+    with charts.panels(9.6, 4.0, 1, 2) as (figure, axes):
+        titles = "relative change of $Z_0$", r"change of $C$ over $\sqrt{p\,Z_0}$"
+        for ax, title, linear, courses in zip(
+            axes, titles, (1e-13, 1e-4), np.swapaxes(curves, 0, 1), strict=True
         ):
             for centred, color, label in (
-                (False, palette.SECOND, "random start"),
-                (True, palette.FIRST, "centered"),
+                (0, palette.SECOND, "random start"),
+                (1, palette.FIRST, "centered"),
             ):
-                own = [pair[k] for pair, row in zip(curves, rows, strict=True) if row[1] == centred]
-                time = np.arange(times + 1) * 2.0
-                ax.plot(time, np.median(own, axis=0), color=color, label=f"{label}, median")
-            ax.set(xlabel="time", ylabel=title)
+                median = np.median(courses[centred::2], axis=0)
+                ax.plot(np.arange(times + 1) * 2.0, median, color=color, label=f"{label}, median")
             ax.set_yscale("symlog", linthresh=linear)
-            charts.legend_below(ax)
-    return Result({"flows": table}, {"liu-F": figure})
+            charts.label(ax, "time", title)
+    return Result({"flows": columns_of(rows)}, {"liu-F": figure})
 
 
 # -- Figures 3, 4b, 5b -------------------------------------------------------------------------------------
@@ -327,14 +317,12 @@ TRACK = 20
 PARTS = ("train", "validation")
 
 
-QUICK = Setting(
-    model=ToyAddition(TOKENS, hidden=(50, 50)), sizes=(14, 32, 50), seeds=4, steps=1000, rate=3e-4,
-    delta=DELTA, seed=3000,
-)  # fmt: skip
 PAPER = Setting(
     model=ToyAddition(TOKENS), sizes=tuple(range(5, 55)), seeds=25, steps=10_000, rate=DECODER_RATE,
     delta=DELTA, seed=3000,
 )  # fmt: skip
+SMALL = ToyAddition(TOKENS, hidden=(50, 50))
+QUICK = {"model": SMALL, "sizes": (14, 32, 50), "seeds": 4, "steps": 1000, "rate": 3e-4}
 
 
 def train_fractions(run: Run, *, family: str = "") -> dict[str, NDArray[Any]]:
@@ -373,26 +361,22 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     if not operation.commutes:
         side = round(model.dim**0.5)
         embeddings = embeddings.reshape(setting.seeds, model.tokens, side, side)
-    rows = []
-    for k, (E, mask) in enumerate(zip(embeddings, masks, strict=True)):
-        theory = replace(model.theory, pairs=operation.samples[mask])
-        right, held = (float(trained.observables[f"{part}_accuracy"][k, -1]) for part in PARTS)
-        reached = float(trained.observables["steps_to_quality"][k, -1])
-        row: dict[str, Any] = {"size": size, "fraction": size / total, "network": 1000 * size + k}
-        row |= {
-            "rqi_bound": float(ideal.quality[k]),
-            "train_accuracy": right,
-            "validation_accuracy": held,
-            "accuracy": (size * right + (total - size) * held) / total,
-            "accuracy_bound": float(ideal.accuracy[k]),
-            "steps_to_rqi": reached if np.isfinite(reached) else np.inf,
-            "n_h": theory.grokking_steps(LEARNING_RATE) if operation.commutes else np.nan,
-        }
-        for end, delta in (("", setting.delta), ("_strict", STRICT)):
-            row[f"rqi{end}"] = float(representation_quality(E, theory, delta))
-            row[f"predicted_accuracy{end}"] = float(physics.predicted_accuracy(E, theory, delta))
-        rows.append(row)
-    return columns_of(rows)
+    theories = [replace(model.theory, pairs=operation.samples[mask]) for mask in masks]
+    right, held = (trained.observables[f"{part}_accuracy"][:, -1].astype(float) for part in PARTS)
+    steps = trained.observables["steps_to_quality"][:, -1].astype(float)
+    columns: dict[str, Any] = {}
+    for end, delta in (("", setting.delta), ("_strict", STRICT)):
+        for name, measured in (("rqi", representation_quality), ("predicted_accuracy", predicted_accuracy)):
+            values = [float(measured(E, *of, delta)) for E, *of in zip(embeddings, theories, strict=True)]
+            columns[name + end] = values
+    return table_of(
+        {"size": np.full(setting.seeds, size)}, fraction=size / total,
+        network=1000 * size + np.arange(setting.seeds), rqi_bound=ideal.quality, train_accuracy=right,
+        validation_accuracy=held, accuracy=(size * right + (total - size) * held) / total,
+        accuracy_bound=ideal.accuracy, steps_to_rqi=np.where(np.isfinite(steps), steps, np.inf),
+        n_h=[theory.grokking_steps(LEARNING_RATE) if operation.commutes else np.nan for theory in theories],
+        **columns,
+    )  # fmt: skip
 
 
 def said(setting: Setting) -> str:
@@ -441,13 +425,12 @@ def show_accuracies(rows: Any, axes: Any) -> None:
     for ax, values, label in ((axes[0], real, "accuracy Acc"), (axes[1], predicted, r"$\widehat{Acc}$")):
         ax.scatter(fraction, values, s=9, alpha=0.5, linewidths=0)
         ax.plot([0, 1], [0, 1], color=palette.SECOND, linestyle="--", linewidth=1, label="training set alone")
-        ax.set(xlabel="training data fraction", ylabel=label, xlim=(0, 1.02), ylim=(0, 1.03))
-        charts.legend_below(ax)
+        charts.label(ax, FRACTION, label, xlim=(0, 1.02), ylim=(0, 1.03))
     points = axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].figure.colorbar(points, ax=axes[2], label="training fraction", aspect=30, pad=0.03)
     axes[2].plot([0, 1], [0, 1], color=palette.REFERENCE, linestyle=":", linewidth=1, label="equal")
-    axes[2].set(xlabel=r"predicted $\widehat{Acc}$", ylabel="accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
-    charts.legend_below(axes[2])
+    sides: Any = {"xlim": (0, 1.03), "ylim": (0, 1.03)}
+    charts.label(axes[2], r"predicted $\widehat{Acc}$", "accuracy Acc", **sides)
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------
@@ -462,8 +445,7 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
     ax.scatter(rows["fraction"], rows[name], s=9, color=palette.REFERENCE, linewidths=0, label="one network")
     line = [of(rows[name][rows["fraction"] == place]) for place in places]
     ax.plot(places, line, "o-", markersize=3.5, label=label)
-    ax.set(xlabel="training data fraction", xlim=(0, 1.02))
-    charts.legend_below(ax)
+    charts.label(ax, FRACTION, xlim=(0, 1.02))
 
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
@@ -474,8 +456,7 @@ def show_reached(rows: Any, steps: int, ax: Axes) -> None:
     never = rows["fraction"][~passed]
     look: Any = {"s": 16, "marker": "^", "color": palette.REFERENCE, "linewidths": 0}
     ax.scatter(never, np.full(len(never), steps), label=f"never in {steps} steps", **look)
-    ax.set(xlabel="training data fraction", ylabel=f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
-    charts.legend_below(ax)
+    charts.label(ax, FRACTION, f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
 
 
 def _draw_qualities(setting: Setting, tables: Tables) -> dict[str, Figure]:
@@ -499,11 +480,8 @@ def _draw_qualities(setting: Setting, tables: Tables) -> dict[str, Figure]:
         Statement("transition",
             "The number of steps to reach RQI > 0.95 is seen to have a phase transition at r_c = 0.4",
             "share of networks that pass RQI 0.95 with at least half of the data minus that with at most 0.3",
-            measures.difference(
-                measures.share("networks", PASSED, among="fraction >= 0.5"),
-                measures.share("networks", PASSED, among="fraction <= 0.3"),
-            ),
-            least=0.5, source="Section 3.2", chance=counters.shuffled("networks", "steps_to_rqi")),
+            passed("fraction >= 0.5", "fraction <= 0.3"), least=0.5,
+            source="Section 3.2", chance=counters.shuffled("networks", "steps_to_rqi")),
     ),
 )  # fmt: skip
 def qualities(run: Run) -> Result:
@@ -528,8 +506,8 @@ def _draw_steps(setting: Setting, tables: Tables) -> dict[str, Figure]:
         left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=name)
         show_reached(tables["networks"], setting.steps, left)
         left.set(yscale="log", ylabel=f"steps to RQI > {GROKKED}, or $n_h$", title=said(setting))
-        look: Any = {"c": both["fraction"], "cmap": "viridis", "s": 12, "linewidths": 0}
-        points = right.scatter(both["n_h"], both["steps_to_rqi"], **look)
+        x, y = both["n_h"], both["steps_to_rqi"]
+        points = right.scatter(x, y, s=12, c=both["fraction"], cmap="viridis", linewidths=0)
         figure.colorbar(points, ax=right, label="training fraction", aspect=30, pad=0.03)
         right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of its training set (Eq. 5)")
         right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network and its own prediction")
@@ -561,11 +539,10 @@ def steps_of_networks(run: Run) -> Result:
     rows = train_fractions(run, family="liu-3")
     table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=run.seed(152))
     with np.errstate(divide="ignore"):
-        n_h = {size: 1 / (rate * LEARNING_RATE) for size, rate in table.items()}
-    theory = {"fraction": np.array(list(n_h)) / 55} | {
-        f"n_h_{name}": np.array([np.quantile(one, q, method="inverted_cdf") for one in n_h.values()])
-        for name, q in (("quartile_1", 0.25), ("median", 0.5), ("quartile_3", 0.75))
-    }
+        n_h = 1 / (np.array(list(table.values())) * LEARNING_RATE)
+    parts = np.quantile(n_h, (0.25, 0.5, 0.75), axis=1, method="inverted_cdf")
+    names = ("n_h_quartile_1", "n_h_median", "n_h_quartile_3")
+    theory = {"fraction": np.array(list(table)) / 55} | dict(zip(names, parts, strict=True))
     return Result({"networks": rows, "theory": theory})
 
 
@@ -643,9 +620,8 @@ def trajectories(run: Run) -> Result:
         E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
         passed = representation_quality(E[:, :, None], full, DELTA) > GROKKED
         formed = float(times[np.argmax(passed)]) if passed.any() else np.inf
-        rows.append(
-            {"set": number, "formed_over_n_h": formed} | {f"n_h_{name}": n for name, n in n_h.items()}
-        )
+        own = {f"n_h_{name}": n for name, n in n_h.items()}
+        rows.append({"set": number, "formed_over_n_h": formed} | own)
         shown = (E, n_h) if shown is None else shown
     table = columns_of(rows)
     E, n_h = shown
@@ -658,8 +634,7 @@ def trajectories(run: Run) -> Result:
         all_formed = table["formed_over_n_h"]
         right.hist(all_formed[np.isfinite(all_formed)], 25, color=palette.FIRST, alpha=0.7)
         right.axvline(3, color=palette.SECOND, linewidth=1, label="the paper's 3 $n_h$")
-        right.set(xlabel="time to RQI > 0.95 in $n_h$", ylabel="training sets")
-        charts.legend_below(right)
+        charts.label(right, "time to RQI > 0.95 in $n_h$", "training sets")
     return Result({"flows": table}, {"liu-4c": figure})
 
 
@@ -680,10 +655,9 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 
 def _waiting(name: str) -> counters.Chance:
     """Return a model of data in which networks take times of the mean n_h that end at random."""
+    words = "steps drawn from an exponential distribution of mean n_h"
     return counters.drawn(
-        "steps drawn from an exponential distribution of mean n_h",
-        "networks",
-        steps_to_rqi=lambda rows, rng: rng.exponential(rows[f"n_h_{name}"]),
+        words, "networks", steps_to_rqi=lambda rows, rng: rng.exponential(rows[f"n_h_{name}"])
     )
 
 
@@ -692,7 +666,7 @@ PAPER_PATHS = Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECO
 
 @recipe(
     "liu-4d", item="Figure 4 (d)",
-    quick=Setting(model=ToyAddition(TOKENS, hidden=(50, 50)), seeds=4, steps=1000, rate=3e-4),
+    quick={"model": SMALL, "seeds": 4, "steps": 1000, "rate": 3e-4},
     paper_setting=PAPER_PATHS, source="Section 3.2",
     shows=f"The embedding of the network, out of {PAPER_PATHS.seeds}, that reaches an RQI above 0.95 in the "
     "median time.",
@@ -741,11 +715,7 @@ def trained_trajectories(run: Run) -> Result:
         "steps_to_rqi": np.where(np.isfinite(reached), reached, np.inf),
         **{f"n_h_{name}": np.array([one[name] for one in n_h]) for name in n_h[0]},
     }
-    tokens = {
-        "network": np.repeat(rows["network"], TOKENS),
-        "token": np.tile(np.arange(TOKENS), setting.seeds),
-        "final": E[:, -1].ravel(),
-    }
+    tokens = table_of({"network": rows["network"], "token": range(TOKENS)}, final=E[:, -1])
     quickest = np.argsort(rows["steps_to_rqi"], kind="stable")
     run_shown = int(quickest[len(quickest) // 2])  # the median network
     when = float(rows["steps_to_rqi"][run_shown])
