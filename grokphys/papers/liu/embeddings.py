@@ -5,7 +5,7 @@ Liu et al., Figures 2 and 19: embeddings in the plane, of sums with their decode
 
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import nets
 from analysis.phases.classification import DELAY
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Columns, where
+from grokphys.papers.evidence import Columns, columns_of, joined, table_of, where
 from grokphys.papers.liu.phases import DATA, EMBEDDING, IMAGES, SMALL
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import Task, TokenTransformer, ToyAddition, train
@@ -73,10 +73,7 @@ TURNS = 20
 LATE = "two of the four networks had been trained, but not measured, when this rule was written"
 
 
-QUICK = Setting(
-    model=SMALL, seeds=2, steps=200, piece=1, frames=10, learning_rate=1e-3, weight_decay=1.0,
-    counts=(2, 4, 6, 10),
-)  # fmt: skip
+QUICK = {"model": SMALL, "seeds": 2, "steps": 200, "frames": 10}
 PAPER = Setting(
     model=TokenTransformer(), seeds=4, steps=20_000, piece=1, frames=40, learning_rate=1e-3, weight_decay=1.0,
     counts=(2, 4, 6, 10),
@@ -108,22 +105,18 @@ def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]
     )  # fmt: skip
     ensemble = draw(model, runs=1, seed=seed, first_run=number)
     split = {"train": ensemble.train[0], "validation": ensemble.validation[0]}
-    final = {n: PCA(n).fit(trained.positions[0, -1]) for n in setting.counts}
-    found: dict[str, list[Any]] = {name: [] for name in ("step", "components", "n", *PARTS)}
+    rows = []
     for frame, step in enumerate(trained.steps.tolist()):
         E = trained.positions[0, frame]
         versions: dict[tuple[str, int], Any] = {("actual", model.dim): E}
-        for n in setting.counts:
-            own = PCA(n).fit(E)
-            versions["final", n] = final[n].inverse_transform(final[n].transform(E))
-            versions["current", n] = own.inverse_transform(own.transform(E))
-        for (components, n), projected in versions.items():
-            right = _accuracies(model, trained, frame, projected, split)
-            row = (step, components, n, *(right[part] for part in PARTS))
-            for name, value in zip(found, row, strict=True):
-                found[name].append(value)
-    accuracy = {name: np.array(values) for name, values in found.items()}
-    return {"positions": trained.positions[0], "steps": trained.steps, **accuracy}
+        for n, (name, axes) in product(setting.counts, (("final", trained.positions[0, -1]), ("current", E))):
+            components = PCA(n).fit(axes)
+            versions[name, n] = components.inverse_transform(components.transform(E))
+        rows += [
+            {"step": step, "components": name, "n": n} | _accuracies(model, trained, frame, projected, split)
+            for (name, n), projected in versions.items()
+        ]
+    return {"positions": trained.positions[0], "steps": trained.steps, **columns_of(rows)}
 
 
 PARTS = ("train_accuracy", "validation_accuracy")
@@ -145,16 +138,21 @@ def _accuracies(
     `E` (tokens, dim) replaces the embedding, `trained` holds the layers of each frame, and `split` the
     indices of the examples of both sets. The keys are those of `PARTS`.
     """
+    right = answered(model, trained, frame, E, model.task.inputs) == model.task.labels
+    return {f"{part}_accuracy": float(right[index].mean()) for part, index in split.items()}
+
+
+def answered(model: Any, trained: Trajectory, frame: int, E: Any, inputs: Any, run: int = 0) -> NDArray[Any]:
+    """Return the classes of inputs by the layers of one network at one frame with another embedding E."""
     parameters = {
-        name.removeprefix("layers."): torch.as_tensor(values[:1, frame])
+        name.removeprefix("layers."): torch.as_tensor(values[run : run + 1, frame]).float()
         for name, values in trained.observables.items()
         if name.startswith("layers.")
     }
     parameters["embedding"] = torch.as_tensor(np.asarray(E, np.float32))[None]
     with torch.no_grad():
-        logits = model.outputs(parameters, torch.as_tensor(model.task.inputs)[None])
-    right = logits[0].argmax(-1).numpy() == model.task.labels
-    return {f"{part}_accuracy": float(right[index].mean()) for part, index in split.items()}
+        logits = model.outputs(parameters, torch.as_tensor(inputs)[None])
+    return np.asarray(logits[0].argmax(-1))
 
 
 def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
@@ -214,22 +212,21 @@ def emergence(run: Run) -> Result:
     hold more of their variance as soon as a network generalizes. The figure shows the first one that does.
     """
     ones = followed(run)
-    frames: dict[str, list[Any]] = {n: [] for n in ("network", "step", "validation_accuracy", "structure")}
+    parts = []
     for network, one in enumerate(ones):
-        for step, E, accuracy in zip(one["steps"], one["positions"], actual(one), strict=True):
-            row = (network, int(step), float(accuracy), structure_of(PCA(2).fit_transform(E)))
-            for name, value in zip(frames, row, strict=True):
-                frames[name].append(value)
+        structure = [structure_of(PCA(2).fit_transform(E)) for E in one["positions"]]
+        index = {"network": [network], "step": one["steps"]}
+        parts.append(table_of(index, validation_accuracy=actual(one), structure=structure))
     one = next((one for one in ones if (actual(one) >= 0.9).any()), ones[0])
     accuracy, last = actual(one), len(actual(one)) - 1
     general = int(np.argmax(accuracy >= 0.9)) or last
     shown = sorted({0, general // 2, general, (general + last) // 2, last})
     frequency = frequency_of(PCA(2).fit_transform(one["positions"][-1]))
-    with charts.page(2.7 * len(shown), 3.3) as figure:
-        for ax, frame in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+    with charts.panels(2.7 * len(shown), 3.3, 1, len(shown), squeeze=False) as (figure, axes):
+        for ax, frame in zip(axes[0], shown, strict=True):
             title = f"step {one['steps'][frame]}\nvalidation {accuracy[frame]:.0%}"
             show_circle(PCA(2).fit_transform(one["positions"][frame]), frequency, ax, title=title)
-    return Result({"frames": frames}, {"liu-1": figure})
+    return Result({"frames": joined(parts)}, {"liu-1": figure})
 
 
 # -- Figure 21 ---------------------------------------------------------------------------------------------
@@ -282,23 +279,21 @@ def tickets(run: Run) -> Result:
     compares each network with `TURNS` networks of the same start whose embedding had changed as much in
     random directions, and the rule asks for more structure than these have.
     """
-    hints: dict[str, list[Any]] = {n: [] for n in ("network", "turned", "share", "validation_accuracy")}
-    ones = followed(run)
+    parts, ones = [], followed(run)
     for network, one in enumerate(ones):
         start, end = one["positions"][[0, -1]].astype(np.float64)
-        hints["network"] += [network] * (1 + TURNS)
-        hints["turned"] += [False] + [True] * TURNS
-        hints["share"] += _shares(start, end, generator(run.seed(SEED + 1 + network)))
-        hints["validation_accuracy"] += [float(actual(one)[-1])] * (1 + TURNS)
+        shares = _shares(start, end, generator(run.seed(SEED + 1 + network)))
+        index, last = {"network": [network], "turned": [False] + [True] * TURNS}, actual(one)[-1]
+        parts.append(table_of(index, share=shares, validation_accuracy=last))
     start, end = ones[0]["positions"][[0, -1]]
-    axes = PCA(2).fit(end)
-    views = (axes.transform(end), PCA(2).fit_transform(start), axes.transform(start))
+    components = PCA(2).fit(end)
+    views = (components.transform(end), PCA(2).fit_transform(start), components.transform(start))
     frequency = frequency_of(views[0])
-    with charts.page(10.2, 3.8) as figure:
-        for ax, view, points in zip(figure.subplots(1, 3), VIEWS, views, strict=True):
+    with charts.panels(10.2, 3.8, 1, 3) as (figure, axes):
+        for ax, view, points in zip(axes, VIEWS, views, strict=True):
             share = f"{share_of(points, frequency):.0%} of the variance"
             show_circle(points, frequency, ax, title=f"{view}\nfrequency {frequency}: {share}")
-    return Result({"hints": hints}, {"liu-21": figure})
+    return Result({"hints": joined(parts)}, {"liu-21": figure})
 
 
 # -- Figure 22 ---------------------------------------------------------------------------------------------
@@ -350,12 +345,13 @@ def projections(run: Run) -> Result:
     -----
     The table "accuracy" holds the tables of all networks.
     """
-    ones = followed(run)
     names = ("step", "components", "n", *PARTS)
-    rows: dict[str, Any] = {name: np.concatenate([one[name] for one in ones]) for name in names}
-    rows["network"] = np.repeat(np.arange(len(ones)), [len(one["step"]) for one in ones])
-    with charts.page(10.6, 4.0) as figure:
-        for ax, part in zip(figure.subplots(1, 2, sharey=True), PARTS, strict=True):
+    rows = joined(
+        {name: one[name] for name in names} | {"network": np.full(len(one["step"]), network)}
+        for network, one in enumerate(followed(run))
+    )
+    with charts.panels(10.6, 4.0, 1, 2, sharey=True) as (figure, axes):
+        for ax, part in zip(axes, PARTS, strict=True):
             show_projected(where(rows, network=0), part, ax)
             ax.set_title(part.replace("_accuracy", "") + " set, first network")
         ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
@@ -443,14 +439,14 @@ def planar(run: Run) -> Result:
     setting = run.setting
     parts = {name: run.keep(name.replace(" ", "-"), partial(_train_planar, run, name)) for name in MODELS}
     names = ("validation_accuracy", "train_accuracy", "structure", "learning_rate")
-    rows = {name: np.concatenate([part[name] for part in parts.values()]) for name in names}
+    rows = joined({name: part[name] for name in names} for part in parts.values())
     rows["operation"] = np.repeat(list(parts), setting.seeds)
-    with charts.page(10.4, 10.4) as figure:
-        for line, (name, part) in zip(figure.subplots(2, 2), parts.items(), strict=True):
+    with charts.panels(10.4, 10.4, 2, 2) as (figure, axes):
+        for line, (name, part) in zip(axes, parts.items(), strict=True):
             for k, ax in enumerate(line):
                 show_classes(part["E"][k], part["classes"][k], part["frame"][k], name, ax)
-                ax.set_title(f"{name}: validation accuracy {100 * part['shown'][k]:.0f} %")
-                ax.set(xlabel="first coordinate", ylabel="second coordinate")
+                title = f"{name}: validation accuracy {100 * part['shown'][k]:.0f} %"
+                ax.set(xlabel="first coordinate", ylabel="second coordinate", title=title)
     return Result({"networks": rows}, {"liu-2": figure})
 
 
@@ -459,18 +455,11 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
     model = MODELS[operation](setting.tokens, 2, hidden=setting.hidden, kind="classification")
     rates = np.geomspace(1e-4, 1e-2, setting.seeds)
     trained = train(
-        model,
-        runs=setting.seeds,
-        steps=setting.steps,
-        seed=run.seed(200 + len(operation)),
-        learning_rate=rates.tolist(),
-        weight_decay=0.0,
-        embedding_learning_rate=1e-3,
-        train_fraction=0.8,
-        record=[setting.steps],
-        observables=("train_accuracy", "validation_accuracy", "layers"),
-    )
-    accuracy = {k: trained.observables[k][:, -1] for k in ("train_accuracy", "validation_accuracy")}
+        model, runs=setting.seeds, steps=setting.steps, seed=run.seed(200 + len(operation)),
+        learning_rate=rates.tolist(), weight_decay=0.0, embedding_learning_rate=1e-3, train_fraction=0.8,
+        record=[setting.steps], observables=(*PARTS, "layers"),
+    )  # fmt: skip
+    accuracy = {k: trained.observables[k][:, -1] for k in PARTS}
     order = np.argsort(accuracy["validation_accuracy"], kind="stable")
     shown = [int(order[0]), int(order[-1])]
     E = trained.final.astype(float)
@@ -480,16 +469,8 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
         x, y = (np.linspace(c - reach, c + reach, setting.grid) for c in E[k].mean(axis=0))
         points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
         # The decoder takes the sum of two embeddings; here a point is their midpoint.
-        layers = {
-            name.removeprefix("layers."): torch.as_tensor(values[k : k + 1, -1]).float()
-            for name, values in trained.observables.items()
-            if name.startswith("layers.")
-        }
-        layers["embedding"] = torch.as_tensor(points, dtype=torch.float32)[None]
         itself = np.repeat(np.arange(len(points))[:, None], 2, axis=1)
-        with torch.no_grad():
-            logits = model.outputs(layers, torch.as_tensor(itself)[None])
-        classes.append(logits[0].argmax(-1).numpy().reshape(setting.grid, setting.grid))
+        classes.append(answered(model, trained, -1, points, itself, k).reshape(setting.grid, setting.grid))
         frames.append([x[0], x[-1], y[0], y[-1]])
     return {
         **{name: values.astype(float) for name, values in accuracy.items()},
@@ -507,13 +488,11 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
     """
     modular = operation == "modular addition"
     count = len(E) if modular else 2 * len(E) - 1
-    colors = np.array(
-        [tuple(c)[:3] for c in (palette.class_colors if modular else palette.graded_colors)(count)]
-    )
+    some_colors = palette.class_colors if modular else palette.graded_colors
+    colors = np.array([tuple(color)[:3] for color in some_colors(count)])
     ax.imshow(0.45 + 0.55 * colors[classes], extent=frame, origin="lower", aspect="auto")
-    ax.scatter(
-        E[:, 0], E[:, 1], s=charts.points(12.5) ** 2, color=palette.WHITE, edgecolors=palette.INK, zorder=2
-    )
+    size = charts.points(12.5) ** 2
+    ax.scatter(E[:, 0], E[:, 1], s=size, color=palette.WHITE, edgecolors=palette.INK, zorder=2)
     for token, (x, y) in enumerate(E):
         ax.annotate(str(token), (x, y), ha="center", va="center", fontsize="small", zorder=3)
 
@@ -555,9 +534,10 @@ def collapse(run: Run) -> Result:
     for when, frame in (("start", 0), ("end", -1)):
         parts = np.array([_variances(path[frame], labels) for path in paths])
         rows[f"within_{when}"], rows[f"between_{when}"], rows[f"norm_{when}"] = parts.T
-    with charts.page(11.6, 4.2) as figure:
+    title = f"{len(labels)} images of {setting.data}; each class has its digit left of its median"
+    with charts.panels(11.6, 4.2, 1, 3, title) as (figure, axes):
         colors = palette.class_colors(10)
-        for k, ax in enumerate(figure.subplots(1, 3)):
+        for k, ax in enumerate(axes):
             frame = round(k / 2 * setting.steps)
             ax.scatter(*paths[0][frame].T, s=6, c=colors[labels], linewidths=0)
             for digit in range(10):
@@ -567,10 +547,7 @@ def collapse(run: Run) -> Result:
                 ax.annotate(str(digit), middle, bbox=box, fontsize="small", **beside)
             ax.margins(x=0.1)
             ax.set(title=f"step {frame}", xlabel="first coordinate", xticks=[], yticks=[])
-        figure.axes[0].set_ylabel("second coordinate")
-        figure.suptitle(
-            f"{len(labels)} images of {setting.data}; each class has its digit left of its median"
-        )
+        axes[0].set_ylabel("second coordinate")
     return Result({"encoders": rows}, {"liu-19": figure})
 
 
