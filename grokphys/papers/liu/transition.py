@@ -298,11 +298,8 @@ def conservation(run: Run) -> Result:
         for ax, title, linear, courses in zip(
             axes, titles, (1e-13, 1e-4), np.swapaxes(curves, 0, 1), strict=True
         ):
-            for centred, color, label in (
-                (0, palette.SECOND, "random start"),
-                (1, palette.FIRST, "centered"),
-            ):
-                median = np.median(courses[centred::2], axis=0)
+            for first, color, label in ((0, palette.SECOND, "random start"), (1, palette.FIRST, "centered")):
+                median = np.median(courses[first::2], axis=0)
                 ax.plot(np.arange(times + 1) * 2.0, median, color=color, label=f"{label}, median")
             ax.set_yscale("symlog", linthresh=linear)
             charts.label(ax, "time", title)
@@ -367,7 +364,9 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     columns: dict[str, Any] = {}
     for end, delta in (("", setting.delta), ("_strict", STRICT)):
         for name, measured in (("rqi", representation_quality), ("predicted_accuracy", predicted_accuracy)):
-            values = [float(measured(E, *of, delta)) for E, *of in zip(embeddings, theories, strict=True)]
+            values = [
+                float(measured(E, theory, delta)) for E, theory in zip(embeddings, theories, strict=True)
+            ]
             columns[name + end] = values
     return table_of(
         {"size": np.full(setting.seeds, size)}, fraction=size / total,
