@@ -94,7 +94,7 @@ def _check_output(out: Path, overwrite: bool) -> None:
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
     from analysis.circles.classes import recorded_operation
-    from grokphys.explorer.films import circles_film, particle_film
+    from grokphys.explorer.runs.particles import particle_film
 
     trajectory = run.trajectory
     if view == "particles" or (view == "auto" and frequency is None and trajectory.dim <= 3):
@@ -102,4 +102,4 @@ def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
         operation = recorded_operation(trajectory.parameters, trajectory.tokens)
         return particle_film(trajectory, operation=operation, plane=plane)
     chosen = run.strongest if frequency is None else frequency
-    return circles_film(run, run.plane(chosen), run.survivors(), run.limit())
+    return run.film(run.plane(chosen), chosen)

@@ -1,6 +1,7 @@
 """The door: a request needs the token of the link, a host name of this server, and its own origin."""
 
 import hmac
+import ipaddress
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Collection
@@ -57,16 +58,11 @@ class Door:
         self._public = {name.lower() for name in public}
         self._names = {name.lower() for name in names} | self._public
 
-    @property
-    def origins(self) -> list[str]:
-        """Hosts whose pages may open a websocket, as "name:*" for Bokeh; `refusal` is stricter."""
-        return [f"{name}:*" for name in sorted(self._names)]
-
     def refusal(self, request: HTTPServerRequest) -> str | None:
         """Return the sentence with which a request is refused, or None if it is allowed."""
         host = request.host.lower()
         name = split_host_and_port(host)[0]
-        if name not in self._names:  # such as the name of a site that resolves here
+        if name not in self._names and not is_address(name):  # such as the name of a site that resolves here
             shown = name if re.fullmatch(r"[\w.-]{1,253}", name) else "NAME"
             return f"This server does not go by the name {shown}. {ALLOW.format(name=shown)}"
         origin = request.headers.get("Origin")
@@ -79,6 +75,14 @@ class Door:
             return None
         token = request.query_arguments.get("token", [b""])[-1]
         return None if hmac.compare_digest(token, self._token) else NO_LINK
+
+
+def is_address(name: str) -> bool:
+    """Return whether a host is given by its address, which no site of another name can stand for."""
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
 
 
 class Connection(ServerConnection):
@@ -128,7 +132,7 @@ class Application(BokehTornado):
         super().__init__(
             page,
             extra_patterns=[("/upload", UploadHandler, {"folder": folder})],
-            extra_websocket_origins=door.origins,
+            extra_websocket_origins=["*"],  # the door is stricter
             include_headers=[],
             include_cookies=[],
             ico_path="none",

@@ -31,10 +31,9 @@ OptionalFiles = Annotated[
     tuple[str, ...], tyro.conf.arg(metavar="[FILE|'PATTERN' ...]", help_behavior_hint="(default: none)")
 ]
 WARNING = (
-    "other machines reach port {port} of this one, by the link with {names} in it. Without the link they are "
-    "turned away. "
-    "Whoever has it can see the given files, upload others and run simulations here, and whoever can read "
-    "the network can read it: nothing is encrypted"
+    "other machines reach port {port} of this one, by the link with its name or address in it. Without the "
+    "link they are turned away. Whoever has it can see the given files, upload others and run simulations "
+    "here, and whoever can read the network can read it: nothing is encrypted"
 )
 
 
@@ -76,8 +75,7 @@ def explore(
     port = listening.getsockname()[1]
     names, token = _names(host, listening), secrets.token_urlsafe(32)
     if not _is_loopback(listening):
-        outside = [name for name in names if name not in HERE] or [socket.gethostname()]
-        print(f"grokphys: {WARNING.format(port=port, names=' or '.join(outside))}", flush=True)
+        print(f"grokphys: {WARNING.format(port=port)}", flush=True)
     _hush()
     link = f"http://{names[0]}:{port}/?token={token}"
     with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix=PREFIX) as own:
@@ -174,19 +172,8 @@ def _is_loopback(listening: socket.socket) -> bool:
 
 
 def _names(host: str, listening: socket.socket) -> list[str]:
-    """Return the names and addresses under which a browser may reach this server, that of the link first."""
+    """Return the names of this server besides all addresses, that of the link first."""
     address = listening.getsockname()[0]
-    if _is_loopback(listening):
-        return list(
-            dict.fromkeys([host, address, "localhost", *(["127.0.0.1"] if host == "localhost" else [])])
-        )
-    if not ipaddress.ip_address(address).is_unspecified:
-        return list(dict.fromkeys([host, address]))
-    name = socket.gethostname()
-    found = {name, socket.getfqdn()}
-    with contextlib.suppress(OSError):  # the name does not resolve; use the names found so far
-        found |= {str(info[4][0]) for info in socket.getaddrinfo(name, None, socket.AF_INET)}
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing, but chooses the address that other machines see
-        found.add(probe.getsockname()[0])
-    return list(dict.fromkeys([*HERE, *sorted(found)]))
+    if ipaddress.ip_address(address).is_unspecified:
+        return [*HERE, socket.gethostname(), socket.getfqdn()]
+    return [host, address, *(HERE if _is_loopback(listening) else ())]

@@ -4,6 +4,7 @@ import json
 import sys
 import tempfile
 import threading
+import tomllib
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ from tornado.ioloop import IOLoop
 
 from grokphys.explorer import films, theme
 from grokphys.explorer.runs.common import asset, sections
-from grokphys.explorer.view import PREPARED, Preset, View, prepared, replayed
+from grokphys.explorer.view import View, replayed
 from grokphys.options import sentence
 from grokphys.output import printable
 from physics.errors import FileFormatError, InputError, SimulationError
@@ -148,16 +149,15 @@ class Session:
         self._began = self._whole = 0.0
         self._waiting = self._held = self.closed = False
         self._view: View | None = None
-        self._wanted = ""  # the view that was chosen last, which may still load
         self._canceled = 0  # how often films were canceled
         self.bridge.on_change("command", lambda _name, _old, new: self._command(*new[1:]))
         self.bridge.on_change("shown", self._shown)
         kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
-            self.choose(prepared(reader).slug)
+            self.choose(reader.slug)
         except EXPECTED as error:  # such as a file that is no trajectory
-            self.choose(prepared(kinds[0]).slug)
+            self.choose(kinds[0].slug)
             self.fail(error)
 
     # -- interface for views -------------------------------------------------------------------------------
@@ -240,27 +240,23 @@ class Session:
     def _preset(self, text: str) -> None:
         """Show and play the preset "view/name", or "name" of the chosen view; ignore unknown ones."""
         slug, _, name = text.rpartition("/")
-        slug = slug or self._wanted
+        slug = slug or self.view.slug
         named = {preset.name: preset for preset in self._kinds[slug].presets} if slug in self._kinds else {}
         if name in named:
-            self.choose(slug, then=lambda: self._begin_preset(named[name]))
-
-    def _begin_preset(self, preset: Preset) -> None:
-        self.bridge.playing = 0
-        self.view.restore(preset.settings)
-        self._set_speed(preset.speed)
-        self._play()
+            self.choose(slug)
+            self.bridge.playing = 0
+            self.view.restore(named[name].settings)
+            self._set_speed(named[name].speed)
+            self._play()
 
     def _open_link(self, text: str) -> None:
         """Restore the state that a link describes."""
         slug, speed, settings = read_link(text)
-        self.choose(slug, then=lambda: self._restore(speed, settings))
-
-    def _restore(self, speed: Any, settings: dict[str, Any]) -> None:
+        self.choose(slug)
         steps, speed = replayed(settings), _offered(speed)
         self.view.restore(settings)
         self._set_speed(speed)
-        if steps:
+        if steps and self.view.replays:
             self.say(f"Repeating the {steps} steps of this link …")
             self.document.add_timeout_callback(lambda: self._repeat(steps, speed), PAUSE)
 
@@ -276,41 +272,29 @@ class Session:
         assert self._view is not None
         return self._view
 
-    def choose(self, slug: str, then: Callable[[], Any] = lambda: None) -> None:
-        """Show the view with the name `slug`, after loading and making a new one, and then call `then`."""
+    def choose(self, slug: str) -> None:
+        """Show the view with the name `slug`, after making it when it is first chosen."""
         if slug not in self._kinds:
             raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
-        self._wanted = slug
-        if (kind := self._kinds[slug]) not in PREPARED:
-
-            def come(_nothing: Any) -> None:
-                if self._wanted == slug:  # no other view was chosen in the meantime
-                    self.choose(slug, then)
-
-            self.say(f"Loading {kind.name} …")
-            self.later(prepared, kind, then=come)
-            return
         self.say("")
         if self._view is not None:
             if self._view.slug == slug:
-                then()
                 return
             self.bridge.playing = 0
             self._view.speed = self.bridge.speed
         new = slug not in self._views
         if new:
-            view = kind(self)
-            self._views[slug] = view, view.panel()
-        for name, (_, shown) in self._views.items():
-            shown.visible = name == slug
-        self._view = self._views[slug][0]
+            view = self._kinds[slug](self)
+            self._views[slug] = view, view.layout()
+        for name, (_, layout) in self._views.items():
+            layout.visible = name == slug
+        self._view, layout = self._views[slug]
         self.bridge.speed = self._view.speed
         self._view.show()
         if new:
-            self.stage.children = [*self.stage.children, self._views[slug][1]]
+            self.stage.children = [*self.stage.children, layout]
         self.bridge.view = slug
         self._drawn.clear()
-        then()
         self._say_status()
 
     def _set_speed(self, value: Any) -> None:
@@ -323,13 +307,12 @@ class Session:
         if not key.isalnum() or not path.exists():
             raise InputError("upload must be a file that was sent to this server; upload it again")
         self._uploaded.append(path)
-        taken = list(self.files.values())
-        numbered = (f"{Path(name).stem} ({n}){Path(name).suffix}" for n in range(2, len(taken) + 3))
-        self.files[str(path)] = next(word for word in (name, *numbered) if word not in taken)
+        self.files[str(path)] = name
         self.say("")
         if not self.view.take(str(path)):
             reader = next(kind.slug for kind in self._kinds.values() if kind.reads_files)
-            self.choose(reader, then=lambda: self.view.take(str(path)))
+            self.choose(reader)
+            self.view.take(str(path))
 
     def _play(self) -> None:
         self.say("")
@@ -347,10 +330,7 @@ class Session:
     def _step(self) -> None:
         self.bridge.playing = 0
         self.say("")
-        self.document.add_next_tick_callback(self._one)
-
-    async def _one(self) -> None:
-        await self.move(lambda: self.view.advance(1))
+        self.document.add_next_tick_callback(lambda: self.move(lambda: self.view.advance(1)))
 
     def _reset(self) -> None:
         self.say("")
@@ -381,14 +361,14 @@ class Session:
             await self.move(lambda: self.view.advance(self.bridge.speed))
             self._schedule()
 
-    async def move(self, work: Callable[[], Any]) -> Any:
-        """Do `work` in the worker with the document locked, show the view, and return the result, if any."""
+    async def move(self, work: Callable[[], Any]) -> None:
+        """Do `work` in the worker with the document locked, and show the view."""
         try:
-            view, result = self.view, None
+            view = self.view
             if not view.finished:
-                result = await IOLoop.current().run_in_executor(WORK, work)
+                await IOLoop.current().run_in_executor(WORK, work)
             if self.closed:
-                return None
+                return
             if view.finished:
                 self.bridge.playing = 0
             now = monotonic()
@@ -398,7 +378,6 @@ class Session:
                 self._whole = now
                 self._say_status()
             self.bridge.frame += 1
-            return result
         except Exception as error:
             self.fail(error)
 
@@ -524,7 +503,7 @@ def page(views: Sequence[type[Any]], paths: Sequence[Path], folder: Path) -> Cal
         "page_css": asset("page.css"),
         "page_js": asset("page.js") + asset("marks.js"),
         "views": views,
-        "terms": terms(),
+        "terms": tomllib.loads(asset("terms.toml")),
         "about": sections("about.txt", r"\[(\w+)\]"),
         "speeds": SPEEDS,
         "opening": f"Opening {printable(paths[0].name)} …" if paths else "Loading the first figures …",
@@ -544,9 +523,3 @@ def page(views: Sequence[type[Any]], paths: Sequence[Path], folder: Path) -> Cal
         document.js_on_event("connection_lost", CustomJS(code="window.grokphys.lost()"))
 
     return open_page
-
-
-def terms() -> dict[str, list[str]]:
-    """Return, for each term on the page, a list of its explanation and of a section of a paper or ""."""
-    rows = [line.split(" | ") for line in asset("terms.txt").splitlines()]
-    return {name: [words, source[0].rstrip(" |") if source else ""] for name, words, *source in rows}

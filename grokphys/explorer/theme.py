@@ -1,7 +1,6 @@
 """The common design of all views: colors, figures, controls, and their layout."""
 
 from collections.abc import Mapping, Sequence
-from math import ceil, floor, inf, log10
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,13 @@ from bokeh.models import (
     Range1d,
     Select,
     Slider,
-    Spinner,
 )
 from bokeh.plotting import figure
+from matplotlib.ticker import LogLocator, MaxNLocator
 
+from grokphys.explorer.panels import Panel
 from grokphys.explorer.runs.common import sections
+from physics.checks import flag
 from physics.errors import InputError
 
 SOFT, LINE, PAPER = "#5c6773", "#dcd7cc", "#fbfaf7"
@@ -47,14 +48,14 @@ CSS = sections("parts.css", r"/\* (\w+) \*/")
 # -- figures -----------------------------------------------------------------------------------------------
 
 
-def plot(title: str, *, height: int = 300, square: bool = False, whole: int = 0, **options: Any) -> Any:
+def plot(panel: Panel, height: int, *, square: bool = False, whole: int = 0, **options: Any) -> Any:
     """Return an empty Bokeh figure in the design of the explorer.
 
     Parameters
     ----------
-    title : str
-        Title, which the figure itself does not show, but its `card`.
-    height : int, default 300
+    panel : Panel
+        What it will show; its title and hint are those of the `card`.
+    height : int
         Height in pixels.
     square : bool, default False
         Whether the figure shows a plane around the origin: its two axes have equal units and are not drawn,
@@ -64,6 +65,7 @@ def plot(title: str, *, height: int = 300, square: bool = False, whole: int = 0,
     **options
         Further arguments of Bokeh's `figure`.
     """
+    title = f"{panel.title} ({panel.hint})" if panel.hint else panel.title
     if square:
         options |= {"x_range": Range1d(-1, 1), "y_range": Range1d(-1, 1)}
         options |= {"x_axis_location": None, "y_axis_location": None}
@@ -125,27 +127,16 @@ def log_ticks(low: float, high: float) -> list[float]:
     Examples
     --------
     >>> log_ticks(1.02, 1.31)
-    [1.1, 1.2, 1.3]
+    [1.05, 1.1, 1.15, 1.2, 1.25, 1.3]
     >>> log_ticks(1, 30)
     [1.0, 2.0, 5.0, 10.0, 20.0]
     """
-    if not 0 < low < high < inf:
-        return [float(f"{low:.3g}")] if 0 < low < inf else []
     if high < 3 * low:  # such an axis looks nearly linear
-        power = floor(log10(high - low))
-        for step in (digit * 10.0**more for more in (power - 1, power) for digit in (1, 2, 5)):
-            ticks = [float(f"{n * step:.9g}") for n in range(ceil(low / step), floor(high / step) + 1)]
-            if len(ticks) < TICKS:
-                break
-        return ticks or [float(f"{end:.3g}") for end in (low, high)]
-    first, last = floor(log10(low)), floor(log10(high))
-    dense = [((1, 1.5, 2, 3, 5, 7), 1), ((1, 2, 5), 1), ((1, 3), 1)]
-    for digits, stride in [*dense, *(((1,), n) for n in range(1, last - first + 2))]:
-        powers = range(first - first % stride, last + 1, stride)
-        ticks = [tick for n in powers for d in digits if low <= (tick := float(f"{d}e{n}")) <= high]
-        if len(ticks) < TICKS:
-            break
-    return ticks
+        ticks = MaxNLocator(TICKS, steps=[1, 2, 5, 10]).tick_values(low, high)
+    else:
+        subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
+        ticks = LogLocator(subs=subs, numticks=TICKS).tick_values(low, high)
+    return [float(f"{tick:.9g}") for tick in ticks if low <= tick <= high]
 
 
 def tick(axis: Any, values: Any) -> None:
@@ -229,6 +220,11 @@ def attribute(widget: Any) -> str:
     return "active" if isinstance(widget, Checkbox) else "value"
 
 
+def value_of(widget: Any) -> Any:
+    """Return the value of a widget."""
+    return getattr(widget, attribute(widget))
+
+
 def checked(widget: Any, value: Any) -> Any:
     """Return a value for a widget, as an int where the widget holds whole numbers.
 
@@ -238,27 +234,20 @@ def checked(widget: Any, value: Any) -> Any:
         If the widget does not allow the value.
     """
     if isinstance(widget, Checkbox):
-        if isinstance(value, bool):
-            return value
-        raise InputError(f"{widget.label} must be true or false, got {value!r:.80}")
+        return flag(widget.label, value)
     if isinstance(widget, Select | CategoricalSlider):
         listed = widget.options if isinstance(widget, Select) else widget.categories
-        values = [option[0] if isinstance(option, tuple) else option for option in listed]
-        if any(type(value) is type(known) and value == known for known in values):
+        values = [word if isinstance(word, str) else word[0] for word in listed]
+        if value in values and not isinstance(value, bool):
             return value
         raise InputError(
             f"{widget.title} must be one of {', '.join(map(str, values)):.150}, got {value!r:.80}"
         )
-    if isinstance(widget, Slider | Spinner):
-        ends = (widget.start, widget.end) if isinstance(widget, Slider) else (widget.low, widget.high)
-        step = widget.step if isinstance(widget, Slider) else 1 if widget.mode == "int" else 0.5
-        whole = all(float(number).is_integer() for number in (*ends, step))
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not ends[0] <= value <= ends[1] or (whole and value != int(value)):
-            kind = "a whole number" if whole else "a number"
-            shown = "nothing" if value is None else f"{value!r:.80}"
-            raise InputError(f"{widget.title} must be {kind} from {ends[0]:g} to {ends[1]:g}, got {shown}")
-        return int(value) if whole else value
-    if not isinstance(value, str):
-        raise InputError(f"{widget.title} must be a text, got {value!r:.80}")
-    return value
+    low, high = (widget.start, widget.end) if isinstance(widget, Slider) else (widget.low, widget.high)
+    step = widget.step if isinstance(widget, Slider) else 1 if widget.mode == "int" else 0.5
+    whole = all(float(part).is_integer() for part in (low, high, step))
+    if type(value) not in (int, float) or not low <= value <= high or (whole and value != int(value)):
+        kind = "a whole number" if whole else "a number"
+        shown = "nothing" if value is None else f"{value!r:.80}"
+        raise InputError(f"{widget.title} must be {kind} from {low:g} to {high:g}, got {shown}")
+    return int(value) if whole else value

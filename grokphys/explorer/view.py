@@ -10,14 +10,15 @@ import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner, TextInput
+from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner
 
 from grokphys.explorer import theme
 from grokphys.explorer.films import Film
+from grokphys.explorer.panels import Panel
+from grokphys.explorer.plots import PLOTS, SumPlot, TokenPlot
 from grokphys.explorer.runs.common import asset
 from physics.checks import whole_number
 from physics.errors import InputError
@@ -30,19 +31,26 @@ WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDow
 """Directions of the arrow keys, as (to the right, up)."""
 LONGEST_REPLAY = 20_000
 """Largest number of steps that a link may request, which take some seconds."""
-MOST_CHANGES = 100
-"""Largest number of changes of controls and of moves by hand during a run that a link holds."""
+LACKS = (
+    "The link of this page begins the run anew with the present controls, because it was changed on the way; "
+    "“Copy as Python” holds all of it."
+)
 PRESETS = tomllib.loads(asset("presets.toml"))
 REPLAYED = 300
-"""About the largest number of frames of a replay; each change of a control may add one."""
-ASIDE = ("time", "step", "moves", "before", "plane", "arrows", "rollout")
+"""About the largest number of frames of a replay."""
+ASIDE = ("time", "step", "plane", "arrows", "rollout")
 """Entries of a state that do not matter for whether it is that of a preset, unless the preset names them."""
 
 
-def parameter(kind: type[Any], label: str, default: Any, role: str = "start", **options: Any) -> Any:
-    """Return a field of a dataclass of parameters, whose widget is a Bokeh model of the class `kind`."""
+def parameter(
+    kind: type[Any], label: str, default: Any, role: str = "start", heading: Any = None, **options: Any
+) -> Any:
+    """Return a field of a dataclass of parameters, whose widget is a Bokeh model of the class `kind`.
+
+    A `heading` above it holds a title, terms that are explained beside it, and a text, if there is one.
+    """
     options["active" if kind is Checkbox else "value"] = default
-    metadata = {"widget": lambda: theme.control(kind, label, **options), "role": role}
+    metadata = {"widget": lambda: theme.control(kind, label, **options), "role": role, "heading": heading}
     return field(default=default, metadata=metadata)
 
 
@@ -106,8 +114,8 @@ class View(ABC):
     where no model of Bokeh may be changed. All other methods run on the server's event loop with the
     document locked. An exception becomes a sentence on the page, and the view is paused.
 
-    A subclass makes its figures, and then a run by `restart`. The run has a `step`, and the methods
-    `advance`, `reset`, `python` and `trajectory`.
+    A subclass makes a run by `made`, and says by `panels` what its figures show. The run has a `step`, and
+    the methods `advance`, `reset`, `python` and `trajectory`.
 
     Attributes
     ----------
@@ -115,8 +123,10 @@ class View(ABC):
         Widgets of the parameters.
     run : object
         The run that is shown.
-    figures : dict of str to Bokeh figure
-        Figures by the labels of the axes that show the same in pictures.
+    plots : dict of str to object
+        Figures by the names of their panels.
+    changed : bool
+        Whether live values were changed, or parts moved by hand, after the start of the run.
     """
 
     slug: ClassVar[str]
@@ -125,6 +135,10 @@ class View(ABC):
     """Label of the tab."""
     Parameters: ClassVar[type[Any]]
     """Dataclass of the parameters."""
+    rows: ClassVar[tuple[Mapping[str, int], ...]]
+    """Rows of figures: names of panels with the heights of their figures in pixels."""
+    columns: ClassVar[int] = 2
+    """Number of figures beside each other on a wide page."""
     reads_files: ClassVar[bool] = False
     """Whether the view shows trajectory files; a page that is given files begins with the first such view."""
     terms: ClassVar[tuple[str, ...]] = ()
@@ -133,35 +147,34 @@ class View(ABC):
     """Presets of `assets/presets.toml`."""
     invitation: ClassVar[str] = ""
     """What to watch for if the controls are not those of a preset."""
-
-    @classmethod  # noqa: B027
-    def prepare(cls) -> None:
-        """Do slow work of the first use, such as imports, in a worker before the first view is created."""
+    replays: ClassVar[bool] = True
+    """Whether a link repeats the steps of the run; otherwise the frame is one of the parameters."""
 
     def __init_subclass__(cls) -> None:
         cls.presets = [Preset(**preset) for preset in PRESETS.get(getattr(cls, "slug", ""), ())]
 
     def __init__(self, session: "Session") -> None:
         self.session = session
-        declared = fields(self.Parameters)
-        self.widgets = {entry.name: entry.metadata["widget"]() for entry in declared}
-        self.usual = {entry.name: entry.default for entry in declared}
-        self.figures: dict[str, Any] = {}
+        self._declared = fields(self.Parameters)
+        self.widgets = {entry.name: entry.metadata["widget"]() for entry in self._declared}
+        self.usual = {entry.name: entry.default for entry in self._declared}
+        self.plots: dict[str, Any] = {}
+        self._cards: dict[str, Any] = {}
+        self._grids = [theme.grid(columns=self.columns) for _ in self.rows]
         self.run: Any = None
-        self.changes: list[tuple[int, dict[str, Any]]] = []
+        self.changed = False
         self.speed = self.presets[0].speed if self.presets else 1
-        self._filling = False
-        self._live = [entry.name for entry in declared if entry.metadata["role"] == "live"]
-        reactions = {"start": self.restart, "live": self._changed, "look": self.look}
-        for entry in declared:
-            self.connect(reactions[entry.metadata["role"]], self.widgets[entry.name])
+        self._filling, self._fresh = False, True
+        reactions = {"start": self.restart, "live": self._continue, "look": self.look}
+        for entry in self._declared:
+            self._connect(reactions[entry.metadata["role"]], self.widgets[entry.name])
 
     # -- parameters ----------------------------------------------------------------------------------------
 
     @property
     def values(self) -> SimpleNamespace:
         """Present values of the parameters."""
-        return SimpleNamespace(**{name: _value(widget) for name, widget in self.widgets.items()})
+        return SimpleNamespace(**{name: theme.value_of(widget) for name, widget in self.widgets.items()})
 
     def set(self, **values: Any) -> None:
         """Set widgets without any reaction."""
@@ -171,19 +184,15 @@ class View(ABC):
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
-        """Change widgets, within a ``with`` block, without calling the functions that `connect` has bound."""
+        """Change widgets, within a ``with`` block, without any reaction."""
         before, self._filling = self._filling, True
         try:
             yield
         finally:
             self._filling = before
 
-    def connect(self, function: Callable[[], Any], widget: Any) -> None:
-        """Call a function whenever a widget changes, except while `filling`.
-
-        A widget returns to the value before if its value is not allowed, or the function raises an
-        `InputError`. Only the text of a text field stays, so that the user can correct it.
-        """
+    def _connect(self, function: Callable[[], Any], widget: Any) -> None:
+        """Call a function whenever a widget changes; it returns to the value before if that is refused."""
         attribute = theme.attribute(widget)
 
         def changed(_name: str, old: Any, new: Any) -> None:
@@ -193,9 +202,8 @@ class View(ABC):
                     theme.checked(widget, new)
                     function()
                 except InputError:
-                    if not isinstance(widget, TextInput):
-                        with self.filling():
-                            setattr(widget, attribute, old)
+                    with self.filling():
+                        setattr(widget, attribute, old)
                     raise
 
             if not self._filling and new == getattr(widget, attribute):  # or it has changed again since
@@ -211,41 +219,23 @@ class View(ABC):
         widget, listed = self.widgets[name], theme.choices(options)
         if listed != widget.options:
             known = [option[0] if isinstance(option, tuple) else option for option in listed]
-            kept = widget.value if widget.value in known else known[0]
+            value = widget.value if widget.value in known else known[0]
             with self.filling():
-                widget.update(options=listed, value=kept)
+                widget.update(options=listed, value=value)
 
     # -- the state, for links and presets ------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the parameters that differ from the defaults, the number of steps, and earlier changes.
-
-        The entry "before" is a list of [step, values]: the last step with the live values, and those of them
-        that differ from the present.
-        """
-        now = vars(self.values)
-        state = {name: value for name, value in now.items() if value != self.usual[name]}
-        if self.replays and self.run.step:
+        """Return the parameters that differ from the defaults, and the steps of an unchanged run."""
+        state = {name: value for name, value in vars(self.values).items() if value != self.usual[name]}
+        if self.replays and self.run.step and not self.changed:
             state["step"] = self.run.step
-        if self.changes and not self.lacks:
-            state["before"] = [
-                [step, {name: value for name, value in values.items() if value != now[name]}]
-                for step, values in self.changes
-            ]
         return state
-
-    replays: ClassVar[bool] = True
-    """Whether a link repeats the steps of the run; otherwise the frame is one of the parameters."""
 
     @property
     def lacks(self) -> str:
         """Sentence on what the link of this state leaves out; empty if it leaves out nothing."""
-        if len(self.changes) + len(getattr(self.run, "moves", ())) <= MOST_CHANGES:
-            return ""
-        return (
-            f"This link leaves out what was changed or moved during the run, because that was done more than "
-            f"{MOST_CHANGES} times; “Copy as Python” holds all of it."
-        )
+        return LACKS if self.changed else ""
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, whose missing entries are defaults, and start again.
@@ -273,60 +263,24 @@ class View(ABC):
             self.offer()
 
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
-        """Begin a new run with the parameters, and with the changes of a `state`, and show it."""
+        """Begin a new run with the parameters, and show it."""
         self.offer()
-        changes = self._read_changes(state or {})
         self.run = self.made(state or {})
-        self.changes, self._before = changes, self._live_values()
-        if changes:
-            self.apply(changes[0][1])
+        self.changed = False
         self.forget()
         self.show()
 
-    def _read_changes(self, state: Mapping[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-        """Return the entry "before" of a state, with checked values."""
-        rows, last, now = state.get("before", []), replayed(state), self._live_values()
-        try:
-            changes = [(whole_number("before", step, 1), dict(values)) for step, values in rows]
-            steps = [step for step, _ in changes]
-            unknown = {name for _, values in changes for name in values} - set(self._live)
-            right = len(changes) <= MOST_CHANGES and all(a < b for a, b in pairwise([*steps, last + 1]))
-        except (TypeError, ValueError):
-            right, unknown = False, set()
-        if not right or unknown:
-            raise InputError(
-                f"before must be at most {MOST_CHANGES} changes of {', '.join(self._live) or 'nothing'} as "
-                f"[step, {{control: value}}] with increasing steps up to {last}, got {rows!r:.80}"
-            )
-        return [
-            (step, now | {name: theme.checked(self.widgets[name], v) for name, v in values.items()})
-            for step, values in changes
-        ]
-
-    def _live_values(self) -> dict[str, Any]:
-        return {name: self.widgets[name].value for name in self._live}
-
-    def _changed(self) -> None:
-        """Let the run continue with the present live values, and note those before."""
-        self.apply(self._live_values())
-        if self.run.step > (self.changes[-1][0] if self.changes else 0):
-            self.changes.append((self.run.step, self._before))
-        self._before = self._live_values()
+    def _continue(self) -> None:
+        """Let the run continue with the present live values."""
+        self.apply(vars(self.values))
+        self.changed |= self.begun
         self.show(whole=False)
 
     def replay(self, steps: int, stride: int) -> None:
-        """Advance by `steps` steps in frames of `stride` steps, or more if they were more than `REPLAYED`.
-
-        After the step of each of the `changes`, the run continues with the values that held then.
-        """
-        stride, taken = max(stride, -(-steps // REPLAYED)), 0
-        after = [*(values for _, values in self.changes[1:]), self._before]
-        for until, values in [*zip((step for step, _ in self.changes), after, strict=False), (steps, None)]:
-            while taken < until:
-                self.advance(min(stride, until - taken))
-                taken = min(taken + stride, until)
-            if values is not None:
-                self.apply(values)
+        """Advance by `steps` steps in frames of `stride` steps, or more if they were more than `REPLAYED`."""
+        stride = max(stride, -(-steps // REPLAYED))
+        for step in range(0, steps, stride):
+            self.advance(min(stride, steps - step))
         self.forget()
 
     # -- presets -------------------------------------------------------------------------------------------
@@ -366,16 +320,8 @@ class View(ABC):
         """
 
     @abstractmethod
-    def panel(self) -> Any:
-        """Return the Bokeh model of the view, which is created once; see `theme.stage`."""
-
-    @abstractmethod
-    def show(self, *, whole: bool = True) -> None:
-        """Show the state on screen.
-
-        `whole` is False for most frames of play, which should send little. Parts such as curves against time
-        may wait for complete updates, which come about three times per second.
-        """
+    def panels(self, whole: bool) -> Mapping[str, Panel]:
+        """Return what the figures show; unless `whole`, only of those that change in every frame of play."""
 
     @abstractmethod
     def status(self) -> Mapping[str, str]:
@@ -389,16 +335,15 @@ class View(ABC):
     def film(self) -> Film:
         """Return a film of the run, with data that do not change while a worker draws it."""
 
-    def look(self) -> None:
-        """Show the same state in another way, such as on another plane."""
-        self.forget()
-        self.show()
+    def apply(self, law: Mapping[str, Any]) -> None:  # noqa: B027
+        """Let the run continue with other live values."""
 
-    def apply(self, values: Mapping[str, Any]) -> None:  # noqa: B027
-        """Let the run continue with other values of the live parameters."""
+    def ready(self, name: str, plot: Any) -> None:  # noqa: B027
+        """React to the pointer in a figure that has been made."""
 
-    def forget(self) -> None:  # noqa: B027
-        """Let the next frame be shown without a trail from the frames before."""
+    def beside(self, name: str) -> list[Any]:
+        """Return the models that follow the widget of a parameter among the controls, such as buttons."""
+        return []
 
     def key(self, name: str) -> None:  # noqa: B027
         """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
@@ -406,6 +351,61 @@ class View(ABC):
     def take(self, path: str) -> bool:
         """Show an uploaded file, and return whether the view can do so."""
         return False
+
+    # -- figures -------------------------------------------------------------------------------------------
+
+    def layout(self) -> Any:
+        """Return the Bokeh model of the view, which is created once: controls, and rows of figures."""
+        controls = []
+        for entry in self._declared:
+            if entry.metadata["heading"] is not None:
+                title, terms, *text = entry.metadata["heading"]
+                controls.append(theme.heading(title, *text, terms=terms))
+            if entry.name != "time":
+                controls += [self.widgets[entry.name], *self.beside(entry.name)]
+        return theme.stage(controls, *self._grids)
+
+    def show(self, *, whole: bool = True) -> None:
+        """Show the state on screen.
+
+        `whole` is False for most frames of play, which should send little. Parts such as curves against time
+        wait for complete updates, which come about three times per second.
+        """
+        panels = self.panels(whole)
+        for name, panel in panels.items():
+            new = name not in self.plots
+            if new:
+                self._add(name, panel)
+            self.plots[name].show(panel, self._fresh or new)
+        if whole:
+            for name in self.plots:
+                self._cards[name].visible = name in panels
+        self._fresh = False
+
+    def _add(self, name: str, panel: Panel) -> None:
+        """Make the figure of a panel, in its place among the others."""
+        (place,) = (k for k, row in enumerate(self.rows) if name in row)
+        self.plots[name] = plot = PLOTS[type(panel)](panel, self.rows[place][name])
+        below = [self.widgets["time"]] if name == "tokens" and "time" in self.widgets else []
+        self._cards[name] = theme.card(plot.figure, *below)
+        self._grids[place].children = [self._cards[n] for n in self.rows[place] if n in self._cards]
+        self.ready(name, plot)
+
+    def look(self) -> None:
+        """Show the same state in another way, such as on another plane."""
+        self.forget()
+        self.show()
+
+    def forget(self) -> None:
+        """Let the next frame be shown without a trail from the frames before."""
+        self._fresh = True
+
+    def still(self) -> Film:
+        """Return a film whose picture is what is on screen, above the `verdict` and the `status`."""
+        planes = {n: p for n, p in self.plots.items() if isinstance(p, TokenPlot | SumPlot)}
+        limits = {n: theme.bounds(plot.figure) for n, plot in planes.items() if self._cards[n].visible}
+        numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
+        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
 
     # -- what runs do alike --------------------------------------------------------------------------------
 
@@ -415,24 +415,16 @@ class View(ABC):
 
     def reset(self) -> None:
         """Return to the start of the run, with the present values of the parameters."""
-        self.changes, self._before = [], self._live_values()
+        self.changed = False
         self.run.reset()
         self.forget()
 
-    @property
-    def finished(self) -> bool:
-        """Whether the view has reached its end, at which play stops."""
-        return False
-
-    @property
-    def waits(self) -> bool:
-        """Whether there is nothing to play until more is recorded."""
-        return False
-
-    @property
-    def pace(self) -> float:
-        """Seconds that a frame of play takes at least."""
-        return 0.0
+    finished: Any = False
+    """Whether the view has reached its end, at which play stops."""
+    waits: Any = False
+    """Whether there is nothing to play until more is recorded."""
+    pace: Any = 0.0
+    """Seconds that a frame of play takes at least."""
 
     def python(self) -> str:
         """Return Python source that reproduces what is on screen, bit for bit, with the state as `E`."""
@@ -440,20 +432,17 @@ class View(ABC):
 
     def trajectory(self) -> Trajectory:
         """Return the kept frames of the run as a trajectory, which can be saved."""
-        kept: Trajectory = self.run.trajectory()
-        return kept
-
-    def still(self) -> Film:
-        """Return a film whose picture is what is on screen, above the `verdict` and the `status`."""
-        limits = {name: theme.bounds(shown) for name, shown in self.figures.items()}
-        numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
-        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
+        frames: Trajectory = self.run.trajectory()
+        return frames
 
 
 class FrameView(View):
     """A view of frames that exist: play shows one after the other, and the slider "time" chooses one."""
 
     replays = False
+    end = 0
+    """Number of the last frame."""
+    _frame = 0
 
     @property
     def frame(self) -> int:
@@ -463,10 +452,6 @@ class FrameView(View):
     @frame.setter
     def frame(self, frame: int) -> None:
         self._frame = frame
-
-    end = 0
-    """Number of the last frame."""
-    _frame = 0
 
     def advance(self, steps: int) -> None:
         """Move forward by `steps` frames, at most to the last one."""
@@ -491,26 +476,13 @@ class FrameView(View):
         self.frame = self.widgets["time"].value
         super().look()
 
-
-PREPARED: set[type[View]] = set()
-"""Kinds of views for which `prepare` has been called, so that they can be created without delay."""
-
-
-def prepared(kind: type[View]) -> type[View]:
-    """Return a kind of view, after calling `prepare` unless this has been done."""
-    if kind not in PREPARED:
-        kind.prepare()
-        PREPARED.add(kind)
-    return kind
+    def show(self, *, whole: bool = True) -> None:
+        """Show the frame, and its number on the slider."""
+        super().show(whole=whole)
+        if whole:
+            self.set(time=self.frame)
 
 
 def replayed(state: Mapping[str, Any]) -> int:
     """Return the entry "step" of a state, the number of steps that it requests; refuse too many."""
-    steps = whole_number("step", state.get("step", 0), 0)
-    if steps > LONGEST_REPLAY:
-        raise InputError(f"step must be at most {LONGEST_REPLAY} in a link, got {steps}")
-    return steps
-
-
-def _value(widget: Any) -> Any:
-    return getattr(widget, theme.attribute(widget))
+    return whole_number("step", state.get("step", 0), 0, LONGEST_REPLAY)

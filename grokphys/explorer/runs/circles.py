@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.curves import FAINT, INK, Curve, series
+from grokphys.explorer.films import Film, Scene, film
+from grokphys.explorer.panels import FAINT, INK, Curve, Lines, Panel, Tokens, series
 from grokphys.explorer.runs.common import arguments, plane_axes, planes, program
 from physics.checks import choice, point_sets, whole_number
 from physics.errors import InputError
@@ -292,6 +293,55 @@ class CircleRun:
 
     def _onto(self, axes: Array) -> Array:
         return (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T
+
+    def panels(
+        self, projection: Projection, frame: int, curves: Sequence[Curve], limit: float
+    ) -> dict[str, Panel]:
+        """Return the panels of the tokens on a plane in a frame, and of the signals with the limit."""
+        return {
+            "tokens": Tokens(
+                title="Tokens, projected on a plane",
+                paths=projection.points,
+                frame=frame,
+                order=projection.order,
+                chain=projection.cycle,
+                labels=projection.names,
+            ),
+            "signals": Lines(
+                title="Signals of all circles (gray: lost; yellow: in the plane; dashed: limit)",
+                curves=curves,
+                level=limit,
+                now=float(self.steps[frame]) + 1,
+                log="xy",
+                xlabel="step + 1",
+                ylabel="Fourier signal ‖Fₖ‖",
+                dots=False,
+                columns=6,
+            ),
+        }
+
+    def film(
+        self, projection: Projection, chosen: int | None = None, fitted: Fitted | None = None, **rule: float
+    ) -> Film:
+        """Return a film of the tokens on a plane, next to their signals.
+
+        Parameters
+        ----------
+        projection : Projection
+            Tokens of all frames on the plane.
+        chosen : int, optional
+            Frequency of the plane, which is highlighted.
+        fitted : Fitted, optional
+            Law whose predictions are drawn over the signals.
+        **rule
+            Arguments of `survivors`.
+        """
+        curves, limit = self.curves(self.survivors(**rule), chosen, fitted), self.limit(**rule)
+
+        def scene(frame: int) -> Scene:
+            return f"step {self.steps[frame]}", self.panels(projection, frame, curves, limit)
+
+        return film(scene, len(self.steps), (("tokens", "signals"),), (9.6, 4.6))
 
     # -- the law -----------------------------------------------------------------------------------------
 

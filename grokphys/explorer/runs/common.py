@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from importlib.resources import files as resources
 from itertools import combinations
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.particles.structures import circle_ratio, is_circle
+from physics.trajectory import Trajectory, provenance
 from physics.trajectory.provenance import plain
 
 Array = NDArray[np.float64]
@@ -26,6 +27,7 @@ CIRCLE = 1.2
 """Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
 GRID = 1 / 3
 """Largest fraction of imperfect pair sums of a grid; in a random cloud nearly all pair sums are imperfect."""
+SMALLER_RATE = "reset it, and choose a smaller learning rate"
 LINE = 0.05
 """Ratio of the second to the first width of a grid below which the grid has collapsed to a line."""
 
@@ -90,20 +92,104 @@ class History:
         return other
 
 
-def require_bounded(positions: Any, first: Any, step: int, advice: Callable[[], str]) -> None:
-    """Raise a `SimulationError`, with an advice, if positions are not finite or blew up since the first."""
-    from analysis.circles.classes import blown_up
+class Run:
+    """A run that is computed step by step, with a history of frames.
 
-    largest = float(np.abs(positions).max())
-    if not np.isfinite(largest) or blown_up(np.asarray(positions), np.asarray(first)).any():
-        raise SimulationError(
-            f"the run has blown up by step {step}: its largest coordinate is {largest:.1e}; {advice()}"
+    A subclass has `step`, `advance`, `reset` and `python`, and says what a trajectory of it holds.
+
+    Attributes
+    ----------
+    history : History
+        Frames of the run.
+    positions_name : str
+        Value of a frame that holds positions (tokens, dim).
+    observables : tuple of str
+        Values of a frame that a trajectory holds as observables.
+    """
+
+    history: History
+    positions_name: str
+    observables: ClassVar[tuple[str, ...]]
+
+    def python(self) -> str:
+        """Return a program that reproduces the run."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Any]:
+        """Return how the run is made."""
+        raise NotImplementedError
+
+    def trajectory(self) -> Trajectory:
+        """Return the kept frames with their observables, and with a program that reproduces the run."""
+        history = self.history
+        measured = {name: history[name][None].astype(float) for name in self.observables}
+        return Trajectory(
+            history[self.positions_name][None],
+            history.steps,
+            history["time"] if "time" in history.last else None,
+            observables=measured,
+            parameters={"program": "grokphys explore", **self.parameters(), "python": self.python()},
         )
 
+    def require_bounded(self, positions: Any, first: Any, step: int, advice: Callable[[], str]) -> None:
+        """Raise a `SimulationError` if positions are not finite or have blown up since the first."""
+        from analysis.circles.classes import blown_up
 
-def smaller_rate() -> str:
-    """Return the advice about a network that has blown up."""
-    return "reset it, and choose a smaller learning rate"
+        largest = float(np.abs(positions).max())
+        if not np.isfinite(largest) or blown_up(np.asarray(positions), np.asarray(first)).any():
+            raise SimulationError(
+                f"the run has blown up by step {step}: its largest coordinate is {largest:.1e}; {advice()}"
+            )
+
+
+class TrainingRun(Run):
+    """A network in training.
+
+    Parameters
+    ----------
+    model : Model
+        Network to train.
+    seed : int
+        Seed of the network, at least 0.
+    **settings
+        Further arguments of `nets.Training`.
+
+    Attributes
+    ----------
+    training : nets.Training
+        The training.
+    """
+
+    def __init__(self, model: Any, seed: int, **settings: Any) -> None:
+        self.model, self.seed, self.settings = model, seed, settings
+        self.history = History(self.limit)
+        self.reset()
+
+    limit = 1200
+    """Largest number of frames that are kept."""
+
+    @property
+    def step(self) -> int:
+        """Number of optimizer steps taken."""
+        return int(self.training.step)
+
+    def reset(self) -> None:
+        """Start again from the same initial weights."""
+        import nets
+
+        self.training = nets.Training(self.model, seed=self.seed, **self.settings)
+        self.history.clear()
+
+    def train(self, steps: int) -> None:
+        """Take steps of the optimizer; a `SimulationError` says that the embedding has blown up."""
+        self.training.advance(steps)
+        first = self.history.frame(0)[self.positions_name][None]
+        self.require_bounded(self.training.embeddings, first, self.step, lambda: SMALLER_RATE)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the model and the settings of the training."""
+        model = {"type": type(self.model).__name__, **provenance.fields(self.model)}
+        return {"model": model, "seed": self.seed, **self.settings}
 
 
 # -- starts ------------------------------------------------------------------------------------------------
@@ -240,12 +326,6 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         return rows
     left, _, right = np.linalg.svd(before @ rows.T)  # of the orthogonal map with the smallest change
     return np.asarray(left @ right @ rows)
-
-
-def shortened(vectors: Array, edge: float) -> Array:
-    """Return arrows (n, 2), all shortened by one factor if one is longer than a third of `edge`."""
-    longest = float(np.hypot(*vectors.T).max(initial=0.0))
-    return vectors * min(1.0, edge / 3 / longest) if longest > 0 else vectors
 
 
 # -- texts and Python source ------------------------------------------------------------------------------

@@ -8,23 +8,22 @@ from numpy.typing import NDArray
 
 import nets
 from analysis.circles.survival import surviving_frequencies
+from grokphys.explorer.films import Film, Scene, film
+from grokphys.explorer.panels import Lines, Panel, Sums, Tokens, series
 from grokphys.explorer.runs.common import (
     History,
+    TrainingRun,
     arguments,
     circles,
     constructed,
     given,
     plane_axes,
     program,
-    require_bounded,
     shape,
-    smaller_rate,
 )
 from grokphys.explorer.runs.particles import ParticleRun
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
-from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float, float, float]
@@ -47,7 +46,7 @@ class Stretch:
     steps: int = 0
 
 
-class NetworkRun:
+class NetworkRun(TrainingRun):
     """A network in training, and particles that start at its embedding and move in step with it.
 
     Parameters
@@ -56,14 +55,13 @@ class NetworkRun:
         Network to train.
     seed : int
         Seed of the network, at least 0.
-    learning_rate, weight_decay : float
-        Rates of the optimizer, for embedding and layers unless `settings` give other ones for the embedding.
+    rates : mapping of str to float
+        Learning rate and weight decay, for embedding and layers unless the model's paper has other ones for
+        the embedding.
     system : ParticleSystem
         Law of the particles, with the tokens and dimensions of the model.
     ratio : int
         Optimizer steps for each step of the particles.
-    **settings
-        Further arguments of `nets.Training`.
 
     Attributes
     ----------
@@ -73,51 +71,35 @@ class NetworkRun:
         Orthonormal axes of the plane when it was last computed.
     map : ndarray of uint8, shape (RESOLUTION, RESOLUTION), or None
         Class that the network assigns to each point of the plane within `map_bounds`.
+    held_out : ndarray of bool, shape (examples,)
+        Which examples are not used for training.
     memorized, generalized : int, or None
         First kept steps at which the accuracy on the training pairs was `MEMORIZED`, and that on the held-out
         pairs `GENERALIZED`; None before.
     """
 
     plane = "axes 1, 2"
+    positions_name = "embedding"
+    observables = LOSSES
 
     def __init__(
-        self,
-        model: nets.Model,
-        seed: int,
-        learning_rate: float,
-        weight_decay: float,
-        system: ParticleSystem,
-        ratio: int,
-        **settings: Any,
+        self, model: nets.Model, seed: int, rates: dict[str, float], system: ParticleSystem, ratio: int
     ) -> None:
-        self.model, self.seed, self.ratio, self._settings = model, seed, ratio, settings
-        self.stretches = [Stretch({"learning_rate": learning_rate, "weight_decay": weight_decay})]
-        self.history = History()
-        self._law = system
-        self.reset()
-
-    @property
-    def step(self) -> int:
-        """Number of optimizer steps taken."""
-        return self.training.step
+        self.ratio, self._law, self.stretches = ratio, system, [Stretch(rates)]
+        super().__init__(model, seed, **rates)
 
     @property
     def classes(self) -> int:
         """Number of classes that the network distinguishes."""
         return int(self.model.task.labels.max()) + 1
 
-    @property
-    def held_out(self) -> NDArray[np.bool_]:
-        """Examples that are not used for training, as a mask of bool (examples,)."""
-        apart = np.ones(len(self.model.task.labels), bool)
-        apart[self.training.networks().examples("train")[0]] = False
-        return apart
-
     def reset(self) -> None:
         """Start again from the same initial weights, with the current rates and the current law."""
-        last = self.stretches[-1]
-        self.stretches = [Stretch(last.rates)]
-        self.training = nets.Training(self.model, seed=self.seed, **last.rates, **self._settings)
+        self.settings = self.stretches[-1].rates
+        self.stretches = [Stretch(self.settings)]
+        super().reset()
+        self.held_out = np.ones(len(self.model.task.labels), bool)
+        self.held_out[self.training.networks().examples("train")[0]] = False
         begin = self.training.embeddings[0].astype(np.float64)
         lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
         self.particles = ParticleRun(self._law, self._law.default_step_size, given(begin, lines, "P"))
@@ -125,7 +107,6 @@ class NetworkRun:
         self.axes: Array | None = None
         self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)
         self.look(None)
-        self.history.clear()
         self.memorized: int | None = None
         self.generalized: int | None = None
         self._record()
@@ -145,15 +126,11 @@ class NetworkRun:
         SimulationError
             If the embedding or the particles blow up.
         """
-        self.training.advance(steps)
+        self.train(steps)
         self.stretches[-1].steps += steps
-        self._owed += steps
-        behind, self._owed = divmod(self._owed, self.ratio)
+        behind, self._owed = divmod(self._owed + steps, self.ratio)
         if behind:
             self.particles.advance(behind)
-        require_bounded(
-            self.training.embeddings, self.history.frame(0)["embedding"][None], self.step, smaller_rate
-        )
         self.look(bounds)
         self._record()
 
@@ -217,9 +194,9 @@ class NetworkRun:
         self.look(bounds)
         self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
 
-    def change(self, learning_rate: float, weight_decay: float) -> None:
+    def change(self, rates: dict[str, float]) -> None:
         """Continue the training with another learning rate and weight decay."""
-        last, rates = self.stretches[-1], {"learning_rate": learning_rate, "weight_decay": weight_decay}
+        last = self.stretches[-1]
         if rates == last.rates:
             return
         self.training.set_rates(**rates)
@@ -236,27 +213,13 @@ class NetworkRun:
     def python(self) -> str:
         """Return a program that reproduces the run up to its last embedding `E` and last particles `P`."""
         begin, *moves = self.particles.calls()
-        options = arguments(**self.stretches[0].rates, **self._settings)
-        made = f"{constructed('nets', self.model)}, seed={self.seed}, {options}"
+        made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.stretches[0].rates)}"
         stretches = [(stretch, arguments(**stretch.rates)) for stretch in self.stretches]
         return program("networks", made=made, begin=begin, stretches=stretches, moves=moves)
 
-    def trajectory(self) -> Trajectory:
-        """Return the kept frames of the embedding, with losses, accuracies and all settings of the run."""
-        history, last = self.history, self.stretches[-1]
-        return Trajectory(
-            history["embedding"][None],
-            history.steps,
-            observables={name: history[name][None].astype(np.float64) for name in LOSSES},
-            parameters={
-                "program": "grokphys explore",
-                "model": {"type": type(self.model).__name__, **fields(self.model)},
-                "seed": self.seed,
-                **last.rates,
-                **self._settings,
-                "python": self.python(),
-            },
-        )
+    def parameters(self) -> dict[str, Any]:
+        """Return the model and the settings of the training, with the last rates."""
+        return super().parameters() | self.stretches[-1].rates
 
     def _record(self) -> None:
         E = self.training.embeddings[0]
@@ -276,3 +239,64 @@ class NetworkRun:
             **values,
             **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
         )
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+ROWS = ("embedding", "embedding sums", "loss"), ("particles", "particles sums", "accuracy")
+TITLES = {
+    "embedding": ("Network: embedding", "Network: pair sums over its classifier"),
+    "particles": ("Particles from the same start", "Particles: pair sums"),
+}
+
+
+def place_panels(run: NetworkRun, name: str, paths: Array, frame: int, **options: Any) -> dict[str, Panel]:
+    """Return the panels of tokens with paths (frames, tokens, 2), and of their pair sums.
+
+    The `name` is "embedding" or "particles"; `options` are the map of the network's answers and its bounds.
+    """
+    title, title_of_sums = TITLES[name]
+    pairs = np.asarray(run.model.task.inputs)
+    return {
+        name: Tokens(title=title, paths=paths, frame=frame),
+        f"{name} sums": Sums(
+            title=title_of_sums,
+            points=paths[frame][pairs].sum(axis=1),
+            pairs=pairs,
+            classes=run.model.task.labels,
+            held_out=run.held_out,
+            extent=2 * float(np.abs(paths).max()),
+            **options,
+        ),
+    }
+
+
+def loss_panels(history: History, now: float | None = None) -> dict[str, Panel]:
+    """Return the panels of losses and accuracies, with a line at the step `now`."""
+    looks: dict[str, Any] = {"loss": {"log": "y"}, "accuracy": {"y_range": (-0.04, 1.04)}}
+    parts = {what: {p: history[f"{p}_{what}"] for p in ("train", "validation")} for what in looks}
+    return {
+        what: Lines(title=what.capitalize(), curves=series(history.steps, parts[what]), now=now, **look)
+        for what, look in looks.items()
+    }
+
+
+def network_film(run: NetworkRun, plane: str) -> Film:
+    """Return a film of a network, and of its particles below, at the kept frames of the run.
+
+    If the plane has kept its axes, the pair sums of the network lie over the map of its answers.
+    """
+    history = run.history.copy()
+    axes = {name: plane_axes(history.last[name], plane) for name in TITLES}
+    paths = {name: history[name] @ axes[name].T for name in axes}
+
+    def scene(frame: int) -> Scene:
+        values, shown = history.frame(frame), dict[str, Panel]()
+        mapped = "map" in values and np.allclose(values["axes"], axes["embedding"])
+        maps = {"map": values["map"], "bounds": tuple(values["bounds"])} if mapped else {}
+        for name, places in paths.items():
+            shown |= place_panels(run, name, places, frame, **(maps if name == "embedding" else {}))
+        step = history.steps[frame]
+        return f"step {step}, particle step {values['particle_step']}", shown | loss_panels(history, step)
+
+    return film(scene, len(history), ROWS, (10.5, 6.4))

@@ -7,27 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from grokphys.explorer.runs.common import (
-    History,
-    arguments,
-    constructed,
-    program,
-    require_bounded,
-    smaller_rate,
-)
+from grokphys.explorer.films import Film, Scene, film
+from grokphys.explorer.panels import Curve, Lines, Panel, Tokens, cycle, series
+from grokphys.explorer.runs.common import TrainingRun, arguments, constructed, program
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
-from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 FRAMES = 400
 """Largest number of frames, with the weights of all neurons, that are kept."""
+ABOVE = 1.5
+"""Multiple of a neuron's largest trained magnitude up to which the exact flow, which diverges, is shown."""
 BEFORE = 0.98
 """Fraction of the time to the first divergence for which `NeuronRun.flow` computes the exact flow."""
 
 
-class NeuronRun:
+class NeuronRun(TrainingRun):
     """A `nets.TwoLayer` in training on all pairs, and the exact flow of small weights from the same start.
 
     While weights are small, the frequencies of a neuron move independently. Their motion is solved exactly
@@ -50,22 +45,12 @@ class NeuronRun:
         If a setting is not allowed by `nets.Training`.
     """
 
-    def __init__(self, model: nets.TwoLayer, seed: int, learning_rate: float, optimizer: str) -> None:
-        self.model = model
-        self.settings: dict[str, Any] = {
-            "learning_rate": learning_rate,
-            "weight_decay": 0.0,
-            "optimizer": optimizer,
-            "train_fraction": 1.0,
-        }
-        self.seed = seed
-        self.history = History(FRAMES)
-        self.reset()
+    positions_name, limit = "inside", FRAMES
+    observables = ("train_loss", "train_accuracy")
 
-    @property
-    def step(self) -> int:
-        """Number of optimizer steps taken."""
-        return self.training.step
+    def __init__(self, model: nets.TwoLayer, seed: int, learning_rate: float, optimizer: str) -> None:
+        rates = {"learning_rate": learning_rate, "weight_decay": 0.0}
+        super().__init__(model, seed, **rates, optimizer=optimizer, train_fraction=1.0)
 
     @property
     def flows(self) -> bool:
@@ -74,8 +59,7 @@ class NeuronRun:
 
     def reset(self) -> None:
         """Start again from the initial weights."""
-        self.training = nets.Training(self.model, seed=self.seed, **self.settings)
-        self.history.clear()
+        super().reset()
         self._record()
         self.start = self.spectrum
         self.__dict__.pop("blowup", None)
@@ -88,10 +72,7 @@ class NeuronRun:
         SimulationError
             If the input weights blow up.
         """
-        self.training.advance(steps)
-        require_bounded(
-            self.training.embeddings, self.history.frame(0)["inside"][None], self.step, smaller_rate
-        )
+        self.train(steps)
         self._record()
 
     def weights(self) -> tuple[Array, Array]:
@@ -192,22 +173,6 @@ class NeuronRun:
         made = f"{constructed('nets', self.model)}, seed={self.seed}, {arguments(**self.settings)}"
         return program("neurons", made=made, step=self.step, neuron=neuron)
 
-    def trajectory(self) -> Trajectory:
-        """Return the kept frames of the input weights, with loss, accuracy and all settings of the run."""
-        history = self.history
-        return Trajectory(
-            history["inside"][None],
-            history.steps,
-            observables={name: history[name][None] for name in ("train_loss", "train_accuracy")},
-            parameters={
-                "program": "grokphys explore",
-                "model": {"type": type(self.model).__name__, **fields(self.model)},
-                "seed": self.seed,
-                **self.settings,
-                "python": self.python(),
-            },
-        )
-
     def _record(self) -> None:
         inside, outside = self.weights()
         self.spectrum: NeuronSpectrum = neuron_spectrum(inside, outside)
@@ -221,3 +186,56 @@ class NeuronRun:
             train_loss=float(loss[0]),
             train_accuracy=float(accuracy[0]),
         )
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+
+def phases(magnitude: Array, misalignment: Array) -> Array:
+    """Return a point (…, hidden, 2) for each neuron: misalignment as angle, relative magnitude as radius.
+
+    Magnitudes have the shape (…, hidden, K), and misalignments (…, hidden).
+    """
+    size, angle = magnitude.max(axis=-1), np.nan_to_num(misalignment)
+    radius = size / np.maximum(size.max(axis=-1, keepdims=True), 1e-300)
+    return np.asarray(radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1))
+
+
+def neuron_panels(
+    run: NeuronRun, neuron: int, steps: Any, magnitude: Array, accuracy: Any, now: float
+) -> dict[str, Panel]:
+    """Return the panels of the race of one neuron, of magnitudes (frames, hidden, K), and of the accuracy."""
+    own = magnitude[:, neuron]
+    exact: list[Curve] = []
+    if run.flows:
+        clock, flow = run.flow(neuron)
+        shown = np.where(flow <= ABOVE * own.max(), flow, np.nan)
+        exact = cycle(clock, list(shown.T), "dashed", first=1)
+    title = f"Race of the frequencies of neuron {neuron} (dashed: exact flow)"
+    curves = [*cycle(steps, list(own.T), first=1), *exact]
+    accuracies = series(steps, {"accuracy": accuracy}, label=False)
+    return {
+        "race": Lines(title=title, curves=curves, now=now, dots=False),
+        "accuracy": Lines(title="Accuracy", curves=accuracies, y_range=(-0.04, 1.04)),
+    }
+
+
+def phase_panel(paths: Array, frame: int, frequency: Any, frequencies: int, chosen: int) -> Panel:
+    """Return the panel of the phases of all neurons, in the colors of their frequencies."""
+    order = np.asarray(frequency) * paths.shape[1] // (frequencies + 1)
+    title = "Phase 2φ − ψ of each neuron (aligned: right)"
+    return Tokens(title=title, paths=paths, frame=frame, order=order, chosen=chosen)
+
+
+def neuron_film(run: NeuronRun, neuron: int) -> Film:
+    """Return a film of the phases of all neurons, the race of one, and the accuracy, at the kept frames."""
+    history = run.history.copy()
+    steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]
+    paths, frequency = phases(magnitude, history["misalignment"]), history["frequency"][-1]
+
+    def scene(frame: int) -> Scene:
+        shown = neuron_panels(run, neuron, steps, magnitude, accuracy, steps[frame])
+        place = phase_panel(paths, frame, frequency, magnitude.shape[2], neuron)
+        return f"step {steps[frame]}", {"phases": place, **shown}
+
+    return film(scene, len(steps), (("phases", "race", "accuracy"),), (12.0, 4.2))

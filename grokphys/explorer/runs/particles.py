@@ -1,22 +1,24 @@
 """A run of particles that the user may change, and the Python calls that reproduce it bit for bit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.runs.common import History, Start, arguments, constructed, require_bounded
+from grokphys.explorer.films import Film, Scene, film
+from grokphys.explorer.panels import DASHES, SERIES, Curve, Lines, Panel, Sums, Tokens
+from grokphys.explorer.runs.common import CIRCLE, History, Run, Start, arguments, constructed, plane_axes
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 from physics.seeds import run_seeds
+from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
-Move = tuple[int, int, list[float]]
-"""Step, number and place (dim,) of a particle that was moved by hand."""
 AT_REST, LOOK_BACK = 1e-4, 10
 """Motion per step, relative to the largest coordinate of all tokens, below which they have settled, and the
 smallest number of steps over which it is measured: at rest they still tremble."""
@@ -44,7 +46,7 @@ class Segment:
     steps: int = 0
 
 
-class ParticleRun:
+class ParticleRun(Run):
     """A run of particles, whose steps are those of `physics.simulate`, bit for bit.
 
     A change of the law, or of a particle's position, after a step begins a new segment, for which `python`
@@ -64,6 +66,9 @@ class ParticleRun:
     InputError
         If the given positions have not the system's numbers of tokens and dimensions.
     """
+
+    positions_name = "positions"
+    observables = ("circle_ratio", "grid_imperfections")
 
     def __init__(self, system: ParticleSystem, step_size: float, start: Start) -> None:
         self.first = start
@@ -94,41 +99,27 @@ class ParticleRun:
         """Total number of steps taken."""
         return sum(segment.steps for segment in self.segments)
 
-    @property
-    def moves(self) -> list[Move]:
-        """Step, number and place (dim,) of each particle that was moved by hand, in order of steps."""
-        moves, step = [], 0
-        for segment in self.segments:
-            moves += [(step, token, place.tolist()) for token, place in segment.moved.items()]
-            step += segment.steps
-        return moves
-
     def reset(self) -> None:
         """Return to the start, with the current law and without any move by hand."""
         self.segments = [Segment(self.system, self.step_size)]
         self.positions = self._begin.copy()
         self.history.clear()
-        self._coming: list[Move] = []
         self._measure()
 
     def advance(self, steps: int) -> None:
-        """Take steps, and on the way make the moves by hand that `repeat` has announced.
+        """Take steps.
 
         Raises
         ------
         SimulationError
-            If the run blows up; it stays as it was before these steps, or at the last announced move.
+            If the run blows up; it stays as it was before these steps.
         """
-        last = self.step + steps
-        for until in [*(move[0] for move in self._coming if move[0] <= last), last]:
-            if ahead := until - self.step:
-                moved = self.positions[None].copy()
-                self.system.advance(moved, self.step_size, ahead)
-                require_bounded(moved, self._begin[None], until, self._advice)
-                self.positions = moved[0]
-                self.segments[-1].steps += ahead
-                self._measure()
-            self._move_next(until)
+        moved = self.positions[None].copy()
+        self.system.advance(moved, self.step_size, steps)
+        self.require_bounded(moved, self._begin[None], self.step + steps, self._advice)
+        self.positions = moved[0]
+        self.segments[-1].steps += steps
+        self._measure()
 
     def _advice(self) -> str:
         safe = self.system.largest_step_size(self.positions[None])
@@ -156,16 +147,6 @@ class ParticleRun:
         self.positions = self.positions.copy()
         self.positions[token] = place
         self._measure()
-
-    def repeat(self, moves: Sequence[Move]) -> None:
-        """Announce moves by hand, in order of their steps; `advance` makes each at its step."""
-        self._coming = list(moves)
-        self._move_next(self.step)
-
-    def _move_next(self, step: int) -> None:
-        while self._coming and self._coming[0][0] == step:
-            _, token, place = self._coming.pop(0)
-            self.move(token, np.array(place))
 
     @property
     def motion(self) -> str:
@@ -217,26 +198,14 @@ class ParticleRun:
             lines.append(f"{name} = {_simulate(self.segments[-1], begin)}.initial[0]")
         return lines
 
-    def trajectory(self) -> Trajectory:
-        """Return the kept frames, with their observables and a program that reproduces the run."""
-        history, last = self.history, self.segments[-1]
-        return Trajectory(
-            history["positions"][None],
-            history.steps,
-            history["time"],
-            observables={
-                "circle_ratio": history["circle_ratio"][None],
-                "grid_imperfections": history["imperfections"][None].astype(np.float64),
-            },
-            parameters={
-                "program": "grokphys explore",
-                "system": {"type": "ParticleSystem", **fields(last.system)},
-                "step_size": last.step_size,
-                "seed": self.first.seed,
-                "initial": "drawn" if self.first.positions is None else "given",
-                "python": self.python(),
-            },
-        )
+    def parameters(self) -> dict[str, Any]:
+        """Return the last law, its step size and the start."""
+        return {
+            "system": {"type": "ParticleSystem", **fields(self.system)},
+            "step_size": self.step_size,
+            "seed": self.first.seed,
+            "initial": "drawn" if self.first.positions is None else "given",
+        }
 
     def _open(self) -> Segment:
         """Return the last segment, after adding one if it has steps, so that a change can be recorded."""
@@ -253,7 +222,7 @@ class ParticleRun:
             positions=E,
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
-            imperfections=grid_imperfections(E, modulus=self.system.modulus),
+            grid_imperfections=grid_imperfections(E, modulus=self.system.modulus),
         )
 
 
@@ -266,3 +235,109 @@ def _simulate(segment: Segment, begin: str) -> str:
     size = {} if usual else {"step_size": segment.step_size}
     options = arguments(steps=max(segment.steps, 1), **size)
     return f"physics.simulate({constructed('physics', segment.system)}, {options}, {begin})"
+
+
+# -- what is shown -----------------------------------------------------------------------------------------
+
+STARTS = {
+    "particles": ("Particles", "Pair sums, by class"),
+    "second start": ("The second start", "Its pair sums, by class"),
+}
+"""Titles of the figures of each start."""
+MEASURES: dict[str, dict[str, Any]] = {
+    "circle_ratio": {"title": f"Circle ratio (circle below {CIRCLE})", "log": "y", "level": CIRCLE},
+    "grid_imperfections": {"title": "Grid imperfections", "whole": 6},
+}
+"""Figures of the measures of a frame, by their names."""
+ROWS = tuple(panel for name in STARTS for panel in (name, f"{name} sums")), tuple(MEASURES)
+Measures = Mapping[str, Mapping[str, tuple[Any, Any]]]
+"""Steps and values of the circle ratio and of the imperfections, for each start."""
+
+
+def particle_panels(
+    paths: Mapping[str, Array], frame: int, operation: Operation, **marks: Any
+) -> dict[str, Panel]:
+    """Return the panels of the particles and of their pair sums.
+
+    Parameters
+    ----------
+    paths : mapping of str to ndarray of float64, shape (frames, tokens, 2)
+        Places in a plane, of the "particles" and perhaps of a "second start".
+    frame : int
+        The frame that is shown.
+    operation : Operation
+        Operation that gives each pair its class.
+    **marks
+        Arrows, or the chosen token, of the first start.
+    """
+    shown: dict[str, Panel] = {}
+    for name, places in paths.items():
+        title, title_of_sums = STARTS[name]
+        more = {} if shown else {"hint": "drag to move", **marks}
+        shown[name] = Tokens(title=title, paths=places, frame=frame, **more)
+        shown[f"{name} sums"] = Sums(
+            title=title_of_sums,
+            points=places[frame][operation.samples].sum(axis=1),
+            pairs=operation.samples,
+            classes=operation.label,
+            extent=2 * float(np.abs(places).max()),
+        )
+    return shown
+
+
+def measure_panels(measures: Measures, now: float | None = None) -> dict[str, Panel]:
+    """Return the panels of `measures` against steps, with a line at the step `now`."""
+    shown: dict[str, Panel] = {}
+    for name, starts in measures.items():
+        named = {start if len(starts) > 1 else "": values for start, values in starts.items()}
+        curves = [
+            Curve(*values, SERIES[k], DASHES[k], start, start)
+            for k, (start, values) in enumerate(named.items())
+        ]
+        shown[name] = Lines(curves=curves, now=now, **MEASURES[name])
+    return shown
+
+
+def particle_film(
+    trajectory: Trajectory,
+    *,
+    operation: Operation | None = None,
+    plane: str = "axes 1, 2",
+    second: Trajectory | None = None,
+    arrows: Callable[[int], Array] | None = None,
+) -> Film:
+    """Return a film of the first run of particles: their positions, their pair sums, and two measures.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Trajectory to film. Its observables circle_ratio and grid_imperfections are drawn below the particles,
+        if they are recorded.
+    operation : Operation, optional
+        Operation that gives each pair its class; by default addition modulo the number of tokens.
+    plane : str, default "axes 1, 2"
+        Name of the plane, one of `planes`; the last frame determines its axes.
+    second : Trajectory, optional
+        Trajectory from another start, which is drawn next to the first, at the same or the next recorded
+        step. It must have the observables that `trajectory` has.
+    arrows : callable, optional
+        Function of the number of a frame that returns arrows (tokens, dim) of the first run.
+    """
+    operation, steps = operation or Operation(trajectory.tokens, trajectory.tokens), trajectory.steps
+    starts = {"particles": trajectory} | ({} if second is None else {"second start": second})
+    axes = {name: plane_axes(run.positions[0, -1], plane) for name, run in starts.items()}
+    frames = {n: np.searchsorted(run.steps, steps).clip(max=run.frames - 1) for n, run in starts.items()}
+    paths = {n: run.positions[0, frames[n]].astype(np.float64) @ axes[n].T for n, run in starts.items()}
+    measures = {
+        measure: {name: (run.steps, run.observables[measure][0]) for name, run in starts.items()}
+        for measure in ROWS[1]
+        if measure in trajectory.observables
+    }
+
+    def scene(frame: int) -> Scene:
+        pointed = None if arrows is None else arrows(frame) @ axes["particles"].T
+        shown = particle_panels(paths, frame, operation, arrows=pointed)
+        return f"step {steps[frame]}", shown | measure_panels(measures, steps[frame])
+
+    size = (8.0 if second is None else 14.0, 5.4 if measures else 4.2)
+    return film(scene, trajectory.frames, ROWS, size, (3, 1))

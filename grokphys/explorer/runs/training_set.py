@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.explorer.films import Film, Scene, film
+from grokphys.explorer.panels import Lines, PairGrid, Panel, Parallelograms, cycle, series
 from grokphys.explorer.runs.common import program
 from physics.errors import InputError
 from physics.seeds import run_seeds
@@ -254,18 +256,67 @@ class TrainingSet:
         sums = samples.sum(axis=1)
         return [samples[sums == value] for value in np.unique(sums)]
 
-    def arcs(self, frame: int) -> tuple[Array, Array]:
-        """Return centers (n,) and radii (n,) of half circles on the first axis in a frame of the flow.
+    @cached_property
+    def fixed(self) -> dict[str, Panel]:
+        """The panels that are the same in all frames: the pairs, the embeddings, and the quality."""
+        both = {"RQI": self.quality, "accuracy": self.accuracy}
+        embeddings = cycle(self.times, list(self.embeddings[:, :, 0].T))
+        return {
+            "pairs": PairGrid(
+                title="Training set",
+                hint="click to add or remove pairs",
+                samples=self.operation.samples,
+                label=self.operation.label,
+                trained=self.mask,
+                follows=self.follows,
+                diagonals=self.diagonals,
+            ),
+            "embeddings": Lines(
+                title="Embeddings E against time, one curve per symbol",
+                curves=embeddings,
+                xlabel="time",
+                dots=False,
+            ),
+            "quality": Lines(
+                title="Quality and predicted accuracy, δ = 0.01",
+                curves=series(self.times, both),
+                xlabel="time",
+                dots=False,
+                y_range=(-0.04, 1.04),
+            ),
+        }
 
-        They lead from E_i to E_j for each of the `linked` pairs (i, j).
-        """
+    def panels(self, frame: int) -> dict[str, Panel]:
+        """Return the panels of a frame of the flow."""
         i, j = self.operation.samples[self.linked].T
-        E = self.embeddings[frame, :, 0]
-        return (E[i] + E[j]) / 2, np.abs(E[i] - E[j]) / 2
+        E = self.embeddings[frame]
+        if self.dim == 1:
+            ends = {"center": (E[i, 0] + E[j, 0]) / 2, "radius": np.abs(E[i, 0] - E[j, 0]) / 2}
+            shapes = {"classes": self.operation.label[self.linked], **ends}
+        else:
+            corners = E[self.parallelograms[:, [0, 2, 1, 3]]]
+            shapes = {"classes": self.parallelogram_classes, "corners": corners}
+        title = "Parallelograms in the embedding"
+        tokens = Parallelograms(title=title, paths=self.planar, frame=frame, count=self.classes, **shapes)
+        now = float(self.times[frame])
+        timed = {name: replace(p, now=now) for name, p in self.fixed.items() if isinstance(p, Lines)}
+        return self.fixed | timed | {"tokens": tokens}
 
-    def quadrilaterals(self, frame: int) -> Array:
-        """Return the corners E_i, E_m, E_j, E_n of each parallelogram in a frame, float64 (count, 4, dim)."""
-        return np.asarray(self.embeddings[frame][self.parallelograms[:, [0, 2, 1, 3]]])
+    def film(self) -> Film:
+        """Return a film of the flow: pairs, parallelograms, and embeddings and quality against time."""
+        measures, name = self.measures, self.operation.name
+
+        def scene(frame: int) -> Scene:
+            words = (
+                f"{name}: {measures.pairs} of {measures.samples} pairs, "
+                f"{measures.parallelograms} parallelograms, n₀ = {measures.ground_state_dimension}, "
+                f"λ₃ = {measures.grokking_rate:.4g}, ideal accuracy {100 * measures.ideal_accuracy:.1f} %; "
+                f"time {self.times[frame]:.4g}"
+            )
+            return words, self.panels(frame)
+
+        rows = ("pairs", "tokens"), ("embeddings", "quality")
+        return film(scene, FRAMES, rows, (9.2, 7.0), (1.5, 1))
 
     # -- export ---------------------------------------------------------------------------------------
 

@@ -1,23 +1,22 @@
 """View 4: circles of a trajectory file, their survival, and their law of motion (Ding et al.)."""
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bokeh.models import Button, ColumnDataSource
+from bokeh.models import Button
 
 from grokphys.explorer import theme
-from grokphys.explorer.curves import FAINT
-from grokphys.explorer.films import Film, circles_film
-from grokphys.explorer.plots import Curves, HeatMap, TokenPlot
+from grokphys.explorer.films import Film
+from grokphys.explorer.panels import Matrix, Panel
 from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import FrameView, choice, number, slider, switch
-from grokphys.explorer.views.files import FilePanel, finished, labels, opened
+from grokphys.explorer.views.files import finished, labels, opened, upload
 from grokphys.options import sentence
+from grokphys.report.circles import r2
 from physics.errors import FileFormatError, InputError
 from physics.examples import example_path
 from physics.trajectory import Trajectory
@@ -28,18 +27,24 @@ SLOWEST, SHORTEST = 0.1, 10.0
 """Seconds that play shows each of a few frames, and that it takes at least for more than 100 frames."""
 MOST = 10**9
 LAW = "Linear ODE, by frequencies: red helps (+), blue hinders (−)"
+UNFITTED = (
+    "No law has been fitted yet. All signals together are taken to obey "
+    "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven."
+)
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What can be chosen about a file and its circles; "time" is the number of the frame."""
 
-    file: str = choice("file", [""])
+    file: str = choice("file", [""], heading=("File", ()))
     run: int = number("run", 0, 0, MOST)
-    plane: str = choice("plane", ["-"], role="look")
+    plane: str = choice("plane", ["-"], role="look", heading=("Display", ("plane", "survivors", "limit")))
     rule: str = choice("survival limit given as", [FACTOR, THRESHOLD], role="look")
     limit: float = number("limit", 2.0, 0.001, 1e6, mode="float", step=0.5, role="look")
-    recipe: str = choice("fit", list(RECIPES), role="look")
+    recipe: str = choice(
+        "fit", list(RECIPES), role="look", heading=("Linear ODE", ("linear ODE", "rollout R²"))
+    )
     first: int = number("from step", 0, 0, MOST, role="look")
     last: int = number("to step", 1000, 0, MOST, role="look")
     rollout: bool = switch("show the rollout", True, role="look")
@@ -51,55 +56,29 @@ class CirclesView(FrameView):
 
     slug, name = "circles", "Circles"
     Parameters = Parameters
+    rows = ({"tokens": 400, "signals": 436}, {"scores": 0, "coefficients": 440})
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     invitation = "Watch which circles of this run grow, and which die out."
 
-    @classmethod
-    def prepare(cls) -> None:
-        """Import what reads circles."""
-        for module in ("signals", "geometry"):
-            importlib.import_module(f"analysis.circles.{module}")
-
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._real = str(example_path("ding"))
-        self._fit = theme.control(Button, "Fit the linear ODE")
-        self._fit.on_click(session.reaction(lambda _event: self._start_fit()))
-        self._files = FilePanel(self, "file")
-        self._tokens = TokenPlot("Tokens, projected on a plane", height=400)
-        title = "Signals of all circles (gray: lost; yellow: in the plane; dashed: limit)"
-        self._signals = Curves(
-            title, height=436, columns=6, dots=False, x_axis_type="log", y_axis_type="log",
-            x_axis_label="step + 1", y_axis_label="Fourier signal ‖Fₖ‖",
-        )  # fmt: skip
-        self._coefficients = HeatMap(LAW, 440, "changes", "acts", first=1, log=True)
+        fit = theme.control(Button, "Fit the linear ODE")
+        fit.on_click(session.reaction(lambda _event: self._start_fit()))
+        self._buttons = {"file": [upload()], "last": [fit]}
         self._scores = theme.heading("")
-        self._law = theme.card(self._coefficients.figure)
-        self._ring = ColumnDataSource({"x": [], "y": []})
-        ring = self._tokens.figure.line("x", "y", source=self._ring, line_color=FAINT, line_width=1)
-        ring.level = "underlay"
-        self.figures = {"tokens": self._tokens.figure}
+        self._cards["scores"] = theme.card(self._scores)
+        self._grids[1].children = [self._cards["scores"]]
         self._left: Trajectory | None = None
         react = session.reaction(self._follow)
         session.document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
         self._fitted: Fitted | None = None
         self._open_first()
 
-    def panel(self) -> Any:
-        """Return controls, tokens on a plane, signals, coefficients and scores."""
-        of = self.widgets
-        controls = [
-            theme.heading("File"),
-            *(self._files.panel, of["run"]),
-            theme.heading("Display", terms=("plane", "survivors", "limit")),
-            *(of["plane"], of["rule"], of["limit"]),
-            theme.heading("Linear ODE", terms=("linear ODE", "rollout R²")),
-            *(of["recipe"], of["first"], of["last"], self._fit, of["rollout"]),
-        ]
-        tokens = theme.card(self._tokens.figure, of["time"])
-        below = theme.grid(theme.card(self._scores), self._law)
-        return theme.stage(controls, theme.grid(tokens, theme.card(self._signals.figure)), below)
+    def beside(self, name: str) -> list[Any]:
+        """Return the button that uploads a file, and the one that fits the law."""
+        return self._buttons.get(name, [])
 
     # -- the run -------------------------------------------------------------------------------------------
 
@@ -230,29 +209,22 @@ class CirclesView(FrameView):
 
     def look(self) -> None:
         """Show the run by the plane, the limit and the law that the widgets choose."""
-        values, run = self.values, self.run
-        self.frame = values.time
-        self._seen = run.seen(values.plane)
-        self._tokens.begin(self._seen.points[self.frame], self._seen.order)
-        limit, survivors = run.limit(**self._rules), run.survivors(**self._rules)
-        fitted = self._fitted if values.rollout else None
-        self._signals.mark(limit, float(run.signals[0][0] + 1))
-        self._signals.show(run.curves(survivors, self._frequency, fitted))
-        self._law.visible = self._fitted is not None
-        if self._fitted is not None:
-            self._coefficients.show(self._fitted.A)
+        self._seen = self.run.seen(self.values.plane)
+        fitted = self._fitted if self.values.rollout else None
+        self._curves = self.run.curves(self.run.survivors(**self._rules), self._frequency, fitted)
         self._scores.text = score_text(self._fitted)
-        self.show()
+        super().look()
 
-    def show(self, *, whole: bool = True) -> None:
-        """Show the frame: move the tokens, and the line at the current step."""
-        paths, frame = self._seen.points, self.frame
-        self._tokens.follow(paths, frame)
-        ring = paths[frame, self._seen.cycle] if self._seen.cycle is not None else np.empty((0, 2))
-        self._ring.data = {"x": ring[:, 0], "y": ring[:, 1]}
-        self._signals.point_at(int(self.run.steps[frame]) + 1)
-        if whole:
-            self.set(time=frame)
+    def panels(self, whole: bool) -> Mapping[str, Panel]:
+        """Return the tokens in the frame, the signals, and the coefficients of a law that has been fitted."""
+        limit = self.run.limit(**self._rules)
+        shown: dict[str, Panel] = self.run.panels(self._seen, self.frame, self._curves, limit)
+        if self._fitted is not None and whole:
+            A = self._fitted.A
+            shown["coefficients"] = Matrix(
+                title=LAW, values=A, rows="changes", columns="acts", first=1, log=True
+            )
+        return shown
 
     def status(self) -> dict[str, str]:
         """Return step, file, survivors, limit and other measures that apply, as texts by their names."""
@@ -289,12 +261,9 @@ class CirclesView(FrameView):
         return self.run.trajectory
 
     def film(self) -> Film:
-        """Return a `Film` of the tokens on the plane and of the signals."""
-        fitted, rules = self._fitted if self.values.rollout else None, self._rules
-        film = circles_film(
-            self.run, self._seen, self.run.survivors(**rules), self.run.limit(**rules), fitted
-        )
-        return replace(film, shown=self.frame)
+        """Return a film of the tokens on the plane and of the signals."""
+        fitted = self._fitted if self.values.rollout else None
+        return replace(self.run.film(self._seen, self._frequency, fitted, **self._rules), shown=self.frame)
 
     # -- the law -------------------------------------------------------------------------------------------
 
@@ -316,26 +285,16 @@ class CirclesView(FrameView):
 def score_text(fitted: Fitted | None) -> str:
     """Return HTML on how well a law describes the signals; None gives an explanation of what a fit does."""
     if fitted is None:
-        lines = [
-            "No law has been fitted yet. All signals together are taken to obey "
-            "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven."
-        ]
-    else:
-        scores = {"in sample": fitted.scores.in_sample, "forward in time": fitted.scores.forward}
-        lines = [
-            f"{fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]} ({fitted.kind}): "
-            f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
-            *(
-                f"R² {where}: {_r2(score.derivative)} of the changes, {_r2(score.rollout)} of the rollout."
-                for where, score in scores.items()
-                if score is not None
-            ),
-            *fitted.notes,
-        ]
+        return f"<h2>Scores</h2><p>{UNFITTED}</p>"
+    scores = {"in sample": fitted.scores.in_sample, "forward in time": fitted.scores.forward}
+    lines = [
+        f"{fitted.recipe}, steps {fitted.steps[0]} to {fitted.steps[-1]} ({fitted.kind}): "
+        f"{np.count_nonzero(fitted.A)} of {fitted.A.size} coefficients are not 0.",
+        *(
+            f"R² {where}: {r2(score.derivative)} of the changes, {r2(score.rollout)} of the rollout."
+            for where, score in scores.items()
+            if score is not None
+        ),
+        *fitted.notes,
+    ]
     return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in lines)
-
-
-def _r2(value: float) -> str:
-    if not np.isfinite(value):
-        return "undefined" if np.isnan(value) else "overflow"
-    return f"{value:.4f}" if value > -10 else f"{value:,.0f}"

@@ -7,26 +7,16 @@ from bokeh.models import Button, CustomJS
 
 from grokphys.explorer import theme
 from grokphys.explorer.session import Session
-from grokphys.explorer.view import View
 from grokphys.options import sentence
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory, load
 
 
-class FilePanel:
-    """The widgets of a view that choose a file, and a button that uploads another one.
-
-    Attributes
-    ----------
-    panel : Bokeh model
-        The widgets and the button, for the controls of the view.
-    """
-
-    def __init__(self, view: View, *names: str) -> None:
-        upload = theme.control(Button, "upload a file …")
-        upload.js_on_event("button_click", CustomJS(code="window.grokphys.upload()"))
-        file, *others = (view.widgets[name] for name in names)
-        self.panel = theme.column(file, upload, *others)
+def upload() -> Button:
+    """Return a button that uploads a file."""
+    button: Button = theme.control(Button, "upload a file …")
+    button.js_on_event("button_click", CustomJS(code="window.grokphys.upload()"))
+    return button
 
 
 def finished(path: str) -> str:

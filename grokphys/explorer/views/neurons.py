@@ -1,6 +1,5 @@
 """View 5: single neurons that choose a frequency, and the exact race that predicts it (He et al.)."""
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,17 +8,15 @@ import numpy as np
 from bokeh.events import Tap
 from numpy.typing import NDArray
 
+import nets
 from grokphys.explorer import theme
-from grokphys.explorer.curves import cycle, series
-from grokphys.explorer.films import Film, neuron_film
-from grokphys.explorer.plots import Bars, Curves, HeatMap, TokenPlot
+from grokphys.explorer.films import Film
+from grokphys.explorer.panels import Bars, Lines, Matrix, Panel, series
+from grokphys.explorer.runs.neurons import NeuronRun, neuron_film, neuron_panels, phase_panel, phases
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import WAYS, View, choice, number, slider
 
 Array = NDArray[np.float64]
-HEIGHT = 250
-ABOVE = 1.5
-"""Multiple of a neuron's largest trained magnitude up to which the exact flow, which diverges, is shown."""
 RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
 """Optimizers by their labels, with their default learning rates."""
 
@@ -28,14 +25,17 @@ RATES = {"gradient descent": ("sgd", 2.0), "AdamW": ("adamw", 0.005)}
 class Parameters:
     """What can be chosen about the network of neurons, and about what is shown of it."""
 
-    tokens: int = slider("tokens p", 23, 5, 31, 2)
+    tokens: int = slider("tokens p", 23, 5, 31, 2, heading=("Network", ("neuron",)))
     hidden: int = slider("neurons", 12, 4, 128, 4)
     activation: str = choice("activation", ["quadratic", "relu", "silu", "tanh", "abs"])
-    optimizer: str = choice("optimizer", list(RATES))
-    rate: float = number("learning rate", 2.0, 0.0001, 100.0, mode="float", step=0.5)
     scale: float = slider("scale of the start", 0.1, 0.02, 0.5, 0.02)
     seed: int = number("seed", 9, 0, theme.LARGEST_SEED)  # with 9, the winner of most races stands out
-    neuron: int = number("selected neuron", 0, 0, 127, role="look")
+    optimizer: str = choice("optimizer", list(RATES), heading=("Training", ("learning rate",)))
+    rate: float = number("learning rate", 2.0, 0.0001, 100.0, mode="float", step=0.5)
+    neuron: int = number(
+        "selected neuron", 0, 0, 127, role="look",
+        heading=("Display", ("phase misalignment",), "Click a neuron, or enter its number."),
+    )  # fmt: skip
     count: int = slider("neurons summed", 128, 1, 128, role="look")
 
 
@@ -48,48 +48,22 @@ class NeuronsView(View):
 
     slug, name = "neurons", "Neurons"
     Parameters = Parameters
+    rows = ({"phases": 250, "logits": 250, "race": 250, "weights": 210, "spectrum": 210, "accuracy": 210},)
+    columns = 3
     terms = ("neuron", "phase misalignment", "purity", "blow-up time", "train loss", "train accuracy")
-
-    @classmethod
-    def prepare(cls) -> None:
-        """Import PyTorch."""
-        importlib.import_module("grokphys.explorer.runs.neurons")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._phases = TokenPlot("Phase 2φ − ψ of each neuron (aligned: right)", height=HEIGHT)
-        self._phases.figure.on_event(Tap, session.reaction(self._tap))
-        self._place = Curves(
-            "Weights of the selected neuron, by token", x_axis_label="token", dots=False, columns=2
-        )
-        self._bars = Bars("Weights of the selected neuron, by frequency")
-        title = "Race of its frequencies (dashed: exact flow of quadratic neurons)"
-        self._race = Curves(title, height=HEIGHT, dots=False)
-        self._logits = HeatMap("Logits", HEIGHT, "a + b", "answer")
-        self._accuracy = Curves("Accuracy", y_range=(-0.04, 1.04))
-        self.figures = {"phases": self._phases.figure}
-        self._fresh, self._colored, self._optimizer = True, np.empty(0, np.int64), next(iter(RATES))
+        self._optimizer = next(iter(RATES))
         self.restart()
 
-    def panel(self) -> Any:
-        """Return controls, phases, weights and their spectrum, the race, logits and accuracy."""
-        of = self.widgets
-        controls = [
-            theme.heading("Network", terms=("neuron",)),
-            *(of[name] for name in ("tokens", "hidden", "activation", "scale", "seed")),
-            theme.heading("Training", terms=("learning rate",)),
-            *(of["optimizer"], of["rate"]),
-            theme.heading("Display", "Click a neuron, or enter its number.", terms=("phase misalignment",)),
-            *(of["neuron"], of["count"]),
-        ]
-        plots = (self._phases, self._logits, self._race, self._place, self._bars, self._accuracy)
-        return theme.stage(controls, theme.grid(*(theme.card(plot.figure) for plot in plots), columns=3))
+    def ready(self, name: str, plot: Any) -> None:
+        """Let a click choose a neuron."""
+        if name == "phases":
+            plot.figure.on_event(Tap, self.session.reaction(self._tap))
 
-    def made(self, state: Mapping[str, Any]) -> Any:
+    def made(self, state: Mapping[str, Any]) -> NeuronRun:
         """Return a run of the network that the widgets describe."""
-        import nets
-        from grokphys.explorer.runs.neurons import NeuronRun
-
         of = self.values
         model = nets.TwoLayer(of.tokens, of.hidden, of.activation, scale=of.scale)
         return NeuronRun(model, of.seed, of.rate, RATES[of.optimizer][0])
@@ -106,10 +80,6 @@ class NeuronsView(View):
         self.usual["count"] = of.hidden
         super().restart(state)
 
-    def forget(self) -> None:
-        """Let the next frame be shown without trails."""
-        self._fresh = True
-
     def look(self) -> None:
         """Show another neuron, or the logits of another number of neurons."""
         self.show()
@@ -118,38 +88,41 @@ class NeuronsView(View):
     def _chosen(self) -> int:
         return min(int(self.values.neuron), int(self.run.model.hidden) - 1)
 
+    @property
     def _points(self) -> Array:
-        """Return a point (hidden, 2) for each neuron: misalignment as angle, relative magnitude as radius."""
-        spectrum = self.run.spectrum
-        size = spectrum.magnitude.max(axis=1)
-        angle = np.nan_to_num(spectrum.misalignment)
-        return np.asarray(size / size.max() * np.stack([np.cos(angle), np.sin(angle)])).T
+        """Point (hidden, 2) of each neuron."""
+        return phases(self.run.spectrum.magnitude, self.run.spectrum.misalignment)
 
-    def show(self, *, whole: bool = True) -> None:
-        """Move the phases; everything else changes only with complete updates."""
-        run, points, chosen = self.run, self._points(), self._chosen
-        frequency = run.spectrum.frequency
-        if self._fresh or not np.array_equal(frequency, self._colored):
-            self._colored = frequency
-            self._phases.begin(points, (frequency * len(points)) // (run.race.frequencies + 1))
-        else:
-            self._phases.move(points)
-        self._fresh = False
+    def panels(self, whole: bool) -> Mapping[str, Panel]:
+        """Return the phases; everything else changes only with complete updates."""
+        run, chosen, history = self.run, self._chosen, self.run.history
+        frequency, frequencies = run.spectrum.frequency, run.race.frequencies
+        shown = {"phases": phase_panel(self._points[None], 0, frequency, frequencies, chosen)}
         if not whole:
-            return
-        history, (inside, outside) = run.history, run.weights()
-        self._phases.ring(chosen)
-        both = {"reads": inside[:, chosen], "writes": outside[chosen]}
-        self._place.show(series(np.arange(run.model.tokens), both))
-        self._bars.show(run.spectrum.magnitude[chosen])
-        trained = history["magnitude"][:, chosen]
-        steps, exact = run.flow(chosen) if run.flows else (np.empty(0), np.empty((0, 0)))
-        exact = np.where(exact <= ABOVE * trained.max(), exact, np.nan)
-        race = [*cycle(history.steps, list(trained.T), first=1), *cycle(steps, list(exact.T), "dashed", 1)]
-        self._race.show(race)
-        self._race.point_at(run.step)
-        self._logits.show(run.summed(min(self.values.count, run.model.hidden)))
-        self._accuracy.show(series(history.steps, {"accuracy": history["train_accuracy"]}, label=False))
+            return shown
+        inside, outside = run.weights()
+        weights = series(np.arange(run.model.tokens), {"reads": inside[:, chosen], "writes": outside[chosen]})
+        magnitude, accuracy = history["magnitude"], history["train_accuracy"]
+        return {
+            **shown,
+            **neuron_panels(run, chosen, history.steps, magnitude, accuracy, run.step),
+            "weights": Lines(
+                title="Weights of the selected neuron, by token",
+                curves=weights,
+                xlabel="token",
+                dots=False,
+                columns=2,
+            ),
+            "spectrum": Bars(
+                title="Weights of the selected neuron, by frequency", magnitude=run.spectrum.magnitude[chosen]
+            ),
+            "logits": Matrix(
+                title="Logits",
+                values=run.summed(min(self.values.count, run.model.hidden)),
+                rows="a + b",
+                columns="answer",
+            ),
+        }
 
     def status(self) -> dict[str, str]:
         """Return step, loss, accuracy, and measures of the chosen neuron, as texts by their names."""
@@ -187,5 +160,5 @@ class NeuronsView(View):
 
     def _tap(self, event: Any) -> None:
         """Choose the neuron whose point is nearest to the click."""
-        away = np.hypot(*(self._points() - [event.x, event.y]).T)
+        away = np.hypot(*(self._points - [event.x, event.y]).T)
         self.widgets["neuron"].value = int(away.argmin())

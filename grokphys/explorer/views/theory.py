@@ -5,27 +5,33 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from bokeh.events import Tap
 from bokeh.models import Button
 
 from grokphys.explorer import theme
-from grokphys.explorer.curves import cycle, series
-from grokphys.explorer.films import Film, flow_film
-from grokphys.explorer.plots import Curves, PairGrid, ParallelogramPlot
+from grokphys.explorer.films import Film
+from grokphys.explorer.panels import Panel
 from grokphys.explorer.runs.training_set import FRAMES, LARGEST, TrainingSet
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import WAYS, FrameView, choice, modulus, number, slider
 from physics.errors import InputError
-from physics.trajectory import Trajectory
+
+CLICK = (
+    "Click pairs on the grid. Filled pairs are trained, framed pairs follow from them, empty pairs do not."
+)
 
 
 @dataclass(frozen=True)
 class Parameters:
     """What can be chosen about a training set; "time" is the number of the frame."""
 
-    tokens: int = slider("symbols p", 10, 3, LARGEST)
+    tokens: int = slider("symbols p", 10, 3, LARGEST, heading=("Task", ("modulus",)))
     modulus: int = modulus("plain addition")
     dim: int = choice("embeddings", {1: "on a line", 2: "in the plane"})
-    size: int = slider("pairs drawn at random", 45, 0, 55)
+    size: int = slider(
+        "pairs drawn at random", 45, 0, 55,
+        heading=("Training set", ("pairs", "parallelograms", "ground states"), CLICK),
+    )  # fmt: skip
     seed: int = number("seed", 3, 0, theme.LARGEST_SEED)
     time: int = slider("frame", 0, 0, FRAMES - 1, role="look")
 
@@ -38,6 +44,7 @@ class TheoryView(FrameView):
 
     slug, name = "theory", "Effective theory"
     Parameters = Parameters
+    rows = ({"pairs": 436, "tokens": 400}, {"embeddings": 210, "quality": 210})
     end = FRAMES - 1
     terms = (
         *("pairs", "modulus", "parallelograms", "ground states", "grokking rate", "ideal accuracy"),
@@ -46,40 +53,22 @@ class TheoryView(FrameView):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._all, self._none = theme.control(Button, "All pairs"), theme.control(Button, "No pairs")
-        self._grid = PairGrid(session.reaction(self._click))
-        self._shape = ParallelogramPlot()
-        self._embedding = Curves(
-            "Embeddings E against time, one curve per symbol", x_axis_label="time", dots=False
-        )
-        title = "Quality and predicted accuracy, δ = 0.01"
-        self._quality = Curves(title, x_axis_label="time", dots=False, y_range=(-0.04, 1.04))
-        self.figures = {"tokens": self._shape.figure}
-        self._shown: TrainingSet | None = None
+        self._buttons = [theme.control(Button, "All pairs"), theme.control(Button, "No pairs")]
         self._task, self._picked, self._cursor = tuple[int, ...](), False, (0, 0)
-        for button, trained in ((self._all, True), (self._none, False)):
+        for button, trained in zip(self._buttons, (True, False), strict=True):
             fill = session.reaction(lambda _event, trained=trained: self._pick(self.run.filled(trained)))
             button.on_click(fill)
         self.restart({})
 
-    def panel(self) -> Any:
-        """Return controls, pairs and parallelograms, and embeddings and quality against time."""
-        of = self.widgets
-        words = (
-            "Click pairs on the grid. Filled pairs are trained, framed pairs follow from them, and empty "
-            "pairs do not."
-        )
-        controls = [
-            theme.heading("Task", terms=("modulus",)),
-            *(of["tokens"], of["modulus"], of["dim"]),
-            theme.heading("Training set", words, terms=("pairs", "parallelograms", "ground states")),
-            *(of["size"], of["seed"], self._all, self._none),
-        ]
-        return theme.stage(
-            controls,
-            theme.grid(theme.card(self._grid.figure), theme.card(self._shape.figure, of["time"])),
-            theme.grid(theme.card(self._embedding.figure), theme.card(self._quality.figure)),
-        )
+    def beside(self, name: str) -> list[Any]:
+        """Return the buttons for all pairs and for none, below the seed."""
+        return self._buttons if name == "seed" else []
+
+    def ready(self, name: str, plot: Any) -> None:
+        """Let a click add or remove a pair."""
+        if name == "pairs":
+            click = self.session.reaction(lambda event: self._click(round(event.x), round(event.y)))
+            plot.figure.on_event(Tap, click)
 
     # -- the training set ----------------------------------------------------------------------------------
 
@@ -142,6 +131,7 @@ class TheoryView(FrameView):
     def _pick(self, chosen: TrainingSet) -> None:
         """Show a training set that the user has chosen by hand."""
         self._picked, self.run = True, chosen
+        self.forget()
         self._announce()
         self.show()
 
@@ -157,7 +147,7 @@ class TheoryView(FrameView):
             return
         (right, up), last = WAYS.get(name, (0, 0)), self.run.operation.tokens - 1
         self._cursor = min(max(i + right, 0), last), min(max(j + up, 0), last)
-        self._grid.point(*self._cursor)
+        self.plots["pairs"].point(*self._cursor)
 
     def state(self) -> dict[str, Any]:
         """Return the state, with the trained pairs if the user has chosen them."""
@@ -166,27 +156,10 @@ class TheoryView(FrameView):
 
     # -- what is shown -------------------------------------------------------------------------------------
 
-    def show(self, *, whole: bool = True) -> None:
-        """Show the training set if it has changed, and the flow at the current time."""
-        chosen, frame = self.run, self.frame
-        label, paths = chosen.operation.label, chosen.planar
-        if chosen is not self._shown:
-            self._shown = chosen
-            self._grid.show(chosen.operation.samples, label, chosen.mask, chosen.follows, chosen.diagonals)
-            self._shape.tokens.begin(paths[frame])
-            self._embedding.show(cycle(chosen.times, list(chosen.embeddings[:, :, 0].T)))
-            self._quality.show(series(chosen.times, {"RQI": chosen.quality, "accuracy": chosen.accuracy}))
-        self._shape.tokens.follow(paths, frame)
-        if chosen.dim == 1:
-            middle, radius = chosen.arcs(frame)
-            self._shape.arcs(middle, radius, label[chosen.linked], chosen.classes)
-        else:
-            corners = chosen.quadrilaterals(frame)
-            self._shape.quadrilaterals(corners, chosen.parallelogram_classes, chosen.classes)
-        for curves in (self._embedding, self._quality):
-            curves.point_at(chosen.times[frame])
-        if whole:
-            self.set(time=frame)
+    def panels(self, whole: bool) -> Mapping[str, Panel]:
+        """Return the training set, and the flow at the current time."""
+        shown: dict[str, Panel] = self.run.panels(self.frame)
+        return shown
 
     def status(self) -> dict[str, str]:
         """Return time, measures of the training set, and progress of the flow, as texts by their names."""
@@ -210,11 +183,6 @@ class TheoryView(FrameView):
         """Return Python source that solves the flow by `physics.EffectiveTheory`."""
         return str(self.run.python(self.frame))
 
-    def trajectory(self) -> Trajectory:
-        """Return the flow, as `physics.simulate` computes it."""
-        flow: Trajectory = self.run.trajectory()
-        return flow
-
     def film(self) -> Film:
-        """Return a `Film` of the training set, its parallelograms and the curves."""
-        return replace(flow_film(self.run), shown=self.frame)
+        """Return a film of the training set, its parallelograms and the curves."""
+        return replace(self.run.film(), shown=self.frame)

@@ -1,6 +1,7 @@
 """How a session plays, exports and fails, and what the figures show of it, without a browser."""
 
 import time
+import tomllib
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ pytest.importorskip("bokeh", reason="bokeh is not installed")
 from sessions import opened, passed, played, put
 
 from grokphys.explorer import films, session, theme
-from grokphys.explorer.curves import Curve, series
-from grokphys.explorer.plots import MOST_POINTS, Curves
-from grokphys.explorer.runs.common import shortened
+from grokphys.explorer.panels import Curve, Lines, Panel, series, shortened
+from grokphys.explorer.plots import MOST_POINTS, LinePlot
+from grokphys.explorer.runs.common import asset
 from grokphys.explorer.views import VIEWS
 
 PARTICLES, _, THEORY, *_ = VIEWS
@@ -114,7 +115,7 @@ def test_a_closed_tab_takes_no_more_commands():
 
 
 def test_a_plane_zooms_only_when_it_must():
-    figure = theme.plot("", square=True)
+    figure = theme.plot(Panel(), 300, square=True)
     theme.zoom(figure, 2.0)
     assert theme.bounds(figure) == pytest.approx((-1.5 * 2.3, 1.5 * 2.3, -2.3, 2.3))
     for extent, top in (
@@ -137,9 +138,11 @@ def test_long_arrows_are_shortened_alike():
 
 
 def test_curves_keep_their_ends_and_leave_gaps():
-    plot = Curves("")
     x = np.arange(1000)
-    plot.show([Curve(x, np.where(x == 999, np.inf, x), "#000000"), *series([0, 5], {"a": [1.0, 2.0]})])
+    noisy = Curve(x, np.where(x == 999, np.inf, x), "#000000")
+    panel = Lines(curves=[noisy, *series([0, 5], {"a": [1.0, 2.0]})])
+    plot = LinePlot(panel, 200)
+    plot.show(panel, True)
     (shown,) = plot._sources[0].data["xs"]
     assert (len(shown), shown[0], shown[-1]) == (MOST_POINTS, 0, 999)
     assert np.isnan(plot._sources[0].data["ys"][0][-1])
@@ -147,8 +150,9 @@ def test_curves_keep_their_ends_and_leave_gaps():
     assert (plot._ends.data["x"], plot._ends.data["y"][1]) == ([999, 5], 2.0)
     plot.end_at(7, 3.0)
     assert (plot._ends.data["x"][0], plot._ends.data["y"][0]) == (7, 3.0)
-    slow = Curves("", x_axis_type="log")
-    slow.show([Curve(x + 1, x, "#000000")])
+    panel = Lines(curves=[Curve(x + 1, x, "#000000")], log="x")
+    slow = LinePlot(panel, 200)
+    slow.show(panel, True)
     steps = slow._sources[0].data["xs"][0]
     assert (steps[0], steps[-1]) == (1, 1000)
     assert np.diff(np.log(steps[-50:])).std() < 0.01, "even in the logarithm"
@@ -160,4 +164,4 @@ def test_all_widgets_of_a_view_are_on_its_panel():
         models = {model.id for model in page.stage.references()}
         for name, widget in page.view.widgets.items():
             assert widget.id in models, name
-        assert set(kind.terms) <= set(session.terms())
+        assert set(kind.terms) <= set(tomllib.loads(asset("terms.toml")))
