@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, number, whole_number
-from physics.errors import InputError, SimulationError
+from physics.checks import choice, number, whole_number
+from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, is_circle
 from physics.trajectory import Trajectory, provenance
 from physics.trajectory.provenance import plain
@@ -262,17 +262,6 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
     E += noise * np.random.default_rng(seed).standard_normal((tokens, dim))
     jitter = f"E += {noise!r} * np.random.default_rng({seed}).standard_normal({shape})"
     return Start(seed, E, (*lines, jitter))
-
-
-def given(positions: Any, lines: tuple[str, ...], name: str = "E") -> Start:
-    """Return finite positions (tokens, dim) of at least 3 tokens as a start; `lines` of Python make them."""
-    array = finite_array("start", positions)
-    if array.ndim != 2 or len(array) < 3 or array.shape[1] < 1:
-        raise InputError(
-            "start must have the shape (tokens, dim) with at least 3 tokens and 1 dimension, "
-            f"got {array.shape}"
-        )
-    return Start(0, array, lines, name)
 
 
 # -- planes ------------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import Lines, Panel, Sums, Tokens, series
 from grokphys.explorer.runs.common import (
     History,
+    Start,
     TrainingRun,
     arguments,
     circles,
     constructed,
-    given,
     plane_axes,
     program,
     shape,
@@ -102,7 +102,7 @@ class NetworkRun(TrainingRun):
         self.held_out[self.training.networks().examples("train")[0]] = False
         begin = self.training.embeddings[0].astype(np.float64)
         lines = ("P = training.embeddings[0].astype(float)  # particles from the same start",)
-        self.particles = ParticleRun(self._law, self._law.default_step_size, given(begin, lines, "P"))
+        self.particles = ParticleRun(self._law, self._law.default_step_size, Start(0, begin, lines, "P"))
         self._owed = 0
         self.axes: Array | None = None
         self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)

@@ -60,9 +60,7 @@ def test_a_start_is_what_its_program_gives(kind, tokens, dim):
         (lambda: common.start("square", 5, 2, 0), "start"),
         (lambda: common.start("normal", 5, 2, -1), "seed"),
         (lambda: common.start("grid", 5, 2, 0, -0.1), "noise"),
-        (lambda: common.given(np.zeros((2, 2)), ()), "start"),
-        (lambda: common.given([[0.0, np.nan]] * 3, ()), "start"),
-        (lambda: ParticleRun(physics.ParticleSystem(5), 0.1, common.given(np.zeros((4, 2)), ())), "start"),
+        (lambda: ParticleRun(physics.ParticleSystem(5), 0.1, common.Start(0, np.zeros((4, 2)))), "start"),
     ],
 )
 def test_starts_that_are_refused(call, word):
