@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number, whole_number
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, is_circle
 from physics.trajectory import Trajectory, provenance
@@ -232,14 +231,7 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
         Seed of the positions or of the noise, at least 0.
     noise : float, default 0.1
         Standard deviation of the noise, at least 0; "normal" ignores it.
-
-    Raises
-    ------
-    InputError
-        If the kind, the seed or the noise is not allowed.
     """
-    choice("start", kind, KINDS)
-    seed, noise = whole_number("seed", seed, 0), number("noise", noise, 0.0)
     if kind == "normal":
         return Start(seed)
     shape = f"({tokens}, {dim})"

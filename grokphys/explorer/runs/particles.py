@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import DASHES, SERIES, Curve, Lines, Panel, Sums, Tokens
 from grokphys.explorer.runs.common import CIRCLE, History, Run, Start, arguments, constructed, plane_axes
-from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 from physics.seeds import run_seeds
@@ -60,11 +59,6 @@ class ParticleRun(Run):
         Time that passes in one step.
     start : Start
         Initial positions.
-
-    Raises
-    ------
-    InputError
-        If the given positions have not the system's numbers of tokens and dimensions.
     """
 
     positions_name = "positions"
@@ -76,10 +70,6 @@ class ParticleRun(Run):
             self._begin = system.start(np.random.default_rng(run_seeds(start.seed, 1)[0]))
         else:
             self._begin = start.positions
-        if self._begin.shape != (system.tokens, system.dim):
-            raise InputError(
-                f"start must have the shape {(system.tokens, system.dim)}, got {self._begin.shape}"
-            )
         self.history = History()
         self.segments = [Segment(system, step_size)]
         self.reset()
@@ -131,11 +121,6 @@ class ParticleRun(Run):
 
     def change(self, system: ParticleSystem, step_size: float) -> None:
         """Change law and step size from now on; the numbers of tokens and dimensions must stay."""
-        if (system.tokens, system.dim) != (self.system.tokens, self.system.dim):
-            raise InputError(
-                f"system must keep the same tokens and dimensions {(self.system.tokens, self.system.dim)} "
-                f"during a run, got {(system.tokens, system.dim)}"
-            )
         if (system, step_size) == (self.system, self.step_size):
             return
         self._open().system, self.segments[-1].step_size = system, step_size

@@ -54,20 +54,6 @@ def test_a_start_is_what_its_program_gives(kind, tokens, dim):
     assert run.positions.shape == (tokens, dim)
 
 
-@pytest.mark.parametrize(
-    ("call", "word"),
-    [
-        (lambda: common.start("square", 5, 2, 0), "start"),
-        (lambda: common.start("normal", 5, 2, -1), "seed"),
-        (lambda: common.start("grid", 5, 2, 0, -0.1), "noise"),
-        (lambda: ParticleRun(physics.ParticleSystem(5), 0.1, common.Start(0, np.zeros((4, 2)))), "start"),
-    ],
-)
-def test_starts_that_are_refused(call, word):
-    with pytest.raises(physics.InputError, match=f"^{word} must"):
-        call()
-
-
 @pytest.mark.parametrize("dim", [1, 2, 3, 6, 9])
 def test_axes_of_planes_are_orthonormal_and_stay_near_the_last(dim):
     E = np.random.default_rng(dim).normal(size=(11, dim))
