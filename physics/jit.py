@@ -12,7 +12,6 @@ kernels at the same time, so they take turns.
 
 import hashlib
 import os
-import shutil
 import sys
 import tempfile
 import threading
@@ -110,39 +109,27 @@ def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
         config.CACHE_LOCATOR_CLASSES = chosen
 
 
-@lru_cache(maxsize=2)
-def _temporary(warmed: bool) -> tempfile.TemporaryDirectory[str]:
-    """Return a directory of this process for compiled code, and say so if it has to compile it anew."""
-    if not warmed:
-        text = "compiled kernels cannot be kept, so that every process compiles them anew"
-        print(f"{text}; let NUMBA_CACHE_DIR name a directory that can be written", file=sys.stderr)
+@lru_cache
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    """Return a directory of this process for compiled code, and say that the next one compiles it anew."""
+    text = "compiled kernels cannot be kept, so that every process compiles them anew"
+    print(f"{text}; let NUMBA_CACHE_DIR name a directory that can be written", file=sys.stderr)
     return tempfile.TemporaryDirectory(prefix="kernels")
 
 
 class KernelCache(caching.InTreeCacheLocator):
-    """Where Numba keeps a kernel: in a directory that can be written, filled from the package if it is not.
+    """Where Numba keeps a kernel: the directory of NUMBA_CACHE_DIR, ``__pycache__``, or the user's cache.
 
-    That is the directory that NUMBA_CACHE_DIR names, the ``__pycache__`` of the package, or the user's cache.
-    If another user has compiled the kernel in the package (``grokphys warm``), its code is copied from there,
-    if necessary to a temporary directory of this process.
+    If none of them can be written to, it is a temporary directory of this process.
     """
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> Any:
         """Return where `py_func`, which is defined in `py_file`, is kept."""
         self = cls(py_func, py_file)
-        warmed = Path(self.get_cache_path())
-        name = f"{Path(py_file).stem}.{py_func.__qualname__}-{self.get_disambiguator()}."
-        files = sorted(warmed.glob(f"{name.replace('<', '').replace('>', '')}*"))
         usual = caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, caching.UserWideCacheLocator
         place = next((found for kind in usual if (found := kind.from_function(py_func, py_file))), None)
-        self._cache_path = place.get_cache_path() if place else _temporary(bool(files)).name
-        for file in files if Path(self._cache_path) != warmed else ():
-            copy = Path(self._cache_path, file.name)
-            if not copy.exists() or copy.stat().st_mtime < file.stat().st_mtime:
-                unfinished = copy.with_name(f"{copy.name}.{os.getpid()}")
-                shutil.copyfile(file, unfinished)
-                unfinished.replace(copy)
+        self._cache_path = place.get_cache_path() if place else _temporary().name
         return self
 
     def get_source_stamp(self) -> Any:

@@ -34,7 +34,6 @@ from grokphys.explorer.server import explore
 from grokphys.options import Command, sentence
 from grokphys.output import printable
 from grokphys.sweeps.command import sweep
-from grokphys.warm import warm
 from physics.errors import FileFormatError, InputError, OutputError, SimulationError
 from physics.trajectory.provenance import code_version
 
@@ -42,7 +41,7 @@ COMMANDS: dict[str, Command] = {
     command.__name__.strip("_").replace("_", "-"): command
     for command in (
         *(simulate, train, analyze, fit_ode, survival, compare, phases, animate, import_, info, sweep),
-        *(reproduce, bench, warm, explore, demo),
+        *(reproduce, bench, explore, demo),
     )
 }
 """The commands by name. Each is a function whose signature is its options."""

@@ -35,7 +35,7 @@ def test_calls_are_timed_in_turn_and_compared_by_round(monkeypatch):
     "name",
     [
         "theory",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("particles", "nets", "ode", "start")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("particles", "nets", "ode")),
     ],
 )
 def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, capsys):
@@ -45,7 +45,7 @@ def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, ca
     assert written["budget"] == "quick"
     checked = [row for row in written["rows"] if "error" in row]
     assert all(row["error"] < 1e-6 for row in checked)
-    assert checked or name in ("nets", "start")
+    assert checked or name == "nets"
     assert any(row["ratio"]["median"] > 0 for row in written["rows"] if "ratio" in row)
     printed = capsys.readouterr().out
     assert all(row["what"] in printed for row in written["rows"])

@@ -157,7 +157,7 @@ def test_the_guide_runs_every_command_but_those_that_take_minutes():
     used = {
         words[1] for page in PAGES for block in blocks(page) for words in block.commands if not block.reason
     }
-    assert used >= {*COMMANDS} - {"bench", "demo", "explore", "warm"}
+    assert used >= {*COMMANDS} - {"bench", "demo", "explore"}
 
 
 # -- commands within the text -------------------------------------------------------------------------------
