@@ -1,12 +1,15 @@
 """The models by their command-line names: how each is built, and trained by default."""
 
+import contextlib
 import dataclasses
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from nets import models
 from nets.settings import PER_MEMBER as PER_MEMBER
+from nets.settings import Settings
 from physics.checks import short_text
 from physics.errors import InputError
 from physics.theory import groups
@@ -123,11 +126,20 @@ def built(
         If there is no such model, it has no such option, a threshold is given twice, or a value of the model
         is not allowed.
     """
-    fields = {name: value for name, value in options.items() if name in MODEL_OPTIONS and value is not None}
-    settings = {name: value for name, value in options.items() if name not in MODEL_OPTIONS}
-    thresholds = once("threshold", map(named_value, threshold))
     stop = "thresholds" if stop_at_thresholds else None
-    return build(model, fields), settings | {"thresholds": thresholds, "stop": stop}
+    network, settings = separated(model, options)
+    return network, settings | {"thresholds": named_values("threshold", threshold), "stop": stop}
+
+
+def separated(model: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the model that those options describe which are no settings of `nets.train`, and the settings.
+
+    Options of the model that are None are left out; see `build` for the others.
+    """
+    training = {field.name for field in dataclasses.fields(Settings)}
+    settings = {name: value for name, value in options.items() if name in training}
+    values = {name: value for name, value in options.items() if name not in training and value is not None}
+    return build(model, values), settings
 
 
 def build(name: str, options: dict[str, Any]) -> Any:
@@ -201,58 +213,41 @@ def named_group(name: str) -> groups.FiniteGroup:
     return GROUPS[found[1]](int(found[2]))
 
 
-def named_value(text: str) -> tuple[str, float]:
-    """Return the name and the number of an option of the form NAME=VALUE.
-
-    Parameters
-    ----------
-    text : str
-        Word of the command line, such as ``train_accuracy=0.9``.
-
-    Returns
-    -------
-    str
-        The name.
-    float
-        The number.
-
-    Raises
-    ------
-    InputError
-        If the text has another form.
-    """
-    name, _, value = text.partition("=")
-    try:
-        if name:
-            return name, float(value)
-    except ValueError:
-        pass
-    raise InputError(f"threshold must be NAME=VALUE, such as train_accuracy=0.9, got {text!r}")
-
-
-def once(option: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs NAME=VALUE of an option as a dict, and refuse a name that is given more than once.
+def named_values(option: str, words: Iterable[str]) -> dict[str, Any]:
+    """Return the values of an option whose words are NAME=VALUE, by name.
 
     Parameters
     ----------
     option : str
-        Name of the option, as an argument.
-    pairs : iterable of tuple of str and object
-        Names and values.
+        Name of the option.
+    words : iterable of str
+        Words of the command line, such as ``train_accuracy=0.9``.
 
     Returns
     -------
     dict of str to object
-        Values by name.
+        Numbers, truth values and text, and for `hidden` and `shared` tuples of them.
 
     Raises
     ------
     InputError
-        If a name occurs twice.
+        If a word has another form, or a name occurs twice.
     """
     values: dict[str, Any] = {}
-    for name, value in pairs:
+    for word in words:
+        name, _, text = word.partition("=")
+        if not name or not text:
+            raise InputError(f"{option} must be NAME=VALUE, such as train_accuracy=0.9, got {word!r}")
         if name in values:
-            raise InputError(f"{option} must give {name} once, got {values[name]!r} and {value!r}")
-        values[name] = value
+            raise InputError(f"{option} must give {name} once, got {values[name]!r} and {text!r}")
+        several = name in ("hidden", "shared")
+        values[name] = tuple(map(_value, text.split(","))) if several else _value(text)
     return values
+
+
+def _value(text: str) -> Any:
+    """Return a number or a truth value if the text is one, and otherwise the text."""
+    for read in (json.loads, float):
+        with contextlib.suppress(ValueError):
+            return read(text.lower())
+    return text

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,7 @@ from analysis.phases.diagram import Axis, PhaseDiagram, Point, Refinement, phase
 from grokphys.models import PER_MEMBER
 from grokphys.output import make_directory, put_aside
 from grokphys.papers.pieces import code_digest
-from nets.settings import RATES
-from physics.checks import mapping, number, whole_number
+from physics.checks import mapping, number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.provenance import fields, plain
@@ -31,32 +31,33 @@ ACCURACIES = {"train_accuracy": 0.9, "validation_accuracy": 0.9}
 """Accuracies at which a network has fitted and generalized (Liu, Table 1)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """Networks at any points of a plane of two hyperparameters, which `phase_diagram` evaluates.
+def train_points(
+    points: Sequence[Point],
+    first: int,
+    *,
+    model: Any,
+    names: tuple[str, str],
+    arguments: Mapping[str, Any],
+    store: Path | None = None,
+    progress: bool = False,
+) -> NDArray[np.float64]:
+    """Train one network at each point of a plane of two hyperparameters, as `phase_diagram` asks for them.
 
-    Run k of the diagram is network k of the seed, `nets.train(..., seed=seed, first_run=k, runs=1)`, in
-    whichever ensemble it was trained. A network stops once it has reached both thresholds.
+    Network k is ``nets.train(..., first_run=k, runs=1)``, in whichever ensemble it is trained.
 
     Parameters
     ----------
+    points : sequence of pair of float
+        Values of the hyperparameters on the horizontal and the vertical axis.
+    first : int
+        Number of the first network; the others follow.
     model : Model
         A model of `nets`.
-    x, y : Axis
-        Axes whose names are among `SETTINGS`, or a number among the fields of the model. "hidden" is the
-        width of every hidden layer.
-    steps : int
-        Largest number of steps of a training.
-    delay : float, default DELAY
-        Number of steps between fitting and generalizing from which a run counts as grokking. The accuracies
-        are checked twenty times within it, or at every step if it is shorter than that.
-    thresholds : mapping, optional
-        Values of "train_accuracy" and "validation_accuracy" that count as fitted and as generalized; those of
-        `ACCURACIES` by default.
-    seed : int, default 0
-        Seed of all networks.
-    options : mapping, optional
-        Other arguments of `nets.train`, except those that the diagram sets itself.
+    names : pair of str
+        Names of the hyperparameters: each is in `SETTINGS`, or a number among the fields of the model.
+        "hidden" is the width of every hidden layer.
+    arguments : mapping
+        Other arguments of `nets.train`; see `training_arguments`.
     store : Path, optional
         Directory that keeps the ensembles. Complete ensembles are not trained again, and unfinished ones are
         resumed. Those of other versions of the code or of the libraries are ignored, and damaged ones are
@@ -64,124 +65,81 @@ class Training:
     progress : bool, default False
         Whether to show progress bars on stderr.
 
+    Returns
+    -------
+    ndarray of float64, shape (points, 3)
+        Number of each network, and the steps at which it reached the training and the validation threshold;
+        NaN if it never did.
+
     Raises
     ------
     InputError
-        If an axis is no hyperparameter or has values that are not allowed, an argument is out of range, or
-        `options` has an argument that the diagram sets itself.
+        If the points or the arguments have a value that is not allowed.
     """
+    settings: list[dict[str, Any]] = [dict(zip(names, point, strict=True)) for point in points]
+    common = [tuple(setting[name] for name in names if name not in PER_MEMBER) for setting in settings]
+    results = np.empty((len(points), 3))
+    for key in sorted(set(common)):
+        members = [k for k, each in enumerate(common) if each == key]
+        for start in range(0, len(members), PACK):
+            part = members[start : start + PACK]
+            values = {name: settings[part[0]][name] for name in names}
+            values |= {name: [settings[k][name] for k in part] for name in names if name in PER_MEMBER}
+            training = {name: value for name, value in values.items() if name in SETTINGS}
+            training |= {"runs": len(part), "first_run": first, **arguments}
+            results[part, 0] = np.arange(first, first + len(part))
+            results[part, 1:] = _steps(_trained(_changed(model, values), training, store, progress))
+            first += len(part)
+    return results
 
-    model: Any
-    x: Axis
-    y: Axis
-    steps: int
-    delay: float = DELAY
-    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    seed: int = 0
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    store: Path | None = None
-    progress: bool = False
 
-    def __post_init__(self) -> None:
-        for side in (self.x, self.y):
-            if is_whole(self.model, side.name) and not side.whole:
-                raise InputError(
-                    f"the axis of {side.name}, a whole number, must have whole=True, got whole=False"
-                )
-            if side.name in RATES:
-                number(f"the lower end of {side.name}", side.low, 0.0)
-        whole_number("steps", self.steps, 1)
-        number("delay", self.delay, above=0.0)
-        thresholds = {**ACCURACIES, **mapping("thresholds", self.thresholds)}
-        if len(thresholds) > len(ACCURACIES):
-            keys = " and ".join(ACCURACIES)
-            raise InputError(f"thresholds must have the keys {keys}, got {self.thresholds!r}")
-        for name, value in thresholds.items():
-            number(name, value, maximum=1.0, above=0.0)
-        object.__setattr__(self, "thresholds", thresholds)
+def training_arguments(
+    names: tuple[str, str],
+    steps: int,
+    delay: float = DELAY,
+    thresholds: Mapping[str, float] | None = None,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the arguments of `nets.train` that all networks of a phase diagram share.
 
-    def diagram(self, refinement: Refinement | None = None) -> PhaseDiagram:
-        """Map the phases of the plane.
+    The accuracies are checked twenty times within `delay`, or at every step if it is shorter than that. A
+    network stops once it has reached both thresholds, by default `ACCURACIES`. An `InputError` refuses
+    `options`, other arguments, that set one of the diagram: its axes `names`, or what is recorded.
+    """
+    levels = ACCURACIES | mapping("thresholds", thresholds)
+    for name, level in levels.items():
+        number(name, level, maximum=1.0, above=0.0)
+    arguments = {
+        "steps": steps,
+        "seed": seed,
+        "record": [steps],
+        "observables": (),
+        "thresholds": levels,
+        "track": max(int(number("delay", delay, above=0.0) // LOOKS), 1),
+        "stop": "thresholds",
+        "keep_start": False,
+    }
+    options = options or {}
+    if taken := [name for name in options if name in {*arguments, *names, "runs", "first_run"}]:
+        raise InputError(f"options must not set {' and '.join(taken)}, which the diagram sets itself")
+    return arguments | dict(options)
 
-        Parameters
-        ----------
-        refinement : analysis.Refinement, optional
-            Number of networks in a cell, levels of finer cells, and largest number of networks.
 
-        Returns
-        -------
-        analysis.phases.PhaseDiagram
-            Diagram with its cells and their runs.
-        """
-        return phase_diagram(self.x, self.y, self, refinement, delay=self.delay)
-
-    def __call__(self, points: Sequence[Point], first: int) -> NDArray[np.float64]:
-        """Train one network at each point of the plane.
-
-        Parameters
-        ----------
-        points : sequence of pair of float
-            Values of the hyperparameters on the horizontal and the vertical axis.
-        first : int
-            Number of the first network; the others follow.
-
-        Returns
-        -------
-        ndarray of float64, shape (points, 3)
-            Number of each network, and the steps at which it reached the training and the validation
-            threshold; NaN if it never did.
-        """
-        settings = [{self.x.name: x, self.y.name: y} for x, y in points]
-        keys = [
-            tuple(value for name, value in setting.items() if name not in PER_MEMBER) for setting in settings
-        ]
-        results = np.empty((len(points), 3))
-        for key in sorted(set(keys)):
-            members = [k for k, each in enumerate(keys) if each == key]
-            for start in range(0, len(members), PACK):
-                part = members[start : start + PACK]
-                results[part, 0] = np.arange(first, first + len(part))
-                results[part, 1:] = self._ensemble([settings[k] for k in part], first)
-                first += len(part)
-        return results
-
-    def _ensemble(self, settings: Sequence[Mapping[str, float]], first: int) -> NDArray[np.float64]:
-        """Train networks that differ only in rates and scales; return their steps (runs, 2) to thresholds."""
-        columns = {
-            name: [setting[name] for setting in settings] for name in settings[0] if name in PER_MEMBER
-        }
-        common = {name: value for name, value in settings[0].items() if name not in columns}
-        model = _changed(self.model, common)
-        arguments: dict[str, Any] = {
-            "runs": len(settings),
-            "first_run": first,
-            "steps": self.steps,
-            "seed": self.seed,
-            "record": [self.steps],
-            "observables": (),
-            "thresholds": dict(self.thresholds),
-            "track": max(int(self.delay // LOOKS), 1),
-            "stop": "thresholds",
-            "keep_start": False,
-            **{name: value for name, value in common.items() if name in SETTINGS},
-            **columns,
-        }
-        if taken := [name for name in self.options if name in arguments]:
-            raise InputError(f"options must not set {' and '.join(taken)}, which the diagram sets itself")
-        arguments |= self.options
-        if self.store is None:
-            return _steps(nets.train(model, progress=self.progress, **arguments))
-        made = [code_digest("physics", "nets"), type(model).__name__, fields(model), plain(arguments)]
-        what = json.dumps(made, sort_keys=True)
-        path = self.store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
-        try:
-            return _steps(load(path))
-        except FileNotFoundError:
-            make_directory(self.store)
-        except FileFormatError:
-            put_aside(path)  # damaged: the same networks are trained again
-        unfinished = path.with_name(path.name + ".partial").exists()
-        return _steps(nets.train(model, out=path, resume=unfinished, progress=self.progress, **arguments))
+def _trained(model: Any, arguments: dict[str, Any], store: Path | None, progress: bool) -> Trajectory:
+    """Train an ensemble, or load it if it is stored."""
+    if store is None:
+        return nets.train(model, progress=progress, **arguments)
+    made = [code_digest("physics", "nets"), type(model).__name__, fields(model), plain(arguments)]
+    what = json.dumps(made, sort_keys=True)
+    path = store / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.h5"
+    try:
+        return load(path)
+    except FileNotFoundError:
+        make_directory(store)
+    except FileFormatError:
+        put_aside(path)  # damaged: the same networks are trained again
+    return nets.train(model, out=path, resume=True, progress=progress, **arguments)
 
 
 def _steps(trained: Trajectory) -> NDArray[np.float64]:
@@ -361,9 +319,9 @@ def phase_diagram_of_networks(
     >>> diagram.runs
     2
     """
-    for name, side in (("x", x), ("y", y)):
-        if not isinstance(side, Axis) and not (isinstance(side, tuple | list) and len(side) == 3):
-            raise InputError(f"{name} must be (name, low, high) or an Axis, got {side!r}")
+    for letter, given in (("x", x), ("y", y)):
+        if not isinstance(given, Axis) and not (isinstance(given, tuple | list) and len(given) == 3):
+            raise InputError(f"{letter} must be (name, low, high) or an Axis, got {given!r}")
     counts = tuple(cells) if np.iterable(cells) else ()
     if len(counts) != 2:
         raise InputError(f"cells must be a pair of whole numbers, got {cells!r}")
@@ -371,16 +329,16 @@ def phase_diagram_of_networks(
         side if isinstance(side, Axis) else axis(model, *side, cells=count)
         for side, count in zip((x, y), counts, strict=True)
     )
-    training = Training(
-        model,
-        across,
-        upwards,
-        steps,
-        delay,
-        mapping("thresholds", thresholds),
-        seed,
-        options,
-        None if store is None else Path(store),
-        progress,
+    for side in (across, upwards):
+        if is_whole(model, side.name) and not side.whole:
+            raise InputError(f"the axis of {side.name}, a whole number, must have whole=True, got False")
+    names = across.name, upwards.name
+    train = partial(
+        train_points,
+        model=model,
+        names=names,
+        arguments=training_arguments(names, steps, delay, thresholds, seed, options),
+        store=None if store is None else Path(store),
+        progress=progress,
     )
-    return training.diagram(refinement)
+    return phase_diagram(across, upwards, train, refinement, delay=delay)

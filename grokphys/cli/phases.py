@@ -1,17 +1,13 @@
 """`grokphys phases`: the phases of learning over any two hyperparameters of training."""
 
-import json
-from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
-from grokphys.models import build, model_name, once
+from grokphys.models import model_name, named_values, separated
 from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise
 from grokphys.output import make_directory, refuse_existing, save_figure
-from nets.settings import Settings
 from physics.errors import InputError
 
 Scale = Literal["auto", "linear", "log"]
@@ -87,12 +83,13 @@ def phases(
     from analysis.plots.phases import show_phases
     from analysis.plots.style import style
     from grokphys.phases import axis, phase_diagram_of_networks
-    from grokphys.report.phases import summary, write_diagrams
+    from grokphys.report.phases import summary, write_diagram
 
     model = model_name(model)
-    if taken := {x[0], y[0]}.intersection(word.partition("=")[0] for word in options):
+    values = named_values("options", options)
+    if taken := {x[0], y[0]} & values.keys():
         raise InputError(f"options must not set {min(taken)}, which varies along an axis")
-    network, settings = _settings(model, options)
+    network, settings = separated(model, values)
     across, upwards = (
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)
@@ -118,32 +115,6 @@ def phases(
     with style():
         figure = Figure(figsize=(6.4, 5.2))
         show_phases(diagram, figure.subplots(), title=f"{model}, at most {steps} steps")
-    tables = write_diagrams(directory, "phases", {model: diagram})
-    for path in (*tables, save_figure(figure, directory / f"phases.{figures}")):
+    for path in (*write_diagram(directory, diagram), save_figure(figure, directory / f"phases.{figures}")):
         print(f"wrote {path}")
     return 0
-
-
-def _settings(model: str, words: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-    """Return the model and the arguments of `nets.train` that the words NAME=VALUE describe."""
-    values = once("options", map(_named, words))
-    known = {field.name for field in fields(Settings)}
-    options = {name: value for name, value in values.items() if name in known}
-    return build(model, {name: value for name, value in values.items() if name not in known}), options
-
-
-def _named(word: str) -> tuple[str, Any]:
-    name, equals, text = word.partition("=")
-    if not equals or not name or not text:
-        raise InputError(f"options must be NAME=VALUE, such as kind=classification, got {word!r}")
-    if name in ("hidden", "shared"):
-        return name, tuple(_value(part) for part in text.split(","))
-    return name, _value(text)
-
-
-def _value(text: str) -> Any:
-    """Return a number or a truth value if the word is one, and otherwise the word."""
-    try:
-        return json.loads(text.lower())
-    except ValueError:  # no JSON, or a number of more digits than Python reads
-        return text

@@ -1,8 +1,6 @@
 """Tables of a phase diagram, which `grokphys phases` writes, and its summary in words."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,17 +11,15 @@ STEPS, NEVER = ("train_steps", "validation_steps"), "never"
 """Columns of numbers of steps, and the word in a table for one that is NaN."""
 
 
-def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -> list[Path]:
-    """Write the cells, the runs and the shares of the phases of diagrams as three CSV files.
+def write_diagram(out: Path, diagram: PhaseDiagram) -> list[Path]:
+    """Write the cells, the runs and the shares of the phases of a diagram as three CSV files.
 
     Parameters
     ----------
     out : Path
-        Existing directory to write to.
-    name : str
-        First part of the names of the files: NAME.csv, NAME-runs.csv and NAME-shares.csv.
-    diagrams : mapping of str to PhaseDiagram
-        Diagrams by title. If there are several, the title is the first column of the tables.
+        Existing directory, in which the files are phases.csv, phases-runs.csv and phases-shares.csv.
+    diagram : PhaseDiagram
+        The diagram.
 
     Returns
     -------
@@ -35,21 +31,22 @@ def write_diagrams(out: Path, name: str, diagrams: Mapping[str, PhaseDiagram]) -
     OutputError
         If a file cannot be written.
     """
-    tables: dict[str, list[dict[str, Any]]] = {"": [], "-runs": [], "-shares": []}
-    for title, diagram in diagrams.items():
-        first = {"diagram": title} if len(diagrams) > 1 else {}
-        tables[""] += [first | row for row in diagram.rows()]
-        tables["-runs"] += [
-            first | row | {name: NEVER if np.isnan(row[name]) else int(row[name]) for name in STEPS}
-            for row in diagram.run_rows()
-        ]
-        tables["-shares"] += [
-            first
-            | {"phase": phase, "share": share.estimate, "share_low": share.low}
-            | {"share_high": share.high, "effective_runs": share.count}
-            for phase, share in diagram.shares().items()
-        ]
-    return [write_csv(out / f"{name}{part}.csv", rows) for part, rows in tables.items()]
+    runs = [
+        row | {name: NEVER if np.isnan(row[name]) else int(row[name]) for name in STEPS}
+        for row in diagram.run_rows()
+    ]
+    shares = [
+        {
+            "phase": phase,
+            "share": share.estimate,
+            "share_low": share.low,
+            "share_high": share.high,
+            "effective_runs": share.count,
+        }
+        for phase, share in diagram.shares().items()
+    ]
+    tables = {"": diagram.rows(), "-runs": runs, "-shares": shares}
+    return [write_csv(out / f"phases{part}.csv", rows) for part, rows in tables.items()]
 
 
 def summary(diagram: PhaseDiagram) -> list[str]:

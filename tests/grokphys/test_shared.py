@@ -90,7 +90,9 @@ def test_a_model_is_built_with_its_options_and_no_others():
         models.named_group("x" * 40)
     with pytest.raises(InputError, match="got '" + "x" * 39 + "'"):
         models.named_group("x" * 39)
-    assert models.named_value("train_accuracy=0.9") == ("train_accuracy", 0.9)
+    words = ["hidden=8,9", "rate=.5", "kind=regression", "even=true", "data=A=b"]
+    values = {"hidden": (8, 9), "rate": 0.5, "kind": "regression", "even": True, "data": "A=b"}
+    assert models.named_values("options", words) == values
     assert [models.kebab(name) for name in ("EmbeddingMLP", "TwoLayer")] == ["embedding-mlp", "two-layer"]
 
 

@@ -39,7 +39,7 @@ from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Measure, Tables, above_median, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Draw, Result, Run, Setting, Statement, recipe
-from grokphys.phases import ACCURACIES, Training, axis
+from grokphys.phases import ACCURACIES, axis, train_points, training_arguments
 from nets import DenseModel, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition, train
 
 OF_RATE = counters.replaced("networks", row="column", column="row")
@@ -176,8 +176,9 @@ def _train_cells(run: Run, plane: Plane, title: str, row: int, cells: range) -> 
     value = y.point(y.spans[row])
     points = [(float(x.point(x.spans[column])), value) for column in columns]
     seed = run.seed(plane.seed + list(plane.models).index(title))
-    training = Training(model, x, y, plane.steps, plane.delay, plane.thresholds, seed, plane.options)
-    found = training(points, (row * plane.cells + cells.start) * plane.each)
+    names, first = (x.name, y.name), (row * plane.cells + cells.start) * plane.each
+    arguments = training_arguments(names, plane.steps, plane.delay, plane.thresholds, seed, plane.options)
+    found = train_points(points, first, model=model, names=names, arguments=arguments)
     places = {plane.x[0]: [point[0] for point in points], plane.y[0]: [point[1] for point in points]}
     numbers, fitted, general = found.T
     return table_of(
