@@ -5,6 +5,7 @@ Tensors, arrays, containers and numbers stay what they are, and an object of any
 """
 
 import io
+import math
 import pickle
 import types
 import zipfile
@@ -122,6 +123,8 @@ class Unpickler(pickle._Unpickler):  # the one in Python, of which single instru
         elif isinstance(thing, _Kind):
             thing.__setstate__(state)
         elif isinstance(thing, np.ndarray):
+            if isinstance(state[4], list) and len(state[4]) != math.prod(state[1]):
+                raise FileFormatError("an array of objects has another length than its list")
             thing.__setstate__((*state[:2], state[2].dtype, *state[3:]))
 
     dispatch[pickle.BUILD[0]] = load_build
