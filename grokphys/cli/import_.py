@@ -50,7 +50,7 @@ def import_(
             tokens, and the first p are kept; the others, such as "=", are left out.
         transpose: Take the last axis as the tokens, as in a matrix (dimensions, tokens).
         no_transpose: Take the last axis as the dimensions.
-        tokens: Tokens to keep, such as 0:113.
+        tokens: Tokens to keep, such as 0:113. As many as P are the numbers 0 to P - 1.
         steps: Steps of the frames, such as 0,1:3001:30, where ranges have both ends.
         step_key: Name of the number in each file, or of the list beside an array, that is the step; none
             for 0, 1, 2, ...

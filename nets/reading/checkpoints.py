@@ -57,7 +57,8 @@ def read_checkpoints(
     transpose : bool, optional
         Whether the last axis is the tokens, if neither the modulus nor the name says so.
     tokens : slice or sequence of int, optional
-        Tokens to keep; by default the first `modulus`, or all.
+        Tokens to keep; by default the first `modulus`, or all. If they are p, they are the numbers 0 to
+        p - 1.
 
     Returns
     -------
@@ -166,7 +167,7 @@ def look(path: Any, wanted: Wanted | None = None, progress: Progress = list) -> 
             f"{known[-1]} ({where}), modulus {modulus or 'unknown'}"
         )
     except (FileFormatError, InputError) as error:
-        lines.append(f"question: {error}")
+        lines += ["question:", str(error)]
     return "\n".join([*lines, *(f"note: {note}" for note in source.notes)])
 
 
@@ -208,23 +209,26 @@ def from_frames(
     <Trajectory: 1 runs × 2 frames × 7 tokens × 2 dimensions, float64, nets.from_frames>
       loss: (1, 2) float64
     """
-    pairs = list(frames)
-    if not pairs:
-        raise InputError("frames must hold at least one pair of a step and a matrix, got none")
-    order = sorted(range(len(pairs)), key=lambda at: pairs[at][0])
-    matrices = [_numbers(pairs[at][1]) for at in order]
+    try:
+        steps, matrices = zip(*((step, _numbers(matrix)) for step, matrix in frames), strict=True)
+        measured = {
+            name: np.asarray([_numbers(value) for _, value in zip(steps, values, strict=True)])
+            for name, values in mapping("observables", observables).items()
+        }
+    except (TypeError, ValueError):
+        raise InputError(
+            "frames must be pairs of a step and a matrix of real numbers, and observables one value for each"
+        ) from None
+    order = np.argsort(steps)
     if modulus is not None and len(matrices[0]) < whole_number("modulus", modulus, 3):
         raise InputError(f"modulus must be at most the number of tokens, {len(matrices[0])}, got {modulus}")
     if any(matrix.shape != matrices[0].shape or matrix.ndim != 2 for matrix in matrices):
         shapes = sorted({matrix.shape for matrix in matrices})
         raise InputError(f"frames must be matrices (tokens, dim) of one shape, got {shapes}")
     return Trajectory(
-        np.stack(matrices)[None, :, :modulus],
-        [pairs[at][0] for at in order],
-        observables={
-            name: np.asarray([_numbers(value) for value in values])[order][None]
-            for name, values in mapping("observables", observables).items()
-        },
+        np.stack(matrices)[None, order, :modulus],
+        np.asarray(steps)[order],
+        observables={name: values[None, order] for name, values in measured.items()},
         parameters={
             "program": "nets.from_frames",
             **({} if modulus is None else {"modulus": modulus}),
@@ -236,4 +240,6 @@ def from_frames(
 def _numbers(value: Any) -> NDArray[Any]:
     """Return a tensor or array as an array of float32 or float64."""
     array = numbers_of(value.cpu() if hasattr(value, "cpu") else np.asarray(value))
+    if array.dtype.kind not in "biuf":
+        raise TypeError
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -172,7 +172,8 @@ def _states(value: Any) -> list[tuple[int | None, Any]]:
     if isinstance(value, Mapping):
         labels = [LABELLED.fullmatch(str(key)) for key in value]
         members = [(int(label[1]), one) for label, one in zip(labels, value.values(), strict=True) if label]
-        members = members if len(members) == len(value) else []
+        alone = len(value) == 1 and _is_array(next(iter(value.values())))  # vars/0 of Keras
+        members = members if len(members) == len(value) and not alone else []
     elif isinstance(value, list | tuple) or (_is_array(value) and kind_of(value) == "object"):
         members = [(None, member) for member in value]
         if all(isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], int) for one in value):

@@ -1,8 +1,9 @@
 """The files of one run of another program: what they hold, and how they become a trajectory."""
 
+import contextlib
 import glob
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from nets.reading.contents import Content, State, content_of, short_name
 from nets.reading.files import ARRAYS, CHECKPOINTS, REAL, kind_of, numbers_of, reading, settings_of, table_of
 from nets.reading.steps import LIST, Numbers, candidates, numbers_in_name, numbers_in_text, steps_of
 from nets.reading.tokens import MODULUS, axes_of
+from physics.checks import whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import chosen_tokens
 
 METRIC = re.compile(r"(?i)loss|acc|err|norm|nll|perplexity|ppl|mse")
 """Names of what programs measure while they train."""
-NO_MODEL = re.compile(r"(?i)optim|sched|scaler|rng_state|training_args")
+NO_MODEL = re.compile(r"(?i)optim|sched|scaler|rng_state|training_args|random_state|custom_checkpoint")
 """Names of files of the state of the training, not of the network."""
 EMBEDDING = re.compile(r"(?i)emb|(?:^|\.)(?:W_E|wte)(?:\.|$)")
 """Names of embeddings of tokens."""
@@ -108,19 +110,28 @@ class Source:
         self.settings = self._settings()
 
     def _add(self, path: Path) -> None:
-        """Read what a file holds, or leave it out with a note if it has no step and cannot be read."""
-        try:
+        """Read what a file holds, or leave it out if it has no step and cannot be read."""
+        with self._left_out(path, unless=len(self.files) == 1 or bool(numbers_in_name(path.stem))):
             content = content_of(path)
+            last = self.contents[-1] if self.contents else content
+            if (
+                content is not last
+                and SHARD.search(path.stem)
+                and self._label(path) == self._label(last.path)
+            ):
+                last.top.arrays |= content.top.arrays
+            else:
+                self.contents.append(content)
+
+    @contextlib.contextmanager
+    def _left_out(self, path: Path, *, unless: bool = False) -> Iterator[None]:
+        """Note that a file cannot be read, instead of ending."""
+        try:
+            yield
         except (FileFormatError, InputError) as error:
-            if len(self.files) == 1 or numbers_in_name(path.stem):
+            if unless:
                 raise
             self.notes.append(f"{path.name} is left out: {error}")
-            return
-        last = self.contents[-1] if self.contents else content
-        if content is not last and SHARD.search(path.stem) and self._label(path) == self._label(last.path):
-            last.top.arrays |= content.top.arrays
-        else:
-            self.contents.append(content)
 
     def _label(self, path: Path) -> str:
         """Return what may tell the step of a file: its name, or with it that of its directory."""
@@ -135,7 +146,9 @@ class Source:
             if len(self.files) == 1 and len(files) > 1:  # config_2k4ohj6bhd.json of model_2k4ohj6bhd.pt
                 identity = self.files[0].stem.split("_")[-1]
                 files = [one for one in files if one.stem.split("_")[-1] == identity]
-            settings |= settings_of(files[0]) if len(files) == 1 else {}
+            if len(files) == 1:
+                with self._left_out(files[0]):
+                    settings |= settings_of(files[0])
         for content in self.contents:
             settings |= content.settings
         return {
@@ -231,7 +244,11 @@ class Source:
         """Return the step of each state, None if it is unknown, and where the steps stand."""
         wanted, key, labels = self.wanted.steps, self.wanted.step_key, [state.label for state in states]
         if wanted is not None:
-            steps = numbers_in_text(wanted) if isinstance(wanted, str) else [int(step) for step in wanted]
+            steps = (
+                numbers_in_text(wanted)
+                if isinstance(wanted, str)
+                else [whole_number("steps", step, -(2**62)) for step in wanted]
+            )
             if len(steps) != len(states):
                 raise InputError(f"steps must be as many as the {len(states)} frames, got {len(steps)}")
             return steps, "given"
@@ -261,7 +278,10 @@ class Source:
         transpose = upright if wanted.transpose is None or out else wanted.transpose
         shape = tuple(state.arrays[out].shape) if out else shape
         notes = [] if out else self.notes
-        return axes_of(out or name, shape, state.vectors, self.moduli(), wanted.modulus, transpose, notes)
+        chosen = wanted.tokens is not None
+        return axes_of(
+            out or name, shape, state.vectors, self.moduli(), wanted.modulus, transpose, chosen, notes
+        )
 
     def trajectory(self, path: Any) -> Trajectory:
         """Read the frames, the losses and the settings."""
@@ -277,9 +297,10 @@ class Source:
         chosen: Any = slice(modulus)
         if self.wanted.tokens is not None:
             chosen = chosen_tokens(self.wanted.tokens, states[0].arrays[name].shape[-1 if swap else -2])
-            parameters["selected_tokens"] = chosen.tolist()
+            if len(chosen) != modulus:  # else they are the numbers 0 to p - 1
+                parameters["selected_tokens"] = chosen.tolist()
         kept, clock, positions = self._read(parts, states, steps, chosen)
-        self.notes += [f"steps: {where}"] if len(steps) > 1 and where not in ("none", "given") else []
+        self.notes += [f"steps: {where}"] if where not in ("none", "given") else []
         measured: Any = ({}, {})  # of several runs in one array nobody says whose
         if len(positions) == 1:
             measured = self._observables(kept, clock, "epoch" if "epoch" in where else "step")
@@ -354,10 +375,11 @@ class Source:
                 else:
                     self.notes.append(f"{name} of {len(values)} values is left out: their steps are unknown")
         for path in self.tables():
-            columns = table_of(path, unit)
-            for name, column in columns.items():
-                add(name, [column[step] for step in sorted(column)], sorted(column))
-            self.notes += [f"{few(list(columns))} from {path.name}"] if columns else []
+            with self._left_out(path):
+                columns = table_of(path, unit)
+                for name, column in columns.items():
+                    add(name, [column[step] for step in sorted(column)], sorted(column))
+                self.notes += [f"{few(list(columns))} from {path.name}"] if columns else []
         return observables, clocks
 
 

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from nets.reading.contents import State
 from physics.errors import InputError
 
-KEY = re.compile(r"(?:global_|current_|train_|training_)?(?:step|epoch|iter|iteration|it|update)|key")
+KEY = re.compile(
+    r"(?:global_|current_|train_|training_)?(?:step|epoch|iter|iteration|it|update)(?:_num)?|key"
+)
 """Names of the step of a state in its file; "key" is that of a mapping."""
-LIST = re.compile(r"(?i)(?:.*_)?(?:step|epoch|iter|iteration|it|update)s?")
+LIST = re.compile(r"(?i)(?:.*_)?(?:step|epoch|iter|iteration|it|update)(?:s|_num)?")
 """Names of lists of the steps of several states, and of numbers that differ between them."""
 WORDS = {"step": "step", "steps": "step", "iter": "step", "iters": "step", "iteration": "step",
          "it": "step", "update": "step", "epoch": "epoch", "epochs": "epoch", "ep": "epoch"}  # fmt: skip
 """Words that label a step in the name of a file."""
 SETTINGS = {"seed", "run", "v", "rank", "trial", "fold", "layer", "block", "head", "rep", "loss", "acc", "p",
-            "mod", "modulus", "prime", "d", "dim", "width", "wd", "lr", "frac", "size"}  # fmt: skip
+            "mod", "modulus", "prime", "d", "dim", "width", "wd", "lr", "frac", "size", "layers",
+            "nlayers", "heads", "hidden"}  # fmt: skip
 """Words before a number that is no step."""
 NUMBER = re.compile(
     r"([A-Za-z]*)[-_=. ]*(?<!\d)(\d+(?:\.\d+)?)(e\d+|k)?"
@@ -56,7 +59,8 @@ def candidates(states: Sequence[State], names: Sequence[str]) -> dict[str, Numbe
     found = {where: values for where, values in found.items() if _tells(values)}
     plain = {label: values for label, values in in_names.items() if _tells(values)}
     if len(plain) == 1 and not any("name" in where for where in found):
-        found["number in the name"] = next(iter(plain.values()))
+        [(label, values)] = plain.items()
+        found[f"number after {label!r} in the name" if label else "number in the name"] = values
     return found
 
 
@@ -76,10 +80,14 @@ def steps_of(
     several contradict each other.
     """
     if pattern is not None:
-        matches = [re.search(pattern, name) for name in names]
-        if not any(matches):
-            raise InputError(f"step_name must match the name of a file, such as {names[0]}, got {pattern!r}")
-        return [int(match[1]) if match else None for match in matches], f"{pattern} in the name"
+        try:
+            numbers = [int(match[1]) if (match := re.search(pattern, name)) else None for name in names]
+        except (re.error, IndexError, ValueError):
+            numbers = []
+        if not any(number is not None for number in numbers):
+            example = f"the number in a name such as {names[0]}"
+            raise InputError(f"step_name must be a pattern with one group, {example}, got {pattern!r}")
+        return numbers, f"{pattern} in the name"
     if key is not None:
         chosen = [_whole(state.numbers.get(key)) for state in states]
         if chosen == [None] * len(states):
@@ -124,5 +132,5 @@ def numbers_in_text(text: str) -> list[int]:
             start, stop, by = ([*map(int, part.split(":")), 0, 0])[:3]
             steps += range(start, stop + 1, by or 1) if ":" in part else [start]
         return steps
-    except ValueError:
+    except (ValueError, MemoryError, OverflowError):
         raise InputError(f"steps must be numbers and ranges such as 0,1:3001:30, got {text!r}") from None

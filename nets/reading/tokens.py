@@ -23,12 +23,14 @@ def axes_of(
     stated: Mapping[str, int],
     modulus: int | None,
     transpose: bool | None,
+    chosen: bool,
     notes: list[str],
 ) -> tuple[bool, int | None]:
     """Return whether the last axis is the tokens, and the modulus, or ask with an `InputError`.
 
     `vectors` are the names of arrays of one axis, such as biases; `stated` are possible moduli in the file,
-    by where they stand; `modulus` and `transpose` are the user's. What is assumed is added to `notes`.
+    by where they stand; `modulus` and `transpose` are the user's, and `chosen` says that he names the tokens.
+    What is assumed is added to `notes`.
     """
     *_, first, last = shape
     if modulus is None:
@@ -50,9 +52,10 @@ def axes_of(
                 notes.append(
                     f"the tokens are the last axis, as its length is {last}: the matrix is transposed"
                 )
-        elif not here:
+        elif not here and not chosen:
             raise InputError(
-                f"modulus must be the length of an axis, but {name} has {first} and {last}, got {modulus}"
+                f"modulus must be the length of an axis, but {name} has {first} and {last}, got {modulus}; "
+                "tokens=FIRST:END states which are the numbers"
             )
     if swap is None and embedding:
         swap = False
@@ -61,14 +64,16 @@ def axes_of(
     if swap is None and min(first, last) < 3:
         swap = False
     if swap is None:
+        states = "" if modulus else "modulus=P states their number without signs such as '=', and "
         raise InputError(
-            f"{name} has the axes {first} and {last}, and nothing says which is the tokens: modulus=P states "
-            "their number without signs such as '=', and transpose=True takes the last axis, transpose=False "
-            "the one before it"
+            f"{name} has the axes {first} and {last}, and nothing says which is the tokens: {states}"
+            "transpose=True takes the last axis, transpose=False the one before it"
         )
     count = last if swap else first
     if count < 3 or 0 in shape:
         raise FileFormatError(f"{name} must have at least 3 tokens and 1 dimension, got {shape}")
+    if chosen:
+        return swap, modulus
     if modulus is not None and not fits(count, modulus):
         raise InputError(f"modulus must be the number of tokens, {count} in {name}, got {modulus}")
     if modulus is not None and count > modulus:

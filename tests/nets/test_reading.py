@@ -84,7 +84,7 @@ def test_without_out_the_command_shows_what_there_is(tmp_path, capsys):
     np.savez(tmp_path / "x.npz", E=points(3, 9, 11), losses=np.arange(300.0))
     assert main(["import", str(tmp_path / "x.npz")]) == 0
     said = capsys.readouterr().out
-    assert "question: " in said
+    assert "question:" in said
     assert "losses of 300" in said
 
 
@@ -126,9 +126,15 @@ def test_from_frames():
         [(0, np.zeros((7, 2))), (1, np.zeros((7, 3)))],
         [(0, np.zeros((7, 2)))] * 2,
         [(0, np.zeros(3))],
+        [(0, np.zeros((7, 2), complex))],
+        np.zeros((3, 7, 2)),
+        [(0, "x")],
     ):
         with pytest.raises(InputError):
             nets.from_frames(wrong)
+    for measured in ([1.0], [1.0, 2.0, 3.0, 4.0], 1.0):
+        with pytest.raises(InputError, match="observables"):
+            nets.from_frames(frames, observables={"loss": measured})
     with pytest.raises(InputError, match="modulus"):
         nets.from_frames([(0, matrices[0])], modulus=9)
 
@@ -239,8 +245,48 @@ def test_steps_that_the_user_states(tmp_path, refused):
     series(tmp_path, ["a3_b50.pt", "a4_b10.pt", "about.pt"])
     assert nets.read_checkpoints(tmp_path, step_name=r"_b(\d+)").steps.tolist() == [10, 50]
     assert order(nets.read_checkpoints(tmp_path, steps=[7, 6, 9])) == [1, 0, 2]
-    for words in (("--step-name", "x(.)"), ("--step-key", "when"), ("--steps", "1,2"), ("--steps", "x")):
+    patterns = [("--step-name", pattern) for pattern in ("x(.)", "(", "a", "(a)")]
+    for words in [
+        *patterns,
+        ("--step-key", "when"),
+        *(("--steps", text) for text in ("1,2", "x", "0:9999999999999")),
+    ]:
         assert f"{words[0]} must" in refused(tmp_path, *words)[1]
+    with pytest.raises(InputError, match="steps"):
+        nets.read_checkpoints(tmp_path, steps=[7, 6.5, 9])
+
+
+def test_numbers_that_are_not_the_first_tokens(tmp_path, refused):
+    E = points(2, 30)
+    for frame in range(2):
+        torch.save(
+            {"embedding.weight": torch.tensor(E[frame]), "iter_num": 5 * frame},
+            tmp_path / f"{'ab'[frame]}.pt",
+        )
+    assert "--tokens" in refused(tmp_path, "--modulus", "11")[1]
+    trajectory = nets.read_checkpoints(tmp_path, modulus=11, tokens=slice(18, 29))
+    np.testing.assert_array_equal(trajectory.positions[0], E[:, 18:29])
+    assert (trajectory.modulus, trajectory.steps.tolist()) == (11, [0, 5])
+    assert analysis.circles_of(trajectory).signals.shape == (1, 2, 5)
+
+
+def test_what_cannot_be_read_beside_checkpoints_is_left_out_with_a_note(tmp_path):
+    series(tmp_path, ["0.pt", "10.pt"])
+    for name in ("events.out.tfevents.1.host", "loss.csv", "log.jsonl", "config.json"):
+        (tmp_path / name).write_bytes(b"\xff{")
+    notes = " ".join(nets.read_checkpoints(tmp_path).parameters["notes"])
+    assert all(
+        f"{name} is left out" in notes for name in ("events.out.tfevents.1.host", "loss.csv", "log.jsonl")
+    )
+    assert "config.json is left out" in notes
+
+
+def test_states_of_the_training_beside_the_network(tmp_path):
+    series(tmp_path, ["checkpoint_00000/model.pt", "checkpoint_00010/model.pt"])
+    for folder in tmp_path.iterdir():
+        torch.save({"x": torch.zeros(3, 3)}, folder / "custom_checkpoint_0.pkl")
+        torch.save([1, 2], folder / "random_states_0.pkl")
+    assert nets.read_checkpoints(tmp_path).steps.tolist() == [0, 10]
 
 
 CLOCK = [0, 100, 200, 300, 400]
@@ -585,6 +631,14 @@ def attempts(trap):
 
 
 ATTEMPTS = sorted(attempts(""))
+
+
+def test_an_array_of_objects_has_the_length_of_its_list(tmp_path, refused):
+    array = np.empty(5, object)
+    content = pickle.dumps(array, 2)
+    assert content.count(b"NNNNN") == 1
+    (tmp_path / "1.pkl").write_bytes(content.replace(b"NNNNN", b""))
+    assert "is not a readable" in refused(tmp_path / "1.pkl")[1]
 
 
 @pytest.mark.parametrize("kind", ATTEMPTS)
