@@ -12,12 +12,15 @@ import numpy as np
 from numba import prange, types
 from numpy.typing import NDArray
 
-from physics.checks import choice, ensemble, finite_array, whole_number
+from physics.checks import choice, ensemble, finite_array, flag, whole_number
 from physics.errors import InputError
 from physics.jit import kernel
-from physics.particles.adaptive import checked_tolerance, integrate
+from physics.particles.adaptive import checked_tolerance, integrate, tangent
+from physics.particles.direct import move
+from physics.particles.tabulated import PairKernels, Pairs, features
 from physics.system import ForceLaw
 from physics.theory.operations import class_rule
+from physics.values import read_only
 
 Array = NDArray[np.float64]
 Sites = Literal["tokens", "pair sums"]
@@ -31,16 +34,17 @@ class PairForces(ForceLaw):
     """Points that move by your own force between every two of them.
 
     Point i at x_i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function.
-    The forces may also act between the sums of two points, with `on`. Use this class to try a theory of how
-    embeddings interact without writing a kernel.
+    The forces may also act between the sums of two points, with `on`, and along the other point, with
+    `along`. Use this class to try a theory of how embeddings interact without writing a kernel.
 
     Parameters
     ----------
-    function : callable
+    function : callable or physics.particles.tabulated.PairKernels
         Function that returns the factor f for two points at the squared distance r2; a positive factor means
         repulsion. The call is ``function(r2, *parameters)``, and on pair sums ``function(r2, same_class,
         *parameters)`` with a bool `same_class`. The function may be compiled by `numba.njit` or be a plain
         function that Numba can compile. Several threads call it, for every two points at different places.
+        Tables of kernels, such as those of a fitted `analysis.forces.ForceLaw`, need no function.
     tokens : int
         Number of points N, at least 2.
     dim : int
@@ -50,12 +54,20 @@ class PairForces(ForceLaw):
         of tokens with i ≤ j. A force on s_ij acts on both x_i and x_j, and twice on x_i if i = j.
     parameters : sequence of float, default ()
         Finite constants that `function` is called with.
+    along : callable, optional
+        Function g of the cosine between two points, called as `function` is, with the cosine in place of r2:
+        it adds the force ``Σ_j g x_j/|x_j|``, without points at the origin.
+    pairs : array_like of int, shape (pairs, 2), optional
+        On pair sums only: the pairs (i, j) of tokens whose sums interact, such as a training set; by default
+        all.
     modulus : int, optional
         On pair sums only, at least 2: the class of (i, j) is (i + j) mod `modulus`, and N if neither
         `modulus` nor `group` is given. Two pair sums of equal class have ``same_class = True``.
     group : FiniteGroup or array_like of int, shape (N, N), optional
         On pair sums only: the class of (i, j) is the product i·j in this commutative group, or in the
         commutative group with this Cayley table.
+    normalise : bool, default False
+        Whether every axis is shifted to zero mean and scaled to unit variance after each step.
     integrator : {"euler", "adaptive"}, default "euler"
         "euler" takes plain Euler steps ``x + step_size · F``. "adaptive" follows the continuous flow by a
         Runge-Kutta method of order 5 that chooses its own steps; the step size is then only the unit of time.
@@ -66,8 +78,8 @@ class PairForces(ForceLaw):
     Raises
     ------
     InputError
-        If a value is out of its range, a modulus or a group is given on tokens, both are given, or Numba
-        cannot compile `function` to return a real number for these arguments.
+        If a value is out of its range, pairs, a modulus or a group are given on tokens, both a modulus and a
+        group are given, or Numba cannot compile a function to return a real number for these arguments.
 
     Notes
     -----
@@ -86,13 +98,16 @@ class PairForces(ForceLaw):
            [ 0.5, -2. ]])
     """
 
-    function: Callable[..., float]
+    function: Callable[..., float] | PairKernels
     tokens: int
     dim: int
     on: Sites = "tokens"
     parameters: Any = ()
+    along: Callable[..., float] | None = None
+    pairs: Any = None
     modulus: int | None = None
     group: Any = None
+    normalise: bool = False
     integrator: Integrator = "euler"
     relative_tolerance: float = 1e-6
 
@@ -102,23 +117,32 @@ class PairForces(ForceLaw):
         tokens = whole_number("tokens", self.tokens, 2)
         choice("on", self.on, get_args(Sites))
         choice("integrator", self.integrator, get_args(Integrator))
-        modulus, group = self.modulus, self.group
+        modulus, group, pairs = self.modulus, self.group, self.pairs
         if self.on == "pair sums":
             operation = class_rule(tokens, modulus, group)
             modulus, group = modulus and operation.modulus, operation.group
-        elif modulus is not None or group is not None:
+            pairs = None if pairs is None else read_only(operation.samples[operation.mask(pairs)])
+        elif any(each is not None for each in (modulus, group, pairs)):
             raise InputError(
-                "on must be 'pair sums' if modulus or group is given, as tokens have no classes, got 'tokens'"
+                "on must be 'pair sums' if pairs, modulus or group is given, as tokens have no classes, got "
+                "'tokens'"
             )
         self._set(
             tokens=tokens,
             dim=whole_number("dim", self.dim, 1),
             parameters=tuple(map(float, finite_array("parameters", self.parameters, ndim=1))),
+            pairs=pairs,
             modulus=modulus,
             group=group,
+            normalise=flag("normalise", self.normalise),
             relative_tolerance=checked_tolerance(self.relative_tolerance),
         )
-        _factor(self.function, self.on, len(self.parameters))
+        if isinstance(self.function, PairKernels):
+            if self.along is not None or self.parameters:
+                raise InputError("along and parameters must be left out if function holds tables of kernels")
+            return
+        for name in ("function", "along") if self.along is not None else ("function",):
+            _factor(getattr(self, name), self.on, len(self.parameters), name)
 
     def forces(self, positions: Any) -> Array:
         """Return the force on every point.
@@ -146,17 +170,47 @@ class PairForces(ForceLaw):
         [[3.0], [-3.0]]
         """
         array = ensemble("positions", positions, (self.tokens, self.dim))
-        states = array.reshape(-1, self.tokens, self.dim)
-        sum_forces = _sum_of_forces(self.function, self.on, len(self.parameters))
+        states = np.ascontiguousarray(array.reshape(-1, self.tokens, self.dim))
         first, second, label = self._points
-        points = states[:, first] if second is None else states[:, first] + states[:, second]
+        if isinstance(self.function, PairKernels):
+            pairs = Pairs(first[None], second[None], label[None], np.ones((1, 2)))
+            constants = self.function.constants
+            terms = np.empty((*states.shape, len(constants)))
+            features(states, np.zeros(len(states), np.int64), pairs, self.function.tables, terms)
+            return np.asarray(terms @ constants).reshape(array.shape)
+        sum_forces = _sum_of_forces(self.function, self.along, self.on, len(self.parameters))
+        sums = self.on == "pair sums"
+        points = states[:, first] + (states[:, second] if sums else 0.0)
         forces = np.empty_like(points)
         sum_forces(np.ascontiguousarray(points.swapaxes(1, 2)), label, self.parameters, forces)
-        if second is not None:
+        if sums:
             on_points, forces = forces.swapaxes(0, 1), np.zeros_like(states)
             for ends in (first, second):
                 np.add.at(forces.swapaxes(0, 1), ends, on_points)
         return forces.reshape(array.shape)
+
+    def velocity(self, positions: Any) -> Array:
+        """Return the time derivative of the positions: the force, without its part that `normalise` undoes.
+
+        Parameters
+        ----------
+        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+            Finite positions.
+
+        Returns
+        -------
+        ndarray of float64, shape of `positions`
+            Velocities, in units of position per time.
+
+        Examples
+        --------
+        >>> import physics
+        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1, normalise=True)
+        >>> pull.velocity([[-1.0], [1.0]]).tolist()
+        [[0.0], [0.0]]
+        """
+        force = self.forces(positions)
+        return tangent(np.asarray(positions, np.float64), force) if self.normalise else force
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move an ensemble in place by some steps.
@@ -185,11 +239,16 @@ class PairForces(ForceLaw):
         [1.0, 3.0]
         """
         if self.integrator == "adaptive":
-            integrate(self.forces, positions, step_size * steps, self.relative_tolerance)
-            return
+            integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
+            steps, step_size = int(self.normalise), 0.0  # to end with exactly this mean and variance
         with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
             for _ in range(steps):
-                positions += step_size * self.forces(positions)
+                forces = self.forces(positions)
+                if not self.normalise:
+                    positions += step_size * forces
+                    continue
+                for position, force in zip(positions, forces, strict=True):
+                    move(position, force, step_size, True)
 
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
@@ -197,20 +256,24 @@ class PairForces(ForceLaw):
         return {"mean_force": self.mean_force}
 
     @cached_property
-    def _points(self) -> tuple[Any, Any, NDArray[np.int64]]:
-        """Tokens i and j of each point that a force acts on, or None for j, and its class: int64 (n,)."""
+    def _points(self) -> tuple[NDArray[np.int64], ...]:
+        """Tokens i and j of each of the n sites, where j is -1 on tokens, and its class: int64 (n,) each."""
         if self.on == "tokens":
-            return slice(None), None, np.zeros(self.tokens, np.int64)
+            tokens = np.arange(self.tokens)
+            return tokens, np.full(self.tokens, -1), tokens
         operation = class_rule(self.tokens, self.modulus, self.group)
-        return *np.ascontiguousarray(operation.samples.T, np.int64), operation.label.astype(np.int64)
+        chosen = operation.mask(self.pairs)
+        first, second = np.ascontiguousarray(operation.samples[chosen].T, np.int64)
+        return first, second, operation.label[chosen].astype(np.int64)
 
 
 @lru_cache(maxsize=64)
-def _factor(function: Any, on: Sites, constants: int) -> Any:
-    """Compile the user's function as one of (r2, same_class, parameters), or raise an `InputError`."""
+def _factor(function: Any, on: Sites, constants: int, name: str = "function") -> Any:
+    """Compile a function of the user as one of (r2, same_class, parameters), or raise an `InputError`."""
     plain = getattr(function, "py_func", function)
-    called = "r2" + ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
-    what = f"function must be a Python function that Numba can compile, called as function({called})"
+    called = "r2" if name == "function" else "cosine"
+    called += ", same_class" * (on == "pair sums") + ", *parameters" * (constants > 0)
+    what = f"{name} must be a Python function that Numba can compile, called as {name}({called})"
     if not inspect.isfunction(plain):
         raise InputError(f"{what}, got {type(function).__name__}")
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
@@ -229,14 +292,16 @@ def _factor(function: Any, on: Sites, constants: int) -> Any:
         raise InputError(f"{what}; {plain.__name__} is not: {reason}") from error
     kind = factor.nopython_signatures[0].return_type
     if not isinstance(kind, types.Float | types.Integer):
-        raise InputError(f"function must return a real number, but {plain.__name__} returns {kind}")
+        raise InputError(f"{name} must return a real number, but {plain.__name__} returns {kind}")
     return factor
 
 
 @lru_cache(maxsize=64)
-def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., None]:
-    """Compile the sum of forces for the user's function, and return it."""
+def _sum_of_forces(function: Any, along: Any, on: Sites, constants: int) -> Callable[..., None]:
+    """Compile the sum of forces for the user's functions, and return it."""
     factor = _factor(function, on, constants)
+    turned = along is not None
+    by_angle = _factor(along, on, constants, "along") if turned else factor
 
     @kernel(parallel=True, rows=lambda points, *_: points.size * points.shape[2], least=50_000, cache=False)
     def sum_forces(
@@ -264,5 +329,17 @@ def _sum_of_forces(function: Any, on: Sites, constants: int) -> Callable[..., No
                 for b in range(count):
                     total += square[b] * (x - others[b])
                 out[run, a, k] = total
+            for b in range(count if turned else 0):
+                dot = norm_a = norm_b = 0.0
+                for k in range(dim):
+                    dot += points[run, k, a] * points[run, k, b]
+                    norm_a += points[run, k, a] ** 2
+                    norm_b += points[run, k, b] ** 2
+                if b == a or norm_a == 0.0 or norm_b == 0.0:
+                    continue
+                cosine = min(1.0, max(-1.0, dot / math.sqrt(norm_a * norm_b)))
+                pull = by_angle(cosine, label[a] == label[b], parameters) / math.sqrt(norm_b)
+                for k in range(dim):
+                    out[run, a, k] += pull * points[run, k, b]
 
     return sum_forces

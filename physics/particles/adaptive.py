@@ -92,6 +92,19 @@ def integrate(
     )
 
 
+def tangent(positions: Array, force: Array) -> Array:
+    """Return a force (..., tokens, dim) without its mean and its part along centered positions, axis by axis.
+
+    This is the velocity at which mean and variance of each axis are constant.
+    """
+    force = force - force.mean(axis=-2, keepdims=True)
+    centered = positions - np.mean(positions, axis=-2, keepdims=True)
+    variance = (centered * centered).mean(axis=-2, keepdims=True)
+    along = (centered * force).mean(axis=-2, keepdims=True)
+    force -= centered * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
+    return force
+
+
 def _along(step: Array, weights: tuple[float, ...], slopes: list[Array]) -> Array:
     """Return ``step · Σ weights · slopes``, added in a fixed order.
 

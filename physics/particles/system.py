@@ -13,7 +13,7 @@ from physics.checks import choice, ensemble, flag, number, whole_number
 from physics.errors import InputError
 from physics.particles import convolution, lanes, pair_sums, potential
 from physics.particles import direct as kernels
-from physics.particles.adaptive import checked_tolerance, integrate
+from physics.particles.adaptive import checked_tolerance, integrate, tangent
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.system import ForceLaw
 from physics.theory.groups import as_group
@@ -227,14 +227,7 @@ class ParticleSystem(ForceLaw):
         True
         """
         force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
-        if not self.normalise:
-            return force
-        force -= force.mean(axis=-2, keepdims=True)
-        centered = positions - np.mean(positions, axis=-2, keepdims=True)
-        variance = (centered * centered).mean(axis=-2, keepdims=True)
-        along = (centered * force).mean(axis=-2, keepdims=True)
-        force -= centered * np.divide(along, variance, out=np.zeros_like(along), where=variance > 0.0)
-        return force
+        return tangent(np.asarray(positions), force) if self.normalise else force
 
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
         """Move an ensemble in place by some steps.
