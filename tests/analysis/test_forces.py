@@ -172,9 +172,12 @@ def test_score_and_kernels_by_another_way(networks):
 def test_the_result_does_not_depend_on_size_place_and_turn(networks):
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     moved = Trajectory(
-        3.0 * networks.positions @ turn + 2.0, networks.steps, parameters={"model": networks.parameters["model"]},
-        observables={"gradient": networks.observables["gradient"] @ turn / 3.0}, start=networks.start,
-    )  # fmt: skip
+        3.0 * networks.positions @ turn + 2.0,
+        networks.steps,
+        parameters={"model": networks.parameters["model"]},
+        observables={"gradient": networks.observables["gradient"] @ turn / 3.0},
+        start=networks.start,
+    )
     laws = [fit_forces(each, basis="musat", resamples=0) for each in (networks, moved)]
     constants = [[each.estimate for each in law.constants().values()] for law in laws]
     np.testing.assert_allclose(*constants, rtol=1e-5)
