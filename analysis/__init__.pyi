@@ -1,5 +1,6 @@
 from . import circles as circles
 from . import comparison as comparison
+from . import forces as forces
 from . import laws as laws
 from . import phases as phases
 from . import plots as plots
@@ -11,8 +12,6 @@ from .circles.geometry import circularity as circularity
 from .circles.geometry import effective_dimension as effective_dimension
 from .circles.geometry import frequency_plane as frequency_plane
 from .circles.neurons import diversification as diversification
-from .circles.neurons import excluded_loss as excluded_loss
-from .circles.neurons import frequency_ablation as frequency_ablation
 from .circles.neurons import logit_spectrum as logit_spectrum
 from .circles.neurons import neuron_ablation as neuron_ablation
 from .circles.neurons import neuron_spectrum as neuron_spectrum
@@ -23,6 +22,7 @@ from .circles.signals import signals_of as signals_of
 from .circles.survival import survives as survives
 from .circles.survival import surviving_frequencies as surviving_frequencies
 from .comparison.compared import compare as compare
+from .forces.fit import fit_forces as fit_forces
 from .laws.flow import affine_solution as affine_solution
 from .laws.flow import to_generator as to_generator
 from .laws.flow import to_increment as to_increment

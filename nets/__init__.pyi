@@ -1,5 +1,6 @@
+from .adiabatic import adiabatic_force
 from .architecture import Architecture, embedded
-from .interventions import keep_frequencies, scale_frequency
+from .interventions import keep_frequencies
 from .models import (
     ConstantAttention,
     DenseModel,
@@ -31,11 +32,11 @@ __all__ = [
     "ToyAddition",
     "Training",
     "TwoLayer",
+    "adiabatic_force",
     "embedded",
     "from_frames",
     "keep_frequencies",
     "networks",
     "read_checkpoints",
-    "scale_frequency",
     "train",
 ]

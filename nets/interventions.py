@@ -49,9 +49,10 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
 
     Examples
     --------
-    >>> import analysis, nets, numpy as np
+    >>> import analysis, numpy as np
+    >>> from nets.interventions import scale_frequency
     >>> E = np.random.default_rng(0).standard_normal((7, 2))
-    >>> before, after = (analysis.fourier_signals(X) for X in (E, nets.scale_frequency(E, 2, 3.0)))
+    >>> before, after = (analysis.fourier_signals(X) for X in (E, scale_frequency(E, 2, 3.0)))
     >>> (after / before).round(6).tolist()
     [1.0, 3.0, 1.0]
     """

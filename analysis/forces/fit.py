@@ -260,8 +260,9 @@ def _ranges(frames: Frames, extent: Extent) -> tuple[float, float]:
 
     start = np.log(list(SCREENING.values()))
     simplex = start + np.array([[0.0, 0.0], [0.4, 0.0], [0.0, 0.4]])
-    limits = {"xatol": 3e-3, "fatol": 1e-6, "maxfev": 80, "initial_simplex": simplex}
-    best = optimize.minimize(loss, start, method="Nelder-Mead", options=limits)
+    limits: dict[str, Any] = {"xatol": 3e-3, "fatol": 1e-6, "maxfev": 80, "initial_simplex": simplex}
+    search: Any = optimize.minimize
+    best = search(loss, start, method="Nelder-Mead", options=limits)
     sigma, xi = np.exp(np.clip(best.x, -3.0, 3.0)).tolist()
     return sigma, xi
 

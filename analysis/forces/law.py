@@ -277,7 +277,7 @@ class ForceLaw:
         from analysis.plots.style import figure_of
 
         kernels = self.kernels if window is None else {window: _kernels(self._fit(window))}
-        return figure_of(show_kernels(kernels)[0, 0])
+        return figure_of(show_kernels(kernels)[0])
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """Return all kernels as a table with the columns window, kernel, place, value, low and high."""

@@ -21,7 +21,7 @@ CERTAIN = 0.2
 """Distance or angle below which few pairs lie; the axis of the force is that of the curves beyond."""
 
 
-def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]") -> Panels:
+def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]", axes: Panels | None = None) -> Panels:
     """Draw the kernels of force laws with their bands, a panel each for distance, angle and radius.
 
     Parameters
@@ -29,15 +29,19 @@ def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]") -> Panels:
     kernels : mapping of str to mapping of str to Kernel
         Kernels of one law or of several, such as the windows of ``ForceLaw.kernels``, by name. Those for
         different classes are dashed.
+    axes : ndarray of Axes, optional
+        Axes for distance, angle and radius; new ones by default, as many as the laws need.
 
     Returns
     -------
-    ndarray of Axes, shape (1, panels)
+    ndarray of Axes
         The panels.
     """
     names = [name for name in AXES if any(key.startswith(name) for law in kernels.values() for key in law)]
-    axes = panels(1, len(names), 3.4, 3.6)
-    for ax, name in zip(axes[0], names, strict=True):
+    if axes is None:
+        axes = panels(1, len(names), 3.4, 3.6)[0]
+        figure_of(axes[0]).set_layout_engine("constrained")
+    for ax, name in zip(axes, names, strict=True):
         low = high = 0.0
         for color, (law, curves) in zip(SERIES * 2, kernels.items(), strict=False):
             for key, curve in curves.items():
@@ -56,6 +60,5 @@ def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]") -> Panels:
         ax.set(xlabel=AXES[name][0], ylabel=AXES[name][1], xlim=(0, None), ylim=(low - room, high + room))
         if name == "angle":
             ax.set_xticks([0, 45, 90, 135, 180])
-    legend_below(axes[0, 0], columns=1)
-    figure_of(axes[0, 0]).set_layout_engine("constrained")
+    legend_below(axes[0], columns=1)
     return axes

@@ -201,7 +201,7 @@ def _weights(trajectory: Trajectory) -> dict[str, Any]:
 def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
     """Return a summary of the logits in the last frame of a file, and the columns of each of its runs."""
     import nets
-    from analysis import excluded_loss, logit_spectrum, restricted_loss
+    from analysis.circles import excluded_loss, logit_spectrum, restricted_loss
 
     networks = nets.networks(trajectory)
     seen = networks.model.task.inputs[networks.examples("train")]

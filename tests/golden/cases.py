@@ -386,7 +386,7 @@ def networks():
         "frequency": spectrum.frequency,
         "magnitude": spectrum.magnitude,
         "kind": spectrum.kind,
-        "scaled": nets.scale_frequency(E[0], 2, 1.5),
+        "scaled": nets.interventions.scale_frequency(E[0], 2, 1.5),
         "kept": nets.keep_frequencies(E[0], [1, 3]),
         "signals": with_signals(E[0], [1.0, 2.0, 3.0, 4.0, 5.0]),
     } | {f"weights {key}": value for key, value in weights.items()}
@@ -440,7 +440,7 @@ def interventions():
     E = ding().final[0]
     return {
         "kept": nets.keep_frequencies(E, [7, 8])[:, :4],
-        "scaled": nets.scale_frequency(E, 7, 0.25)[:, :4],
+        "scaled": nets.interventions.scale_frequency(E, 7, 0.25)[:, :4],
     }
 
 

@@ -26,8 +26,8 @@ SLOW = {
 """Recipes of more than two seconds."""
 
 # Numbers of trainings in float32: they differ by up to 1e-4 between processors with AVX2 and with AVX-512,
-# which add sums of products in another order, and so does BLAS, which computes the products now. The errors of
-# liu-F's adaptive integration follow the rounding of its steps as well.
+# which add sums of products in another order, and so does BLAS, which computes the products now. Errors of
+# the adaptive integration in liu-F follow the rounding of its steps as well.
 # fmt: off
 TRAINED = {
     "liu-F",

@@ -6,7 +6,13 @@ import torch
 
 import nets
 import physics
-from analysis import diversification, excluded_loss, logit_spectrum, neuron_spectrum, restricted_loss
+from analysis.circles import (
+    diversification,
+    excluded_loss,
+    logit_spectrum,
+    neuron_spectrum,
+    restricted_loss,
+)
 from grokphys.cli.main import main
 
 

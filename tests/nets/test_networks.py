@@ -175,7 +175,7 @@ def embeddings(draw):
 @given(embeddings(), st.floats(0, 3))
 def test_scaling_a_circle_leaves_the_others(drawn, factor):
     E, k = drawn
-    changed = nets.scale_frequency(E, k, factor)
+    changed = nets.interventions.scale_frequency(E, k, factor)
     assert changed.dtype == np.float64
     before, after = np.fft.fft(E, axis=-2), np.fft.fft(changed, axis=-2)
     before[..., [k, E.shape[-2] - k], :] *= factor
@@ -208,7 +208,7 @@ def test_keeping_all_is_the_identity_and_keeping_parts_adds_up(drawn):
     signals = analysis.fourier_signals(one)
     assert np.delete(signals, k - 1, axis=-1).max(initial=0) < 1e-12
     np.testing.assert_allclose(signals[..., k - 1], analysis.fourier_signals(E)[..., k - 1])
-    np.testing.assert_allclose(nets.scale_frequency(E, k, 0), rest + mean, atol=1e-12)
+    np.testing.assert_allclose(nets.interventions.scale_frequency(E, k, 0), rest + mean, atol=1e-12)
 
 
 @given(embeddings(), st.data())
@@ -221,8 +221,8 @@ def test_relabelling_by_a_unit_permutes_the_frequencies(drawn, data):
     other = pow(u, -1, p) * k % p
     other = min(other, p - other)
     np.testing.assert_allclose(
-        nets.scale_frequency(E[..., order, :], k, 1.15),
-        nets.scale_frequency(E, other, 1.15)[..., order, :],
+        nets.interventions.scale_frequency(E[..., order, :], k, 1.15),
+        nets.interventions.scale_frequency(E, other, 1.15)[..., order, :],
         atol=1e-12,
     )
     np.testing.assert_allclose(

@@ -33,9 +33,9 @@ from grokphys.papers.ding.training import PAPER, QUICK, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
-from nets import EmbeddingMLP, keep_frequencies, networks, scale_frequency
+from nets import EmbeddingMLP, keep_frequencies, networks
 from nets.engines.ensemble import draw
-from nets.interventions import with_signals
+from nets.interventions import scale_frequency, with_signals
 from physics.seeds import generator as generator_of
 
 # -- Figure 2 ----------------------------------------------------------------------------------------------
