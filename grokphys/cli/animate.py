@@ -101,5 +101,5 @@ def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":
         plane = "axes 1, 2" if trajectory.dim <= 2 else "components 1, 2"
         operation = recorded_operation(trajectory.parameters, trajectory.tokens)
         return particle_film(trajectory, operation=operation, plane=plane)
-    chosen = run.strongest if frequency is None else frequency
-    return run.film(run.plane(chosen), chosen)
+    strongest = run.planes()[0]
+    return run.film(run.panels(strongest if frequency is None else f"frequency {frequency}"))

@@ -1,7 +1,7 @@
 """One run of a trajectory file, read for its circles: signals, survivors, projections, laws (Ding et al.)."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import FAINT, INK, Curve, Lines, Panel, Tokens, series
 from grokphys.explorer.runs.common import arguments, plane_axes, planes, program
-from physics.checks import choice, point_sets, whole_number
+from physics.checks import point_sets, whole_number
 from physics.errors import InputError
 from physics.trajectory import Trajectory, load
 
@@ -35,29 +35,6 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Projection:
-    """Tokens of all frames on one plane, which the last frame determines.
-
-    Attributes
-    ----------
-    points : ndarray of float64, shape (frames, tokens, 2)
-        Coordinates of the tokens in each frame, around their mean.
-    order : ndarray of int64, shape (tokens,)
-        Place of each token around the circle, for its color; its number on a plane without a circle.
-    names : pair of str
-        Labels of the two axes.
-    cycle : ndarray of int64, shape (tokens + 1,), optional
-        Tokens in their order around the circle, back to the first. None unless the plane is that of a
-        frequency without a common divisor with the number of tokens.
-    """
-
-    points: Array
-    order: NDArray[np.int64]
-    names: tuple[str, str]
-    cycle: NDArray[np.int64] | None = None
-
-
-@dataclass(frozen=True)
 class Fitted:
     """A linear law fitted to the signals x of K frequencies, and what it predicts from their first frame.
 
@@ -65,8 +42,8 @@ class Fitted:
     ----------
     recipe : str
         Name of the fit, one of `RECIPES`.
-    A, b : ndarray of float64, shapes (K, K) and (K,)
-        Matrix and constant of the law.
+    A : ndarray of float64, shape (K, K)
+        Matrix of the law.
     kind : {"increment", "generator"}
         Whether A x + b is the change from frame to frame, or the rate of change per step.
     steps : ndarray of int64, shape (n,)
@@ -81,7 +58,6 @@ class Fitted:
 
     recipe: str
     A: Array
-    b: Array
     kind: str
     steps: NDArray[np.int64]
     rollout: Array
@@ -103,12 +79,15 @@ class CircleRun:
         Distance, in frames of the file, of two frames that are kept: 1, or more for a long run.
     trajectory : Trajectory
         The run.
+    stored : Trajectory
+        The file, whose recording may go on.
     """
 
     name: str
     index: int
     every: int
     trajectory: Trajectory
+    stored: Trajectory
 
     @property
     def tokens(self) -> int:
@@ -168,26 +147,26 @@ class CircleRun:
 
         return fourier_signals(self.embeddings[-1])
 
-    def survivors(self, *, factor: float = 2.0, threshold: float | None = None) -> list[int]:
+    def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
+        """Return the signal above which a circle survives: `threshold`, or `factor` times the last mean."""
+        return factor * float(self.final_signals.mean()) if threshold is None else threshold
+
+    def survivors(self, **rule: float) -> list[int]:
         """Return the frequencies whose circles survive, from 1, in increasing order.
 
-        A circle survives if its signal in the last frame exceeds `threshold` or, by default, `factor` times
-        the mean signal of that frame (`analysis.surviving_frequencies`).
+        A circle survives if its signal in the last frame exceeds the `limit` of a rule, which is given by the
+        arguments of that method (`analysis.surviving_frequencies`). None survives in a run that blew up.
         """
         from analysis.circles.survival import surviving_frequencies
 
-        if self.blown_up is not None:
-            return []
-        return surviving_frequencies(self.embeddings[-1], factor=factor, threshold=threshold).tolist()
+        return [] if self.blown_up else surviving_frequencies(self.embeddings[-1], **rule).tolist()
 
     @property
-    def strongest(self) -> int:
-        """Frequency, from 1, with the largest signal in the last frame."""
-        return int(np.argmax(self.final_signals)) + 1
+    def blown_up(self) -> bool:
+        """Whether the run has blown up by the last frame."""
+        from analysis.circles.classes import blown_up
 
-    def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Return the signal above which a circle survives, for the arguments of `survivors`."""
-        return factor * float(self.final_signals.mean()) if threshold is None else threshold
+        return bool(blown_up(self.embeddings[-1:], self.embeddings[:1])[0])
 
     def curves(
         self, survivors: Sequence[int], chosen: int | None = None, fitted: Fitted | None = None
@@ -213,22 +192,13 @@ class CircleRun:
                 curves.append(Curve(fitted.steps + 1.0, y, INK, "dashed", name, width=1.3, above=True))
         return curves
 
-    @property
-    def blown_up(self) -> float | None:
-        """Largest coordinate in the last frame, if the run has blown up; otherwise None."""
-        from analysis.circles.classes import blown_up
-
-        lost = blown_up(self.embeddings[-1:], self.embeddings[:1])[0]
-        return float(np.abs(self.embeddings[-1]).max()) if lost else None
-
-    def verdict(self, survivors: Sequence[int], limit: float, chosen: int | None) -> str:
-        """Return sentences on which circles survive above a limit, and on the fate of the chosen one."""
-        if (largest := self.blown_up) is not None:
-            return (
-                f"This run has blown up: its largest coordinate is {largest:.1e} in the last frame. "
-                "Repeat it with a smaller step size or learning rate."
-            )
+    def verdict(self, plane: str, **rule: float) -> str:
+        """Return sentences on which circles survive by a rule, and on the fate of the one on the plane."""
+        if self.blown_up:
+            largest = f"its largest coordinate is {np.abs(self.embeddings[-1]).max():.1e} in the last frame"
+            return f"This run has blown up: {largest}. Repeat it with a smaller step size or learning rate."
         steps, values = self.signals
+        survivors, limit, chosen = self.survivors(**rule), self.limit(**rule), frequency_of(plane)
         words = f"{len(survivors)} of {self.frequencies} circles survive: {', '.join(map(str, survivors))}."
         if not survivors:
             words = f"No circle reaches the survival limit of {limit:.3g}."
@@ -242,25 +212,7 @@ class CircleRun:
         after = steps[above[-1] + 1 :]
         return f"{words} Circle {chosen} is lost{f' by step {after[0]}' if len(after) else ''}{near}."
 
-    # -- projections -------------------------------------------------------------------------------------
-
-    def plane(self, frequency: int) -> Projection:
-        """Project the tokens of all frames on the plane of a frequency in the last frame.
-
-        Neighbors on the circle of this frequency have neighboring colors.
-
-        Raises
-        ------
-        InputError
-            If `frequency` is not from 1 to the number of frequencies.
-        """
-        from analysis.circles.geometry import frequency_plane
-
-        axes = frequency_plane(self.embeddings[-1], frequency).axes
-        order = frequency * np.arange(self.tokens) % self.tokens
-        names = f"plane of frequency {frequency} at the end, axis 1", "axis 2"
-        cycle = np.append(np.argsort(order), 0) if gcd(frequency, self.tokens) == 1 else None
-        return Projection(self._onto(axes), order, names, cycle)
+    # -- what is shown -----------------------------------------------------------------------------------
 
     def planes(self) -> list[str]:
         """Return the names of all planes: of frequencies (strongest first), then components, then axes."""
@@ -268,8 +220,11 @@ class CircleRun:
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others
 
-    def seen(self, plane: str) -> Projection:
-        """Project the tokens of all frames on a plane.
+    def seen(self, plane: str) -> Tokens:
+        """Project the tokens of all frames, around their means, on a plane of the last frame.
+
+        On the plane of a frequency, neighbors on its circle have neighboring colors, and a line joins them if
+        the frequency has no common divisor with the number of tokens.
 
         Parameters
         ----------
@@ -279,82 +234,60 @@ class CircleRun:
         Raises
         ------
         InputError
-            If there is no such plane.
+            If there is no such frequency.
         """
-        choice("plane", plane, tuple(self.planes()))
-        kind, numbers = plane.split(" ", 1)
-        if kind == "frequency":
-            return self.plane(int(numbers))
-        first, second = numbers.split(", ")
-        axes = plane_axes(self.embeddings[-1], plane)
-        axis = {"components": "component", "axes": "axis"}[kind]
-        names = f"{axis} {first}", f"{axis} {second}"
-        return Projection(self._onto(axes), np.arange(self.tokens), names)
+        from analysis.circles.geometry import frequency_plane
 
-    def _onto(self, axes: Array) -> Array:
-        return (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T
+        last, order, chain = self.embeddings[-1], np.arange(self.tokens), None
+        if (frequency := frequency_of(plane)) is not None:
+            axes = frequency_plane(last, frequency).axes
+            order = frequency * order % self.tokens
+            labels = f"plane of frequency {frequency} at the end, axis 1", "axis 2"
+            if gcd(frequency, self.tokens) == 1:
+                chain = np.append(np.argsort(order), 0)
+        else:
+            axes = plane_axes(last, plane)
+            kind, first, second = plane.replace(",", "").split()
+            axis = {"components": "component", "axes": "axis"}[kind]
+            labels = f"{axis} {first}", f"{axis} {second}"
+        paths = (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T
+        title = "Tokens, projected on a plane"
+        return Tokens(title=title, paths=paths, order=order, chain=chain, labels=labels)
 
     def panels(
-        self, projection: Projection, frame: int, curves: Sequence[Curve], limit: float
-    ) -> dict[str, Panel]:
-        """Return the panels of the tokens on a plane in a frame, and of the signals with the limit."""
-        return {
-            "tokens": Tokens(
-                title="Tokens, projected on a plane",
-                paths=projection.points,
-                frame=frame,
-                order=projection.order,
-                chain=projection.cycle,
-                labels=projection.names,
-            ),
-            "signals": Lines(
-                title="Signals of all circles (gray: lost; yellow: in the plane; dashed: limit)",
-                curves=curves,
-                level=limit,
-                now=float(self.steps[frame]) + 1,
-                log="xy",
-                xlabel="step + 1",
-                ylabel="Fourier signal ‖Fₖ‖",
-                dots=False,
-                columns=6,
-            ),
-        }
+        self, plane: str, fitted: Fitted | None = None, **rule: float
+    ) -> Callable[[int], dict[str, Panel]]:
+        """Return a function of a frame, which gives the panels of the tokens on a plane and of the signals.
 
-    def film(
-        self, projection: Projection, chosen: int | None = None, fitted: Fitted | None = None, **rule: float
-    ) -> Film:
-        """Return a film of the tokens on a plane, next to their signals.
-
-        Parameters
-        ----------
-        projection : Projection
-            Tokens of all frames on the plane.
-        chosen : int, optional
-            Frequency of the plane, which is highlighted.
-        fitted : Fitted, optional
-            Law whose predictions are drawn over the signals.
-        **rule
-            Arguments of `survivors`.
+        A law that is `fitted` is drawn over the signals; the limit is that of a rule, as for `limit`.
         """
-        curves, limit = self.curves(self.survivors(**rule), chosen, fitted), self.limit(**rule)
+        tokens = self.seen(plane)
+        signals = Lines(
+            title="Signals of all circles (gray: lost; yellow: in the plane; dashed: limit)",
+            curves=self.curves(self.survivors(**rule), frequency_of(plane), fitted),
+            level=self.limit(**rule),
+            log="xy",
+            xlabel="step + 1",
+            ylabel="Fourier signal ‖Fₖ‖",
+            dots=False,
+            columns=6,
+        )
+
+        def panels(frame: int) -> dict[str, Panel]:
+            now = float(self.steps[frame]) + 1
+            return {"tokens": replace(tokens, frame=frame), "signals": replace(signals, now=now)}
+
+        return panels
+
+    def film(self, panels: Callable[[int], dict[str, Panel]]) -> Film:
+        """Return a film of `panels`: the tokens on a plane, next to their signals."""
 
         def scene(frame: int) -> Scene:
-            return f"step {self.steps[frame]}", self.panels(projection, frame, curves, limit)
+            return f"step {self.steps[frame]}", panels(frame)
 
         return film(scene, len(self.steps), (("tokens", "signals"),), (9.6, 4.6))
 
     # -- the law -----------------------------------------------------------------------------------------
-
-    def kind(self, first: int = 0, last: int = 1000) -> str:
-        """Return "increment" if the steps from `first` to `last` are evenly spaced, else "generator".
-
-        Raises
-        ------
-        InputError
-            If there are fewer than 3 of them.
-        """
-        steps, _ = self._window(first, last)
-        return "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
 
     def fit(self, recipe: str = "Lasso, α = 0.01", *, first: int = 0, last: int = 1000) -> Fitted:
         """Fit one linear law to the signals between two steps, and score it in sample and forward in time.
@@ -376,8 +309,15 @@ class CircleRun:
         from analysis.circles.signals import Signals
         from analysis.laws.ode import Recipe, fit_batch
 
-        steps, values = self._window(first, last)
-        kind = self.kind(first, last)
+        steps, values = self.signals
+        inside = (steps >= first) & (steps <= last)
+        if np.count_nonzero(inside) < 3:
+            raise InputError(
+                f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
+                f"{np.count_nonzero(inside)}; the run has signals from step {steps[0]} to step {steps[-1]}"
+            )
+        steps, values = steps[inside], values[inside]
+        kind = "increment" if len(set(np.diff(steps).tolist())) == 1 else "generator"
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -387,17 +327,7 @@ class CircleRun:
         if not law.converged.all():
             notes.append(f"{np.count_nonzero(~law.converged)} of {len(law.b)} targets have not converged")
         times = np.arange(len(steps)) if kind == "increment" else steps - steps[0]
-        return Fitted(recipe, law.A, law.b, kind, steps, law.predict(values[0], times), scores, tuple(notes))
-
-    def _window(self, first: int, last: int) -> tuple[NDArray[np.int64], Array]:
-        steps, values = self.signals
-        inside = (steps >= first) & (steps <= last)
-        if np.count_nonzero(inside) < 3:
-            raise InputError(
-                f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
-                f"{np.count_nonzero(inside)}; the run has signals from step {steps[0]} to step {steps[-1]}"
-            )
-        return steps[inside], values[inside]
+        return Fitted(recipe, law.A, kind, steps, law.predict(values[0], times), scores, tuple(notes))
 
     # -- export ---------------------------------------------------------------------------------------
 
@@ -426,6 +356,12 @@ class CircleRun:
             recipe=arguments(**RECIPES[fitted.recipe]) if fitted else "",
             recorded=OBSERVABLE in self.trajectory.observables,
         )
+
+
+def frequency_of(plane: str) -> int | None:
+    """Return the frequency of a plane such as "frequency 7"; None for planes of components and axes."""
+    kind, _, number = plane.partition(" ")
+    return int(number) if kind == "frequency" else None
 
 
 def octave(frequency: int, tokens: int) -> set[int]:
@@ -460,6 +396,7 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
     require_cyclic(stored)
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)
-    found = CircleRun(name or str(path), whole_number("run", run, 0), every, stored.run(run, every=every))
+    index = whole_number("run", run, 0)
+    found = CircleRun(name or str(path), index, every, stored.run(run, every=every), stored)
     found.signals  # noqa: B018 - read at once, so that an error in them is raised here
     return found

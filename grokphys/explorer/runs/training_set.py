@@ -13,7 +13,7 @@ from physics.errors import InputError
 from physics.seeds import run_seeds
 from physics.simulate import simulate
 from physics.theory.operations import Operation, random_training_sets
-from physics.theory.quality import ideal_accuracy, ideal_quality, predicted_accuracy, representation_quality
+from physics.theory.quality import ideal_accuracy, predicted_accuracy, representation_quality
 from physics.theory.system import EffectiveTheory
 from physics.trajectory import Trajectory
 
@@ -24,33 +24,6 @@ LARGEST = 31
 """Largest number of symbols on a grid whose cells are large enough to be clicked."""
 HORIZON = 16.0
 """Duration of a flow in decay times of its slowest mode; after 8 of them, RQI in a plane is not yet 1."""
-
-
-@dataclass(frozen=True)
-class Measures:
-    """Measures of a training set (Liu et al., Section 3).
-
-    Attributes
-    ----------
-    pairs, samples : int
-        Numbers of trained pairs, and of all pairs.
-    parallelograms : int
-        Number of parallelograms of the training set: of two trained pairs with the same answer.
-    ground_state_dimension : int
-        Number of degrees of freedom that the training set leaves on each axis, the paper's n_0.
-    grokking_rate : float
-        Third smallest eigenvalue λ_3 of the flow, in units of inverse time.
-    ideal_accuracy, ideal_quality : float
-        Accuracy and representation quality (RQI) that an ideal model reaches, from 0 to 1.
-    """
-
-    pairs: int
-    samples: int
-    parallelograms: int
-    ground_state_dimension: int
-    grokking_rate: float
-    ideal_accuracy: float
-    ideal_quality: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,63 +97,38 @@ class TrainingSet:
         return [(int(i), int(j)) for i, j in self.operation.samples[self.mask]]
 
     @cached_property
-    def theory(self) -> EffectiveTheory | None:
-        """Effective theory of the training set; None if the set is empty."""
-        if not self.mask.any():
-            return None
-        return EffectiveTheory(self.operation.tokens, self.dim, self.pairs, self.operation.modulus)
+    def theory(self) -> EffectiveTheory:
+        """Effective theory of the training set; of an empty one that of a single pair, as nothing moves."""
+        pairs = self.pairs or [(0, 0)]
+        return EffectiveTheory(self.operation.tokens, self.dim, pairs, self.operation.modulus)
 
     @cached_property
-    def measures(self) -> Measures:
-        """Measures; for an empty set all are 0 but `samples` and the degrees of freedom."""
-        theory, samples = self.theory, len(self.mask)
-        if theory is None:
-            return Measures(0, samples, 0, self.operation.tokens, 0.0, 0.0, 0.0)
-        return Measures(
-            int(self.mask.sum()),
-            samples,
-            theory.parallelogram_count,
-            theory.ground_state_dimension,
-            theory.grokking_rate,
-            ideal_accuracy(theory),
-            ideal_quality(theory),
-        )
+    def ideal_accuracy(self) -> float:
+        """Accuracy that an ideal model reaches, from 0 to 1."""
+        return ideal_accuracy(self.theory) if self.pairs else 0.0
+
+    @cached_property
+    def measures(self) -> dict[str, str]:
+        """Measures of the training set (Liu et al., Section 3), as texts by their names."""
+        return {
+            "pairs": f"{len(self.pairs)} of {len(self.mask)}",
+            "parallelograms": str(self.theory.parallelogram_count),
+            "ground states": str(self.theory.ground_state_dimension),
+            "grokking rate": f"{self.theory.grokking_rate:.6g}",
+            "ideal accuracy": f"{100 * self.ideal_accuracy:.2f} %",
+        }
 
     @cached_property
     def follows(self) -> NDArray[np.bool_]:
         """Pairs that are not trained but follow from the trained ones, as a mask (samples,)."""
-        return (
-            np.zeros_like(self.mask) if self.theory is None else self.theory.closure.augmented[0] & ~self.mask
-        )
-
-    @cached_property
-    def parallelograms(self) -> NDArray[np.int32]:
-        """Parallelograms of the training set as symbols i, j, m, n, int32 (count, 4).
-
-        The pairs (i, j) and (m, n) are trained and have the same answer.
-        """
-        return np.empty((0, 4), np.int32) if self.theory is None else self.theory.parallelograms
-
-    @property
-    def classes(self) -> int:
-        """Number of different answers of the operation."""
-        return int(self.operation.label.max()) + 1
-
-    @property
-    def parallelogram_classes(self) -> NDArray[np.int32]:
-        """Common answer of the two pairs of every parallelogram, int32 (count,)."""
-        sums = self.parallelograms[:, :2].sum(axis=1, dtype=np.int32)
-        return sums if self.operation.modulus is None else sums % np.int32(self.operation.modulus)
+        return self.theory.closure.augmented[0] & ~self.mask & self.mask.any()
 
     # -- the flow ----------------------------------------------------------------------------------------
 
     @cached_property
     def start(self) -> Array:
         """Embeddings (symbols, dim) at time 0, with zero mean and unit variance on every axis."""
-        system = self.theory or EffectiveTheory(
-            self.operation.tokens, self.dim, modulus=self.operation.modulus
-        )
-        return system.start(np.random.default_rng(run_seeds(self.seed, 1)[0]))
+        return self.theory.start(np.random.default_rng(run_seeds(self.seed, 1)[0]))
 
     @cached_property
     def step_size(self) -> float:
@@ -188,8 +136,7 @@ class TrainingSet:
 
         It is rounded to three digits. If no mode decays, the flow has the duration 1.
         """
-        spectrum = np.zeros(1) if self.theory is None else self.theory.spectrum
-        moving = spectrum[spectrum > 0]
+        moving = self.theory.spectrum[self.theory.spectrum > 0]
         horizon = HORIZON / moving[0] if len(moving) else 1.0
         return float(f"{horizon / (FRAMES - 1):.3g}")
 
@@ -201,8 +148,6 @@ class TrainingSet:
     @cached_property
     def embeddings(self) -> Array:
         """Embeddings (frames, symbols, dim) at all times, by the closed solution of the flow."""
-        if self.theory is None:
-            return np.repeat(self.start[None], FRAMES, axis=0)
         return self.theory.solve(self.start, self.times)
 
     @cached_property
@@ -213,23 +158,32 @@ class TrainingSet:
     @cached_property
     def accuracy(self) -> Array:
         """Predicted accuracy of every frame, (frames,), for the tolerance δ = 0.01."""
-        return np.zeros(FRAMES) if self.theory is None else predicted_accuracy(self.embeddings, self.theory)
+        return predicted_accuracy(self.embeddings, self.theory) * self.mask.any()
+
+    def status(self, frame: int) -> dict[str, str]:
+        """Return time, measures of the training set, and progress of the flow, as texts by their names."""
+        return {
+            "time": f"{self.times[frame]:.4g}",
+            **self.measures,
+            "RQI": f"{self.quality[frame]:.4f}",
+            "accuracy": f"{100 * self.accuracy[frame]:.2f} %",
+        }
 
     def verdict(self, frame: int) -> str:
         """Return one or two sentences about what the training set permits, and the progress of its flow."""
-        measures = self.measures
-        if not measures.pairs:
+        if not self.pairs:
             return "No pair is trained: nothing moves."
-        ideal, free = 100 * measures.ideal_accuracy, measures.ground_state_dimension
+        free = self.theory.ground_state_dimension
         if free > 2:
-            others, follow = measures.samples - measures.pairs, int(self.follows.sum())
+            open_, follow = np.count_nonzero(~self.mask), np.count_nonzero(self.follows)
             return (
-                f"Memorizes only: of the {others} pairs that are not trained, {follow} follow. "
+                f"Memorizes only: of the {open_} pairs that are not trained, {follow} follow. "
                 f"{free} degrees of freedom are left, instead of the 2 of a unique representation."
             )
         quality, accuracy = 100 * self.quality[frame], 100 * self.accuracy[frame]
         if quality > 99:
-            return f"It generalizes: the only representation is reached, and answers {ideal:.0f} % of pairs."
+            ideal = f"{100 * self.ideal_accuracy:.0f} %"
+            return f"It generalizes: the only representation is reached, and answers {ideal} of pairs."
         return (
             f"On the way to the only representation that these pairs allow: {quality:.0f} % of all "
             f"parallelograms are satisfied, and {accuracy:.0f} % of all pairs answered."
@@ -242,25 +196,15 @@ class TrainingSet:
         """Numbers, among all samples, of the trained pairs whose answer another trained pair has."""
         trained = np.flatnonzero(self.mask)
         label = self.operation.label[trained]
-        return trained[np.bincount(label)[label] > 1] if len(trained) else trained
-
-    @cached_property
-    def planar(self) -> Array:
-        """Embeddings of all frames in a plane, (frames, symbols, 2); on a line, the second axis is 0."""
-        return np.pad(self.embeddings, ((0, 0), (0, 0), (0, 2 - self.dim)))
-
-    @property
-    def diagonals(self) -> list[NDArray[np.int32]]:
-        """The `linked` pairs (n, 2) of each sum i + j, taken without the modulus, in order of the sums."""
-        samples = self.operation.samples[self.linked]
-        sums = samples.sum(axis=1)
-        return [samples[sums == value] for value in np.unique(sums)]
+        return trained[np.bincount(label)[label] > 1]
 
     @cached_property
     def fixed(self) -> dict[str, Panel]:
         """The panels that are the same in all frames: the pairs, the embeddings, and the quality."""
         both = {"RQI": self.quality, "accuracy": self.accuracy}
         embeddings = cycle(self.times, list(self.embeddings[:, :, 0].T))
+        linked = self.operation.samples[self.linked]
+        sums = linked.sum(axis=1)  # without the modulus
         return {
             "pairs": PairGrid(
                 title="Training set",
@@ -269,7 +213,7 @@ class TrainingSet:
                 label=self.operation.label,
                 trained=self.mask,
                 follows=self.follows,
-                diagonals=self.diagonals,
+                diagonals=[linked[sums == value] for value in np.unique(sums)],
             ),
             "embeddings": Lines(
                 title="Embeddings E against time, one curve per symbol",
@@ -294,25 +238,26 @@ class TrainingSet:
             ends = {"center": (E[i, 0] + E[j, 0]) / 2, "radius": np.abs(E[i, 0] - E[j, 0]) / 2}
             shapes = {"classes": self.operation.label[self.linked], **ends}
         else:
-            corners = E[self.parallelograms[:, [0, 2, 1, 3]]]
-            shapes = {"classes": self.parallelogram_classes, "corners": corners}
-        title = "Parallelograms in the embedding"
-        tokens = Parallelograms(title=title, paths=self.planar, frame=frame, count=self.classes, **shapes)
+            i, j, m, n = self.theory.parallelograms.T
+            classes = (i + j) % (self.operation.modulus or 2 * self.operation.tokens)
+            shapes = {"classes": classes, "corners": E[np.stack([i, m, j, n], axis=1)]}
+        tokens = Parallelograms(
+            title="Parallelograms in the embedding",
+            paths=np.pad(self.embeddings, ((0, 0), (0, 0), (0, 2 - self.dim))),
+            frame=frame,
+            count=int(self.operation.label.max()) + 1,
+            **shapes,
+        )
         now = float(self.times[frame])
         timed = {name: replace(p, now=now) for name, p in self.fixed.items() if isinstance(p, Lines)}
         return self.fixed | timed | {"tokens": tokens}
 
     def film(self) -> Film:
         """Return a film of the flow: pairs, parallelograms, and embeddings and quality against time."""
-        measures, name = self.measures, self.operation.name
+        measures = ", ".join(f"{name} {text}" for name, text in self.measures.items())
 
         def scene(frame: int) -> Scene:
-            words = (
-                f"{name}: {measures.pairs} of {measures.samples} pairs, "
-                f"{measures.parallelograms} parallelograms, n₀ = {measures.ground_state_dimension}, "
-                f"λ₃ = {measures.grokking_rate:.4g}, ideal accuracy {100 * measures.ideal_accuracy:.1f} %; "
-                f"time {self.times[frame]:.4g}"
-            )
+            words = f"{self.operation.name}, time {self.times[frame]:.4g}\n{measures}"
             return words, self.panels(frame)
 
         rows = ("pairs", "tokens"), ("embeddings", "quality")
@@ -344,7 +289,7 @@ class TrainingSet:
         return program("theory", pairs=self.pairs, seed=self.seed, time=time, **task)
 
     def _trained(self) -> EffectiveTheory:
-        if self.theory is None:
+        if not self.pairs:
             raise InputError(
                 "pairs must hold at least 1 pair for an effective theory, got none; click a pair to add it"
             )

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bokeh.models import Button
+from bokeh.models import Button, CustomJS
 
 from grokphys.explorer import theme
 from grokphys.explorer.films import Film
 from grokphys.explorer.panels import Matrix, Panel
-from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, open_run
+from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, frequency_of, open_run
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import FrameView, choice, number, slider, switch
-from grokphys.explorer.views.files import finished, labels, opened, upload
 from grokphys.options import sentence
 from grokphys.report.circles import r2
 from physics.errors import FileFormatError, InputError
@@ -56,6 +55,7 @@ class CirclesView(FrameView):
 
     slug, name = "circles", "Circles"
     Parameters = Parameters
+    run: CircleRun
     rows = ({"tokens": 400, "signals": 436}, {"scores": 0, "coefficients": 440})
     reads_files = True
     terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
@@ -66,7 +66,9 @@ class CirclesView(FrameView):
         self._real = str(example_path("ding"))
         fit = theme.control(Button, "Fit the linear ODE")
         fit.on_click(session.reaction(lambda _event: self._start_fit()))
-        self._buttons = {"file": [upload()], "last": [fit]}
+        upload = theme.control(Button, "upload a file …")
+        upload.js_on_event("button_click", CustomJS(code="window.grokphys.upload()"))
+        self._buttons = {"file": [upload], "last": [fit]}
         self._scores = theme.heading("")
         self._cards["scores"] = theme.card(self._scores)
         self._grids[1].children = [self._cards["scores"]]
@@ -111,31 +113,32 @@ class CirclesView(FrameView):
         super().fill({**state, "file": file})
 
     def made(self, state: Mapping[str, Any]) -> CircleRun:
-        """Return the run of the file that the widgets choose."""
-        name, self._stored = opened(self.session, self.values.file)
+        """Return the run of the file that the widgets choose; errors call it by its name for the user."""
+        path = self.values.file
+        name = self.session.files.get(path, path)
         try:
-            return open_run(finished(self.values.file), self.values.run, name=name)
+            return open_run(finished(path), self.values.run, name=name)
         except InputError as error:
-            words = str(error).replace(self.values.file, name)
+            words = str(error).replace(path, name)
             raise InputError(words if name in words else f"{name} cannot be shown: {words}") from None
+        except (FileFormatError, OSError) as error:
+            raise FileFormatError(sentence(error).replace(path, name)) from None
 
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
         """Read the run of a file that the widgets choose, and show its first frame on its strongest plane."""
-        before = self.run
-        if state is None or before is None:
-            self.run = self.made({})
-            run = self.run
-            self._fitted = None
+        if state is None or self.run is None:
+            self.run, self._fitted = self.made({}), None
             self._grow()
-            last = int(run.signals[0][-1])
-            self.frame = self.end if not self._stored.complete else 0
-            self.usual |= {"plane": run.planes()[0], "last": min(1000, last), "time": 0, "first": 0, "run": 0}
-            self.set(plane=run.planes()[0], first=0, last=min(1000, last), time=self.frame)
-            self.widgets["run"].visible = self._stored.runs > 1
+            run = self.run
+            self.frame = 0 if run.stored.complete else self.end
+            begin = {"plane": run.planes()[0], "last": min(1000, int(run.signals[0][-1]))}
+            self.usual |= begin
+            self.set(**begin, first=0, time=self.frame)
+            self.widgets["run"].visible = run.stored.runs > 1
             every = f"{run.name} is long: one of every {run.every} frames is shown."
             self.session.say(every if run.every > 1 else "")
         self.look()
-        if not self._stored.complete:
+        if not self.run.stored.complete:
             self.session.bridge.playing = 1
         self.session.hold(False)  # play that waited for the last file continues
 
@@ -144,7 +147,7 @@ class CirclesView(FrameView):
         self.end = len(self.run.steps) - 1
         last = int(self.run.signals[0][-1])
         with self.filling():
-            self.widgets["run"].update(high=max(self._stored.runs - 1, 1))
+            self.widgets["run"].update(high=max(self.run.stored.runs - 1, 1))
             self.widgets["time"].update(end=max(self.end, 1))
             for name in ("first", "last"):
                 self.widgets[name].update(high=last, value=min(self.widgets[name].value, last))
@@ -160,7 +163,11 @@ class CirclesView(FrameView):
 
     def _follow(self) -> None:
         """Read the run again if frames have been recorded since the last call."""
-        stored, at_end, file = self._stored, self.frame == self.end and self.session.playing, self.values.file
+        stored, at_end, file = (
+            self.run.stored,
+            self.frame == self.end and self.session.playing,
+            self.values.file,
+        )
         if stored is self._left or stored.complete or self.session.view is not self:
             return
         try:
@@ -183,12 +190,12 @@ class CirclesView(FrameView):
     @property
     def finished(self) -> bool:
         """Whether the last frame of a complete file is shown."""
-        return self._stored.complete and self.frame == self.end
+        return self.run.stored.complete and self.frame == self.end
 
     @property
     def waits(self) -> bool:
         """Whether the last frame of an incomplete file is shown, which may get more frames."""
-        return not self._stored.complete and self.frame == self.end
+        return not self.run.stored.complete and self.frame == self.end
 
     @property
     def pace(self) -> float:
@@ -201,24 +208,16 @@ class CirclesView(FrameView):
     def _rules(self) -> dict[str, float]:
         return {"factor" if self.values.rule == FACTOR else "threshold": self.values.limit}
 
-    @property
-    def _frequency(self) -> int | None:
-        """Frequency of the chosen plane; None if it is not the plane of a frequency."""
-        kind, _, number = self.values.plane.partition(" ")
-        return int(number) if kind == "frequency" else None
-
     def look(self) -> None:
         """Show the run by the plane, the limit and the law that the widgets choose."""
-        self._seen = self.run.seen(self.values.plane)
         fitted = self._fitted if self.values.rollout else None
-        self._curves = self.run.curves(self.run.survivors(**self._rules), self._frequency, fitted)
+        self._panels = self.run.panels(self.values.plane, fitted, **self._rules)
         self._scores.text = score_text(self._fitted)
         super().look()
 
     def panels(self, whole: bool) -> Mapping[str, Panel]:
         """Return the tokens in the frame, the signals, and the coefficients of a law that has been fitted."""
-        limit = self.run.limit(**self._rules)
-        shown: dict[str, Panel] = self.run.panels(self._seen, self.frame, self._curves, limit)
+        shown = self._panels(self.frame)
         if self._fitted is not None and whole:
             A = self._fitted.A
             shown["coefficients"] = Matrix(
@@ -228,15 +227,15 @@ class CirclesView(FrameView):
 
     def status(self) -> dict[str, str]:
         """Return step, file, survivors, limit and other measures that apply, as texts by their names."""
-        run, k, step = self.run, self._frequency, int(self.run.steps[self.frame])
+        run, k, step = self.run, frequency_of(self.values.plane), int(self.run.steps[self.frame])
         steps, values = run.signals
         signal = values[np.abs(steps - step).argmin(), k - 1] if k is not None else 0.0
         return {
             "step": str(step),
             "file": Path(run.name).name,
-            **({"run": f"{run.index} of 0–{self._stored.runs - 1}"} if self._stored.runs > 1 else {}),
+            **({"run": f"{run.index} of 0–{self.run.stored.runs - 1}"} if self.run.stored.runs > 1 else {}),
             "survivors": " ".join(map(str, run.survivors(**self._rules))) or "none",
-            **({} if self._stored.complete else {"recording": "not complete"}),
+            **({} if self.run.stored.complete else {"recording": "not complete"}),
             "limit": f"{run.limit(**self._rules):.4g}",
             **({f"signal {k}": f"{signal:.4g}"} if k is not None else {}),
             **({"rollout R²": f"{self._fitted.scores.in_sample.rollout:.4f}"} if self._fitted else {}),
@@ -244,17 +243,15 @@ class CirclesView(FrameView):
 
     def verdict(self) -> str:
         """Return sentences on which circles survive, and on the fate of the chosen one."""
-        rules = self._rules
-        words: str = self.run.verdict(self.run.survivors(**rules), self.run.limit(**rules), self._frequency)
+        words = self.run.verdict(self.values.plane, **self._rules)
         if self.finished:
             return words
-        begin = "So far" if not self._stored.complete else "In the last frame"
+        begin = "So far" if not self.run.stored.complete else "In the last frame"
         return f"{begin}, {words[0].lower()}{words[1:]}"
 
     def python(self) -> str:
         """Return Python source that reads the file, projects the tokens, and fits the law that is shown."""
-        code: str = self.run.python(self.values.plane, self.frame, self._fitted, **self._rules)
-        return code
+        return self.run.python(self.values.plane, self.frame, self._fitted, **self._rules)
 
     def trajectory(self) -> Any:
         """Return the run as the view has read it: of a long run every n-th frame."""
@@ -262,8 +259,7 @@ class CirclesView(FrameView):
 
     def film(self) -> Film:
         """Return a film of the tokens on the plane and of the signals."""
-        fitted = self._fitted if self.values.rollout else None
-        return replace(self.run.film(self._seen, self._frequency, fitted, **self._rules), shown=self.frame)
+        return replace(self.run.film(self._panels), shown=self.frame)
 
     # -- the law -------------------------------------------------------------------------------------------
 
@@ -278,8 +274,7 @@ class CirclesView(FrameView):
                 self.look()
                 self.session.say("; ".join(fitted.notes))
 
-        work = run.fit
-        self.session.later(lambda: work(of.recipe, first=of.first, last=of.last), then=deliver)
+        self.session.later(lambda: run.fit(of.recipe, first=of.first, last=of.last), then=deliver)
 
 
 def score_text(fitted: Fitted | None) -> str:
@@ -298,3 +293,16 @@ def score_text(fitted: Fitted | None) -> str:
         *fitted.notes,
     ]
     return "<h2>Scores</h2>" + "".join(f"<p>{line}</p>" for line in lines)
+
+
+def finished(path: str) -> str:
+    """Return the path without ".partial" if only that file exists, because a recording is complete."""
+    complete = path.removesuffix(".partial")
+    return complete if not Path(path).exists() and Path(complete).exists() else path
+
+
+def labels(files: Mapping[str, str]) -> dict[str, str]:
+    """Return a label for each path: the last part of its name, or the whole name if others end alike."""
+    short = {path: Path(name).name for path, name in files.items()}
+    count = list(short.values()).count
+    return {path: label if count(label) == 1 else files[path] for path, label in short.items()}

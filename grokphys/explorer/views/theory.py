@@ -44,6 +44,7 @@ class TheoryView(FrameView):
 
     slug, name = "theory", "Effective theory"
     Parameters = Parameters
+    run: TrainingSet
     rows = ({"pairs": 436, "tokens": 400}, {"embeddings": 210, "quality": 210})
     end = FRAMES - 1
     terms = (
@@ -100,10 +101,10 @@ class TheoryView(FrameView):
 
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
         """Show the training set of the widgets; that of another task has four fifths of its pairs."""
-        of, samples = self.values, self.values.tokens * (self.values.tokens + 1) // 2
+        of = self.values
         if state is None and (of.tokens, of.modulus) != self._task[:2]:
-            with self.filling():
-                self.widgets["size"].update(end=samples, value=round(0.8 * samples))
+            self.offer()
+            self.set(size=round(0.8 * self.widgets["size"].end))
         super().restart(state)
         if state is not None:
             self.frame = of.time
@@ -117,14 +118,12 @@ class TheoryView(FrameView):
 
     def offer(self) -> None:
         """Let as many pairs be drawn as the task has."""
-        tokens, size = self.values.tokens, self.widgets["size"]
-        with self.filling():
-            size.update(end=tokens * (tokens + 1) // 2)
+        tokens = self.values.tokens
+        self.widgets["size"].end = tokens * (tokens + 1) // 2
 
     def _announce(self) -> None:
         """Let the slider show the number of trained pairs, and remember the task."""
-        with self.filling():
-            self.widgets["size"].update(end=len(self.run.mask), value=int(self.run.mask.sum()))
+        self.set(size=int(self.run.mask.sum()))
         self._task = self._present()
         self.session.say("")
 
@@ -158,30 +157,19 @@ class TheoryView(FrameView):
 
     def panels(self, whole: bool) -> Mapping[str, Panel]:
         """Return the training set, and the flow at the current time."""
-        shown: dict[str, Panel] = self.run.panels(self.frame)
-        return shown
+        return self.run.panels(self.frame)
 
     def status(self) -> dict[str, str]:
         """Return time, measures of the training set, and progress of the flow, as texts by their names."""
-        chosen, measures = self.run, self.run.measures
-        return {
-            "time": f"{chosen.times[self.frame]:.4g}",
-            "pairs": f"{measures.pairs} of {measures.samples}",
-            "parallelograms": str(measures.parallelograms),
-            "ground states": str(measures.ground_state_dimension),
-            "grokking rate": f"{measures.grokking_rate:.6g}",
-            "ideal accuracy": f"{100 * measures.ideal_accuracy:.2f} %",
-            "RQI": f"{chosen.quality[self.frame]:.4f}",
-            "accuracy": f"{100 * chosen.accuracy[self.frame]:.2f} %",
-        }
+        return self.run.status(self.frame)
 
     def verdict(self) -> str:
         """Return one or two sentences on what the trained pairs permit, and on the progress of the flow."""
-        return str(self.run.verdict(self.frame))
+        return self.run.verdict(self.frame)
 
     def python(self) -> str:
         """Return Python source that solves the flow by `physics.EffectiveTheory`."""
-        return str(self.run.python(self.frame))
+        return self.run.python(self.frame)
 
     def film(self) -> Film:
         """Return a film of the training set, its parallelograms and the curves."""

@@ -106,8 +106,8 @@ def test_a_training_set_and_its_flow(dim):
         i, j = chosen.operation.samples[chosen.linked[0]]
         assert sorted(shapes[0].vertices[[0, -1], 0]) == pytest.approx(sorted([E[i, 0], E[j, 0]]))
     else:
-        assert len(shapes) == len(chosen.parallelograms)
-        i, j, m, n = chosen.parallelograms[0]
+        assert len(shapes) == len(chosen.theory.parallelograms)
+        i, j, m, n = chosen.theory.parallelograms[0]
         np.testing.assert_allclose(shapes[0].vertices[:4], E[[i, m, j, n]])
     np.testing.assert_allclose(axes["quality"].lines[0].get_ydata(), chosen.quality)
     assert axes["quality"].lines[-1].get_xdata()[0] == pytest.approx(chosen.times[30])
@@ -118,9 +118,9 @@ def test_a_training_set_and_its_flow(dim):
 def test_circles_and_signals():
     run = open_run(example_path("ding"))
     seen = run.seen("frequency 8")
-    film = run.film(seen)
+    film = run.film(run.panels("frequency 8"))
     axes = drawn(film, 10)
-    np.testing.assert_allclose(offsets(axes["tokens"]), seen.points[10])
+    np.testing.assert_allclose(offsets(axes["tokens"]), seen.paths[10])
     _, signals = run.signals
     named = {line.get_label(): line for line in axes["signals"].lines}
     np.testing.assert_allclose(named["13"].get_ydata(), signals[:, 12])

@@ -16,7 +16,7 @@ from grokphys.explorer.runs.circles import octave, open_run
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.training_set import TrainingSet
 from grokphys.explorer.theme import log_ticks
-from grokphys.explorer.views.files import finished, labels
+from grokphys.explorer.views.circles import finished, labels
 
 
 @settings(max_examples=60, deadline=None)
