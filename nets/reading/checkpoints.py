@@ -103,10 +103,8 @@ def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
                 f"path must hold runs of the same steps and shape, but those of {runs[0][0].parent} and "
                 f"{files[0].parent} differ; read each by itself"
             )
-    at_frames = [
-        {name for name in run.observables if run.clock(name)[0] is run.steps} for run in trajectories
-    ]
-    shared = sorted(set.intersection(*at_frames))
+    measured = [{k for k in run.observables if run.clock(k)[0] is run.steps} for run in trajectories]
+    shared = sorted(set.intersection(*measured))
     return Trajectory(
         np.concatenate([run.positions for run in trajectories]),
         first.steps,

@@ -60,9 +60,7 @@ def content_of(path: Path) -> Content:
     content = Content(path, State(path.name, path))
     name = re.sub(r"[-_.=]*\d.*$", "", path.stem) or "array"
     with reading(path):
-        while (
-            _is_array(tree) and kind_of(tree) == "object" and tree.size == 1
-        ):  # a pickled dict in a file of NumPy
+        while _is_array(tree) and kind_of(tree) == "object" and tree.size == 1:  # a dict in a .npy file
             tree = tree.item()
         bare = not isinstance(tree, Mapping | Opaque) or _states(tree)
         _collect({name: tree} if bare else tree, (), content, content.top, set())
@@ -120,10 +118,10 @@ def _collect(tree: Any, path: tuple[str, ...], content: Content, state: State, s
             if _is_array(inside.get("value")) and "step" in inside:  # an element of H5MD
                 value = inside["value"]
                 clock = np.asarray(inside["step"])
-                every = clock * np.arange(len(value)) + int(
-                    getattr(inside["step"], "attrs", {}).get("offset", 0)
-                )
-                state.steps[".".join(where)] = every if clock.ndim == 0 else clock
+                if clock.ndim == 0:  # the distance of steps
+                    offset = getattr(inside["step"], "attrs", {}).get("offset", 0)
+                    clock = clock * np.arange(len(value)) + int(offset)
+                state.steps[".".join(where)] = clock
                 state.arrays[".".join(where)] = value
             else:
                 _collect(value, where, content, state, seen)
@@ -148,13 +146,10 @@ def _vector(name: str, where: tuple[str, ...], value: Any, content: Content, sta
     """Take in an array or list of numbers, or a list of examples."""
     if not _is_array(value):
         numbers = [_number(one) for one in value]
+        pairs = all(isinstance(one, tuple | list) and len(one) > 1 for one in value)
         if value and None not in numbers:
             value = np.array(numbers)
-        elif (
-            value
-            and EXAMPLES.search(name)
-            and all(isinstance(one, tuple | list) and len(one) > 1 for one in value)
-        ):
+        elif value and pairs and EXAMPLES.search(name):
             _examples(name, np.array([one[:2] for one in value]), content)
     if _is_array(value):
         state.vectors[short_name(".".join(where))] = value

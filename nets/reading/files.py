@@ -146,6 +146,8 @@ def _value(text: str) -> Any:
     return text.strip("'\"")
 
 
+CLOCKS = ("step", "_step", "global_step", "iteration", "epoch")
+"""Names of the column of steps in a table."""
 Columns = dict[str, dict[int, float]]
 """Values of each measurement, by their steps."""
 
@@ -170,20 +172,14 @@ def table_of(path: Path, unit: str) -> Columns:
             rows = settings_of(path).get("log_history", [])
         else:
             return _events(path)
-        words = sorted(
-            ("step", "_step", "global_step", "iteration", "epoch"), key=lambda word: unit not in word
-        )
+        words = sorted(CLOCKS, key=lambda word: unit not in word)
         names = {name.lower(): name for row in rows for name in row}
         clock = next((names[word] for word in words if word in names), "")
         for row in rows:
-            step = row.get(clock)
-            for name, value in row.items():
-                if (
-                    isinstance(step, int | float)
-                    and isinstance(value, int | float)
-                    and name.lower() not in words
-                ):
-                    columns.setdefault(name, {})[int(step)] = float(value)
+            numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
+            for name in numbers if clock in numbers else ():
+                if name.lower() not in words:
+                    columns.setdefault(name, {})[int(numbers[clock])] = float(numbers[name])
     return columns
 
 

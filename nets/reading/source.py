@@ -15,7 +15,6 @@ from nets.reading.contents import Content, State, content_of, short_name
 from nets.reading.files import ARRAYS, CHECKPOINTS, REAL, kind_of, numbers_of, reading, settings_of, table_of
 from nets.reading.steps import LIST, Numbers, candidates, numbers_in_name, numbers_in_text, steps_of
 from nets.reading.tokens import MODULUS, axes_of
-from physics.checks import whole_number
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.trajectory.header import chosen_tokens
@@ -185,9 +184,8 @@ class Source:
         """Return the tables of losses beside the files; of Hugging Face's that of the last checkpoint."""
         if len(self.files) == 1:
             return []
-        inside = [
-            one for folder in dict.fromkeys(self.folders[-1:] + self.folders[:1]) for one in folder.iterdir()
-        ]
+        folders = {self.folders[0], self.folders[-1]}
+        inside = [one for folder in folders for one in folder.iterdir()]
         tables = [one for one in inside if one.suffix in (".csv", ".jsonl") or "tfevents" in one.name]
         state = self.files[-1].with_name("trainer_state.json")
         return [*sorted(tables), *([state] if state.exists() else [])]
@@ -205,9 +203,8 @@ class Source:
             if name is not None and (series or not fit):
                 fit.append((name, series, content, states))
         if len(fit) > 1:
-            raise InputError(
-                f"array must name one of {few([f'{series}.{name}' for name, series, *_ in fit])}"
-            )
+            names = few([f"{series}.{name}" for name, series, *_ in fit])
+            raise InputError(f"array must name one of {names}")
         if not fit:
             where = self.files[0] if len(self.files) == 1 else self.folders[0]
             if not every:
@@ -217,9 +214,8 @@ class Source:
         holders = [state for state in states if name in state.arrays]
         without = [state.name for state in states if name not in state.arrays]
         self.notes += [f"left out, as they hold no {name}: {few(without)}"] if without else []
-        self.notes += (
-            [f"the {name} beside {series} is left out"] if series and name in content.top.arrays else []
-        )
+        if series and name in content.top.arrays:
+            self.notes.append(f"the {name} beside {series} is left out")
         shape = tuple(holders[0].arrays[name].shape)
         if len(holders) == 1 and len(shape) > 2:
             if 0 in shape:
@@ -244,11 +240,7 @@ class Source:
         """Return the step of each state, None if it is unknown, and where the steps stand."""
         wanted, key, labels = self.wanted.steps, self.wanted.step_key, [state.label for state in states]
         if wanted is not None:
-            steps = (
-                numbers_in_text(wanted)
-                if isinstance(wanted, str)
-                else [whole_number("steps", step, -(2**62)) for step in wanted]
-            )
+            steps = numbers_in_text(wanted) if isinstance(wanted, str) else list(wanted)
             if len(steps) != len(states):
                 raise InputError(f"steps must be as many as the {len(states)} frames, got {len(steps)}")
             return steps, "given"
@@ -264,10 +256,8 @@ class Source:
         """Return whether the last axis of the array, or of `out` beside it, is the tokens, and p."""
         state, wanted = states[0], self.wanted
         shape, where = tuple(state.arrays[name].shape), f"{state.path}: {name}"
-        if kind_of(state.arrays[name]) not in REAL:
-            raise FileFormatError(
-                f"{where} must hold real numbers with a point, got {kind_of(state.arrays[name])}"
-            )
+        if (kind := kind_of(state.arrays[name])) not in REAL:
+            raise FileFormatError(f"{where} must hold real numbers with a point, got {kind}")
         if len(shape) - len(state.place) not in (2, 3):
             raise FileFormatError(f"{where} must have the axes (tokens, dim) at each step, got {shape}")
         for one in states:
@@ -278,10 +268,8 @@ class Source:
         transpose = upright if wanted.transpose is None or out else wanted.transpose
         shape = tuple(state.arrays[out].shape) if out else shape
         notes = [] if out else self.notes
-        chosen = wanted.tokens is not None
-        return axes_of(
-            out or name, shape, state.vectors, self.moduli(), wanted.modulus, transpose, chosen, notes
-        )
+        moduli, chosen = self.moduli(), wanted.tokens is not None
+        return axes_of(out or name, shape, state.vectors, moduli, wanted.modulus, transpose, chosen, notes)
 
     def trajectory(self, path: Any) -> Trajectory:
         """Read the frames, the losses and the settings."""
@@ -350,7 +338,7 @@ class Source:
             positions[:, len(kept)] = frame
             kept.append(state)
             clock.append(step)
-        return kept, np.array(clock, np.int64), positions[:, : len(kept)]
+        return kept, np.array(clock), positions[:, : len(kept)]
 
     def _observables(
         self, states: Sequence[State], clock: NDArray[np.int64], unit: str
@@ -393,9 +381,8 @@ def _named(arrays: Mapping[str, Any], wanted: Wanted, series: str = "") -> str |
             return name if name in arrays else full
         fit = [one for one in arrays if one.endswith(f".{name}")]
     else:
-        fits = [
-            name for name, array in arrays.items() if not kind_of(array).startswith(("int", "uint", "bool"))
-        ]
+        whole = ("int", "uint", "bool")
+        fits = [name for name, array in arrays.items() if not kind_of(array).startswith(whole)]
         stacks = [name for name in fits if len(arrays[name].shape) in (3, 4) and len(arrays) < 4]
         word = INTO if wanted.kind == "neurons" else EMBEDDING
         fit = [name for name in fits if word.search(name) and not OTHER.search(name)]

@@ -110,10 +110,10 @@ def steps_of(
 def _shown(why: str, states: Sequence[State], names: Sequence[str], found: Mapping[str, Numbers]) -> str:
     """Return a message that shows the numbers that may be the step."""
     shown = []
-    for at in range(min(3, len(states))):
-        numbers = {where: values[at] for where, values in found.items()} or numbers_in_name(names[at])
+    for at, name in enumerate(names[:3]):
+        numbers = {where: values[at] for where, values in found.items()} or numbers_in_name(name)
         listed = ", ".join(f"{where} {number}" for where, number in numbers.items())
-        shown.append(f"{names[at] or states[at].name} ({listed or 'no number'})")
+        shown.append(f"{name or states[at].name} ({listed or 'no number'})")
     return (
         f"{why}: {', '.join(shown)}; step_key='epoch' takes this number of each file, step_name="
         r"'model(\d+)_' one in the names, and steps=0,1:3001:30 states the steps"

@@ -12,8 +12,8 @@ EMBEDDING = re.compile(r"(?i)(?:^|\.)(?:[^.]*emb[^.]*|wte|wpe)\.weight$")
 
 
 def fits(count: int, modulus: int) -> bool:
-    """Whether an axis can hold the numbers 0 to p - 1, and up to nine other signs."""
-    return modulus <= count < min(2 * modulus, modulus + 10)
+    """Whether an axis can hold the numbers 0 to p - 1, and up to nine other signs, or a second operand."""
+    return modulus <= count < min(2 * modulus, modulus + 10) or count == 2 * modulus
 
 
 def axes_of(
@@ -45,13 +45,12 @@ def axes_of(
     embedding = bool(EMBEDDING.search(name)) and not linear
     swap = transpose
     if swap is None and modulus is not None:
-        here, there = fits(first, modulus), fits(last, modulus)
+        here = fits(first, modulus)
+        there = fits(last, modulus) and (last == modulus or not embedding)
         if here != there:
             swap = there
             if there:
-                notes.append(
-                    f"the tokens are the last axis, as its length is {last}: the matrix is transposed"
-                )
+                notes.append(f"the matrix is transposed: its last axis, of length {last}, is the tokens")
         elif not here and not chosen:
             raise InputError(
                 f"modulus must be the length of an axis, but {name} has {first} and {last}, got {modulus}; "

@@ -281,6 +281,19 @@ def test_what_cannot_be_read_beside_checkpoints_is_left_out_with_a_note(tmp_path
     assert "config.json is left out" in notes
 
 
+def test_one_layer_for_two_operands_and_axes_that_mislead(tmp_path, refused):
+    for path, dim, p in ((tmp_path / "a.npy", 40, 13), (tmp_path / "b.npy", 16, 13)):
+        W = points(3, dim, 2 * p)
+        np.save(path, W)  # as Linear(2 p, dim), whose inputs are both numbers
+        if dim == 16:
+            assert "--transpose" in refused(path, "--modulus", "13")[1]
+        turned = None if dim == 40 else True
+        positions = nets.read_checkpoints(path, modulus=p, transpose=turned).positions[0]
+        np.testing.assert_array_equal(positions, W.swapaxes(1, 2)[:, :p])
+    torch.save({"embedding.weight": torch.zeros(60, 32)}, tmp_path / "a.pt")
+    assert "--modulus must" in refused(tmp_path / "a.pt", "--modulus", "31")[1], "60 tokens, not 32"
+
+
 def test_states_of_the_training_beside_the_network(tmp_path):
     series(tmp_path, ["checkpoint_00000/model.pt", "checkpoint_00010/model.pt"])
     for folder in tmp_path.iterdir():
