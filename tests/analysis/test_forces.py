@@ -261,3 +261,37 @@ def test_all_pairs_leave_springs_without_a_part_along_shapes():
     runs, forces = with_forces(ParticleSystem(7))
     with pytest.raises(InputError, match="attraction"):
         fit_forces(runs, forces, basis="harmonic", windows=[(6, 60)], resamples=0)
+
+
+def test_the_force_is_a_pair_force_with_memory():
+    """Under gradient descent, ``f_a = Σ_t' μ(t - t') Σ_b (g_a(t)·g_b(t')) s_b(t')``, and the first layers'."""
+    rate, decay, last = 0.1, 0.01, 40
+    options = {
+        "optimizer": "sgd",
+        "learning_rate": rate,
+        "weight_decay": decay,
+        "dtype": "float64",
+        "seed": 3,
+    }
+    model, names = nets.ConstantAttention(11), ("gradient", "layers")
+    trained = nets.train(model, steps=last, record=1, observables=names, **options)
+    layers = {name.removeprefix("layers."): values[0] for name, values in trained.observables.items()}
+    pairs = np.stack(np.triu_indices(11), axis=1)[trained.start["train_examples"][0]]
+
+    def sums_and_errors(step):
+        """The pair sums at a step, and the gradient with respect to their hidden states."""
+        sums = trained.positions[0, step][pairs].sum(axis=1)
+        hidden = sums @ layers["hidden1.weight"][step] + layers["hidden1.bias"][step]
+        logits = np.maximum(hidden, 0) @ layers["output.weight"][step] + layers["output.bias"][step]
+        errors = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        errors[np.arange(len(pairs)), pairs.sum(axis=1) % 11] -= 1
+        return sums, errors / len(pairs) @ layers["output.weight"][step].T * (hidden > 0)
+
+    errors = sums_and_errors(last)[1]
+    force = -errors @ ((1 - rate * decay) ** last * layers["hidden1.weight"][0]).T
+    for step in range(last):
+        sums, earlier = sums_and_errors(step)
+        force += rate * (1 - rate * decay) ** (last - 1 - step) * (errors @ earlier.T) @ sums
+    on_tokens = np.zeros((11, 2))
+    np.add.at(on_tokens, pairs, force[:, None])
+    np.testing.assert_allclose(on_tokens, -trained.observables["gradient"][0, last], rtol=1e-9, atol=1e-12)
