@@ -165,12 +165,14 @@ class Recorder:
         Raises
         ------
         InputError
-            If a name was not passed at the first step, if a recorded value has another shape, or if the
-            unfinished run has another configuration.
+            If a name was not passed at the first step, the loss is given twice, a recorded value has another
+            shape, or the unfinished run has another configuration.
         OutputError
             If the file exists, a frame could not be written, or the recorder is closed.
         """
         self._require_open()
+        if loss is not None and "loss" in observables:
+            raise InputError("loss must be given once, got it by its place and by its name")
         observables |= {} if loss is None else {"loss": loss}
         if self._frames is None:
             runs = () if self._runs is None else (self._runs,)

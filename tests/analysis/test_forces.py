@@ -264,7 +264,7 @@ def test_all_pairs_leave_springs_without_a_part_along_shapes():
 
 
 def test_the_force_is_a_pair_force_with_memory():
-    """Under gradient descent, ``f_a = Σ_t' μ(t - t') Σ_b (g_a(t)·g_b(t')) s_b(t')``, and the first layers'."""
+    """Under gradient descent, ``f_a = Σ_t' μ(t-t') Σ_b (g_a(t)·g_b(t')) s_b(t')``, and the first layers'."""
     rate, decay, last = 0.1, 0.01, 40
     options = {
         "optimizer": "sgd",

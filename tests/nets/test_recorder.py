@@ -332,6 +332,8 @@ def test_ensembles_arrays_and_other_types(tmp_path):
         with pytest.raises(InputError, match=r"loss must have the shape \(runs, ...\) with 2 runs, got \("):
             with nets.Recorder(weights.float(), tmp_path / "u.h5") as recorder:
                 recorder.step(loss=wrong)
+    with pytest.raises(InputError, match="loss must be given once"):
+        nets.Recorder(weights.float(), tmp_path / "v.h5").step(1.0, loss=2.0)
 
 
 def test_another_start_is_not_resumed(tmp_path):
