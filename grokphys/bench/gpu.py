@@ -10,43 +10,32 @@ import torch
 import nets
 from grokphys.bench.nets import plain_steps
 from grokphys.bench.timing import Effort, Row, compare, goal
+from grokphys.models import MODELS
 from nets.settings import LOSSES
 
 DEVICE = "cuda"
 BOUNDS = {"float64": 1e-10, "float32": 1e-3}
 """Largest difference from the CPU after five steps, relative to the largest parameter."""
 RATES: dict[str, Any] = {"learning_rate": 0.01, "weight_decay": 0.5}
+SHORT: dict[str, Any] = {"runs": 3, "steps": 5, "record": [5], "engine": "torch", **RATES}
+"""Arguments of the training that is compared with the CPU."""
 
 
 def models() -> dict[str, nets.Model]:
-    """Return every kind of model, by its name."""
-    return {
-        "constant attention": nets.ConstantAttention(),
-        "embedding MLP": nets.EmbeddingMLP(),
-        "toy addition": nets.ToyAddition(),
-        "group decoder": nets.GroupDecoder(),
-        "image MLP": nets.ImageMLP(),
-        "token transformer": nets.TokenTransformer(23, 64, heads=2, width=64),
-        "two layers": nets.TwoLayer(),
-    }
+    """Return every kind of model, by its name; the transformer is smaller than by default."""
+    small = nets.TokenTransformer(23, 64, heads=2, width=64)
+    return {name: kind() for name, kind in MODELS.items()} | {"token-transformer": small}
 
 
 def agreement(effort: Effort) -> list[Row]:
     """Five steps of three networks of every model on both devices, in both number types, and again."""
     rows: list[Row] = []
     for (dtype, bound), (name, model) in itertools.product(BOUNDS.items(), models().items()):
-        observables = ("train_loss", "layers") if name != "image MLP" else LOSSES
-        train = partial(
-            nets.train,
-            model,
-            runs=3,
-            steps=5,
-            record=[5],
-            dtype=dtype,
-            engine="torch",
-            observables=observables,
+        observables = ("train_loss", "layers") if name != "image-mlp" else LOSSES
+        first, second, cpu = (
+            nets.train(model, device=device, dtype=dtype, observables=observables, **SHORT)
+            for device in (DEVICE, DEVICE, "cpu")
         )
-        first, second, cpu = (train(device=device, **RATES) for device in (DEVICE, DEVICE, "cpu"))
         values: list[Any] = [(first.final, second.final, cpu.final)]
         values += [
             tuple(run.observables[key][:, -1] for run in (first, second, cpu)) for key in cpu.observables
@@ -65,7 +54,7 @@ def steps(effort: Effort) -> list[Row]:
     """A step of ensembles of growing size on CUDA, against the CPU's kernels and a PyTorch loop."""
     rows: list[Row] = []
     sizes = (1, 100, 1000) if effort.part > 1 else (1, 100, 1000, 10_000)
-    for members, name in itertools.product(sizes, ("constant attention", "embedding MLP")):
+    for members, name in itertools.product(sizes, ("constant-attention", "embedding-mlp")):
         model = models()[name]
         assert isinstance(model, nets.DenseModel)
         count = max(2, 200 // members)

@@ -5,10 +5,8 @@ its start, and that of a reference does not, so that a short training looks slow
 """
 
 import math
-import tempfile
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -17,7 +15,7 @@ import torch
 from torch import Tensor
 
 import nets
-from grokphys.bench.timing import Call, Effort, Row, compare, goal, seconds
+from grokphys.bench.timing import Call, Effort, Row, compare, seconds
 
 ACTIVATIONS = {
     "relu": torch.relu,
@@ -181,15 +179,4 @@ def two_layers(effort: Effort) -> list[Row]:
     return _against("two layers of 512 neurons, four networks", ours, 4 * steps, references, effort)
 
 
-def recording(effort: Effort) -> list[Row]:
-    """A training whose every step is recorded on disk, against one that records the last step alone."""
-    steps, model = max(20, 200 // effort.part), nets.EmbeddingMLP()
-    with tempfile.TemporaryDirectory() as folder:
-        ours = _train(model, 1, steps, record=1, out=Path(folder) / "t.h5", overwrite=True)
-        rows = compare(f"{steps} steps of Ding's network, every one recorded", ours,
-                       {"not recorded": _train(model, 1, steps)}, rounds=effort.rounds)  # fmt: skip
-    met = rows[0]["ratio"]["median"] >= 0.8
-    return [rows[0] | goal("at most a quarter longer", met)]
-
-
-BENCHMARKS = (attention, toy_addition, embedding_mlp, two_layers, recording)
+BENCHMARKS = (attention, toy_addition, embedding_mlp, two_layers)

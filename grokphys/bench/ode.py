@@ -1,17 +1,13 @@
-"""`grokphys bench ode`: fits of laws against scikit-learn and integrators on the same data, in one run."""
+"""`grokphys bench ode`: fits of laws against scikit-learn on the same data, in one run."""
 
 import warnings
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import solve_ivp
-from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.linear_model import Lasso
 
-import analysis
 import physics
-from analysis.laws.flow import affine_solution
 from analysis.laws.lasso import batch_lasso
 from grokphys.bench.timing import Effort, Row, compare, goal
 
@@ -61,31 +57,4 @@ def lasso(effort: Effort) -> list[Row]:
     )
 
 
-def least_squares(effort: Effort) -> list[Row]:
-    """29 targets by least squares, against scikit-learn one target after another."""
-    X, Y = signal_problems(1)[0]
-    ours = partial(analysis.LinearODERegressor(penalty=None).fit, X, Y)
-    theirs = {"scikit-learn": lambda: [LinearRegression().fit(X, y) for y in Y.T]}
-    return compare(f"least squares of {Y.shape[1]} targets", ours, theirs, rounds=effort.rounds)
-
-
-def solution(effort: Effort) -> list[Row]:
-    """The exact solution of an affine law, against an integrator of tolerance 1e-12."""
-    generator = np.random.default_rng(2)
-    singular = generator.standard_normal((6, 3)) @ generator.standard_normal((3, 6)) / 6
-    rows, times = [], np.linspace(0, 3, 31)
-    for name, A in (("regular", generator.standard_normal((6, 6)) / 2), ("singular", singular)):
-        b, x0 = generator.standard_normal(6), generator.standard_normal(6)
-
-        def integrate(A: Array = A, b: Array = b, x0: Array = x0) -> Any:
-            slope = lambda _, x: A @ x + b  # noqa: E731
-            return solve_ivp(slope, (0, 3), x0, t_eval=times, rtol=1e-12, atol=1e-13, method="DOP853").y.T
-
-        ours = partial(affine_solution, A, b, x0, times)
-        error = float(np.abs(ours() - integrate()).max())
-        checks: Row = {"error": error} | goal("at most 1e-9", error <= 1e-9)
-        rows += compare(f"affine flow, {name} A", ours, {"DOP853": integrate}, rounds=effort.rounds, **checks)
-    return rows
-
-
-BENCHMARKS = (lasso, least_squares, solution)
+BENCHMARKS = (lasso,)

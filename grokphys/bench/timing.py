@@ -56,7 +56,7 @@ def compare(
         Function without arguments that uses this package.
     references : mapping of str to callable, or pair of callable and float
         Functions without arguments that do the same work otherwise, each with its number of units of work
-        where that differs from `units`. There may be none.
+        where that differs from `units`.
     rounds : int
         Number of rounds.
     units : float, default 1.0
@@ -90,17 +90,12 @@ def compare(
         spread = {"median": np.median(ratios), "least": ratios.min(), "most": ratios.max()}
         spread = {key: float(value) for key, value in spread.items()}
         rows.append(row | {"reference": name, "reference_s": float(np.median(times)), "ratio": spread} | more)
-    return rows or [row | more]
+    return rows
 
 
 def goal(target: str, met: Any) -> Row:
     """Return the entries of a row that state a target and whether it is met."""
     return {"target": target, "met": bool(met)}
-
-
-def growth(what: str, sizes: Sequence[int], times: Sequence[float]) -> Row:
-    """Return a row with the exponent α of ``time ∝ size**α`` that fits best on logarithmic scales."""
-    return {"what": what, "exponent": float(np.polyfit(np.log(sizes), np.log(times), 1)[0])}
 
 
 def machine() -> Row:
@@ -120,7 +115,7 @@ def table(name: str, rows: Sequence[Row]) -> Table:
 
 
 def _cells(row: Row) -> list[str]:
-    ours = _time(row.get("ours_s")) if "exponent" not in row else f"size^{row['exponent']:.2f}"
+    ours = _time(row.get("ours_s"))
     ratio = "{median:.3g} [{least:.3g}, {most:.3g}]".format(**row["ratio"]) if "ratio" in row else ""
     error = f"{row['error']:.1e}" if "error" in row else ""
     target = f"{row['target']}: {'met' if row['met'] else 'MISSED'}" if "target" in row else ""

@@ -101,7 +101,7 @@ animate example:ding --frequency 7 --frames 2 --size 300 --out circle.gif
 import x.npy --out x.h5
 sweep sweep.toml --directory sweep
 reproduce liu-9 ding-2 --budget quick --directory figures
-bench theory --budget quick --directory bench
+bench particles --budget quick --directory bench
 demo --runs 3 --epochs 10 --directory demo
 """
 
