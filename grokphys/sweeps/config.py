@@ -138,7 +138,7 @@ def read_declaration(path: Path) -> Declaration:
     FileFormatError
         If the file is not JSON or TOML, as its name says.
     InputError
-        If a section or a parameter is unknown, empty, of the wrong form, or declared in two sections.
+        If a section or a parameter is unknown, of the wrong form, or declared in two sections.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -152,17 +152,12 @@ def read_declaration(path: Path) -> Declaration:
 def declaration(content: Mapping[str, Any]) -> Declaration:
     """Return the declaration that the content of a configuration makes, as the module shows it.
 
-    An `InputError` refuses a section that is unknown, empty or of the wrong form, and a parameter that is
+    An `InputError` refuses a section that is unknown or of the wrong form, and a parameter that is
     declared in two sections.
     """
-    for name, section in _table("a configuration", content).items():
+    for name in _table("a configuration", content):
         if name not in SECTIONS:
             raise InputError(_unknown(name, "a section of a sweep", SECTIONS))
-        try:
-            canonical(section)
-        except (TypeError, ValueError):  # such as a date of TOML, or NaN
-            allowed = "finite numbers, text and truth values"
-            raise InputError(f"{name} must hold {allowed}, got {short_text(section)}") from None
     kind = choice("kind", content.get("kind"), ("simulate", "train"))
     fixed, grid = _table("fixed", content.get("fixed", {})), _table("grid", content.get("grid", {}))
     for name, values in grid.items():
@@ -171,9 +166,6 @@ def declaration(content: Mapping[str, Any]) -> Declaration:
     tables = content.get("list", [])
     if not isinstance(tables, list):
         raise InputError(f"list must hold tables, each under [[list]], got {type(tables).__name__}")
-    for section, empty in (("grid", not grid), ("list", not all([tables, *tables]))):
-        if section in content and empty:
-            raise InputError(f"{section} must name at least one parameter with its values, got none")
     tables = [_table("list", table) for table in tables]
     listed = set(itertools.chain(*tables))
     for name in [name for name in (*fixed, *grid) if (name in fixed) + (name in grid) + (name in listed) > 1]:

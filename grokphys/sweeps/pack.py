@@ -1,7 +1,6 @@
 """The packs of a sweep: ensembles of bounded size, each of which fills one trajectory file."""
 
 import hashlib
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -88,7 +87,9 @@ def packs(sweep: Declaration) -> list[Pack]:
     groups: dict[str, list[tuple[Cell, int]]] = {}
     row = 0
     for cell in sweep.cells:
-        groups.setdefault(canonical(_common(sweep.kind, cell)), []).append((cell, row))
+        # Simulations of two cells are apart, because `simulate` counts on from the number of its first run.
+        apart = row if sweep.kind == "simulate" else None
+        groups.setdefault(canonical([_common(sweep.kind, cell), apart]), []).append((cell, row))
         row += len(cell.numbers)
     return [pack for group in groups.values() for pack in _cut(sweep, group)]
 
@@ -125,19 +126,13 @@ def _cut(sweep: Declaration, group: list[tuple[Cell, int]]) -> Iterator[Pack]:
         where = ", ".join(f"{name} = {value}" for name, value in group[0][0].coordinates.items())
         raise InputError(f"{error} (in the cell {where})" if where else str(error)) from None
     members = [(cell, k, row + k) for cell, row in group for k in range(len(cell.numbers))]
-    numbers, starts = [cell.numbers[k] for cell, k, _ in members], [0]
-    for k in range(1, len(members)):
-        # `simulate` takes the number of its first run, and counts from there.
-        apart = kind == "simulate" and numbers[k] != numbers[k - 1] + 1
-        if apart or k - starts[-1] == size:
-            starts.append(k)
-    for start, end in itertools.pairwise([*starts, len(members)]):
-        part = members[start:end]
+    for start in range(0, len(members), size):
+        part = members[start : start + size]
         yield Pack(
             kind,
             common,
             {} if PER_MEMBER[0] in common or kind == "simulate" else _columns([cell for cell, _, _ in part]),
-            numbers[start:end],
+            [cell.numbers[k] for cell, k, _ in part],
             [row for _, _, row in part],
             program(kind),
         )

@@ -25,7 +25,6 @@ from physics.errors import (
     SimulationError,
 )
 from physics.particles.structures import grid_imperfections, is_circle
-from physics.particles.system import ParticleSystem
 from physics.trajectory import Trajectory, load
 
 Finals = dict[str, NDArray[np.float64]]
@@ -175,21 +174,15 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
         for name in trajectory.observables
         if not name.startswith(LARGE) and trajectory.observables[name].ndim == 2
     }
-    rule = _class_rule(pack, trajectory)
-    if rule is not None:
+    made = trajectory.parameters.get("model") or trajectory.parameters["system"]
+    if made["type"] in ("ConstantAttention", "ParticleSystem"):
+        classes: dict[str, Any] = {}
+        if pack.kind == "simulate":
+            classes = {"modulus": pack.system.modulus, "group": pack.system.group}
         points = trajectory.final
         sound = np.isfinite(points).all(axis=(1, 2))
-        for name, measure in (("circle", is_circle), ("grid_imperfections", grid_imperfections)):
-            last[name] = np.full(len(points), np.nan)
-            if sound.any():
-                last[name][sound] = measure(points[sound], **rule if name != "circle" else {})
+        last |= {name: np.full(len(points), np.nan) for name in ("circle", "grid_imperfections")}
+        if sound.any():
+            last["circle"][sound] = is_circle(points[sound])
+            last["grid_imperfections"][sound] = grid_imperfections(points[sound], **classes)
     return last
-
-
-def _class_rule(pack: Pack, trajectory: Trajectory) -> dict[str, Any] | None:
-    """Return the options of `grid_imperfections` for a pack; None if grids have no meaning for its task."""
-    if pack.kind == "train":
-        shaped = trajectory.parameters["model"]["type"] == "ConstantAttention" and trajectory.tokens >= 3
-        return {} if shaped else None
-    system = pack.system
-    return {"modulus": system.modulus, "group": system.group} if isinstance(system, ParticleSystem) else None
