@@ -127,58 +127,54 @@ def built(
         is not allowed.
     """
     stop = "thresholds" if stop_at_thresholds else None
-    network, settings = separated(model, options)
+    network, settings = model_and_settings(model, options)
     return network, settings | {"thresholds": named_values("threshold", threshold), "stop": stop}
 
 
-def separated(model: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the model that those options describe which are no settings of `nets.train`, and the settings.
-
-    Options of the model that are None are left out; see `build` for the others.
-    """
-    training = {field.name for field in dataclasses.fields(Settings)}
-    settings = {name: value for name, value in options.items() if name in training}
-    values = {name: value for name, value in options.items() if name not in training and value is not None}
-    return build(model, values), settings
-
-
-def build(name: str, options: dict[str, Any]) -> Any:
-    """Return the model of a name, with some options.
+def model_and_settings(name: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the model of a name with those of the options that it has, and the settings of its training.
 
     Parameters
     ----------
     name : str
         Name of the model, as `model_name` accepts it.
-    options : dict of str to object
-        Fields of the model as on the command line: a group is given by its short name, and the widths of
-        hidden layers as a tuple.
+    options : mapping of str to object
+        Arguments of `nets.train`, and fields of the model as on the command line, of which those that are
+        None are left out: a group is given by its short name, and the widths of hidden layers as a tuple.
 
     Returns
     -------
     Model
         A model of `nets`, such as `nets.EmbeddingMLP`.
+    dict of str to object
+        The arguments of `nets.train`.
 
     Raises
     ------
     InputError
         If there is no such model, it has no such option, or a value is not allowed.
     """
+    training = {field.name for field in dataclasses.fields(Settings)}
+    settings = {option: value for option, value in options.items() if option in training}
+    values = {
+        option: value for option, value in options.items() if option not in training and value is not None
+    }
     name = model_name(name)
     known = [field.name for field in dataclasses.fields(MODELS[name])]
-    for option in options:
+    for option, value in values.items():
         if option not in known:
-            got = short_text(options[option])
             raise InputError(
-                f"{option} must be left out for {name}, whose options are {', '.join(known)}, got {got}"
+                f"{option} must be left out for {name}, whose options are {', '.join(known)}, "
+                f"got {short_text(value)}"
             )
-    if name in ("constant-attention", "two-layer") and "hidden" in options:
-        widths = options["hidden"]
+    if name in ("constant-attention", "two-layer") and "hidden" in values:
+        widths = values["hidden"]
         if len(widths) != 1:
             raise InputError(f"hidden must be one width for {name}, got {len(widths)} widths")
-        options = {**options, "hidden": widths[0]}
-    if "group" in options:
-        options = {**options, "group": named_group(options["group"])}
-    return MODELS[name](**options)
+        values["hidden"] = widths[0]
+    if "group" in values:
+        values["group"] = named_group(values["group"])
+    return MODELS[name](**values), settings
 
 
 def named_group(name: str) -> groups.FiniteGroup:

@@ -10,7 +10,6 @@ from tyro.conf import Positional
 
 from grokphys.options import Figures, Files, Overwrite, TableFile, given_otherwise
 from grokphys.output import make_directory, refuse_existing, refuse_table, write_table
-from grokphys.progress import stages
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -90,20 +89,16 @@ def fit_ode(
         "last": int(max(signals.steps[-1] for _, signals in runs)),
     }
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
-    with stages("fit-ode", "fit and score", "resample", "write") as begin:
-        begin()
-        scores = fits.fit(runs, recipe)
-        begin()
-        intervals = fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
-        begin()
-        print(fits.summary(scores, recipe, f"steps {window['first']} to {window['last']}, {count}, {form}"))
-        if table is not None:
-            write_table(table, fits.rows(runs, scores, recipe))
-            print(f"{count} in {table}")
-        if directory is not None:
-            make_directory(directory)
-            fits.write(directory, runs, scores, recipe, window, intervals, figures)
-            print(f"coefficients, scores and figures in {directory}")
+    scores = fits.fit(runs, recipe)
+    intervals = fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
+    print(fits.summary(scores, recipe, f"steps {window['first']} to {window['last']}, {count}, {form}"))
+    if table is not None:
+        write_table(table, fits.rows(runs, scores, recipe))
+        print(f"{count} in {table}")
+    if directory is not None:
+        make_directory(directory)
+        fits.write(directory, runs, scores, recipe, window, intervals, figures)
+        print(f"coefficients, scores and figures in {directory}")
     missed = scores.law.missed
     if missed:
         print(

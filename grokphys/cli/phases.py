@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from grokphys.models import model_name, named_values, separated
+from grokphys.models import model_and_settings, model_name, named_values
 from grokphys.options import Directory, Figures, ModelName, Overwrite, given_otherwise
 from grokphys.output import make_directory, refuse_existing, save_figure
 from physics.errors import InputError
@@ -89,7 +89,7 @@ def phases(
     values = named_values("options", options)
     if taken := {x[0], y[0]} & values.keys():
         raise InputError(f"options must not set {min(taken)}, which varies along an axis")
-    network, settings = separated(model, values)
+    network, settings = model_and_settings(model, values)
     across, upwards = (
         axis(network, *words, count, scale=None if scale == "auto" else scale)
         for words, count, scale in zip((x, y), cells, scales, strict=True)

@@ -62,6 +62,7 @@ def reproduce(
     from grokphys.papers.pages import first_sentence
     from grokphys.papers.run import publish as write_pages
     from grokphys.papers.run import recipes, run_recipes
+    from grokphys.papers.run import redraw as redraw_pictures
 
     known = recipes()
     for name in names:
@@ -81,7 +82,12 @@ def reproduce(
             print(f"{name:{width}}  {first_sentence(known[name].shows)} ({known[name].cost})")
         return 0
     if redraw is not None:
-        return _redraw(names, redraw)
+        docs = redraw.absolute()
+        refuse_unwritable(docs / "gallery", parents=False)
+        for name in names:
+            for path in redraw_pictures(known[name], docs):
+                print(f"wrote {path}")
+        return 0
     # Absolute, so that nothing is written elsewhere if the working directory changes meanwhile.
     directory = directory.absolute()
     if publish is not None:
@@ -108,19 +114,3 @@ def reproduce(
     if failed:
         print(f"grokphys: {len(failed)} failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
-
-
-def _redraw(names: Names, docs: Path) -> int:
-    """Draw the pictures of stored results again in the documentation; return 1 if a recipe was refused."""
-    from grokphys.papers.run import recipes, redraw
-
-    docs, refused = docs.absolute(), 0
-    refuse_unwritable(docs / "gallery", parents=False)
-    for name in names:
-        try:
-            for path in redraw(recipes()[name], docs):
-                print(f"wrote {path}")
-        except InputError as error:
-            refused += 1
-            print(f"grokphys: {error}", file=sys.stderr)
-    return 1 if refused else 0

@@ -9,9 +9,6 @@ from grokphys.options import Files, Overwrite, TableFile, given_otherwise
 from grokphys.output import refuse_table, write_table
 from physics.checks import number, whole_number
 
-MOST_BINS = 10**6
-"""Largest number of bins, whose limits fit into memory."""
-
 
 def survival(
     files: Positional[Files],
@@ -43,8 +40,8 @@ def survival(
         groups: Unit of the intervals and of the cross-validation, which never trains and tests a prediction
             on the same unit: run (runs with the same initial signals are one unit), or file (all runs of a
             file are one).
-        bins: Number of bins, from 1 to 1000000, for the survival rates by signal and by gradient. All bins
-            hold about equally many circles.
+        bins: Number of bins, at least 1, for the survival rates by signal and by gradient. All bins hold
+            about equally many circles.
         table: Table to write, as CSV or Parquet. It has one row for each circle: file, run, parameters,
             signals, gradient and survival.
         overwrite: Replace files that exist.
@@ -52,7 +49,7 @@ def survival(
     from grokphys.report import survival as survival_report
 
     whole_number("at", at, 1)
-    whole_number("bins", bins, 1, MOST_BINS)
+    whole_number("bins", bins, 1)
     number("factor", factor, above=0.0)
     if signal_threshold is not None:
         number("signal_threshold", signal_threshold, above=0.0)

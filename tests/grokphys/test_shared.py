@@ -76,16 +76,17 @@ def test_the_columns_of_a_run_say_where_it_is_and_how_it_was_made(tmp_path):
 
 
 def test_a_model_is_built_with_its_options_and_no_others():
-    built = models.build("GroupDecoder", {"group": "d4", "hidden": (7, 5)})
-    assert (built.hidden, built.group.order) == ((7, 5), 8)
-    assert models.build("constant-attention", {"hidden": (9,)}).hidden == 9
-    assert models.build("two-layer", {"hidden": (9,), "tokens": 5}).hidden == 9
+    options = {"group": "d4", "hidden": (7, 5), "dim": None, "runs": 3}
+    model, settings = models.model_and_settings("GroupDecoder", options)
+    assert (model.hidden, model.group.order, settings) == ((7, 5), 8, {"runs": 3})
+    assert models.model_and_settings("constant-attention", {"hidden": (9,)})[0].hidden == 9
+    assert models.model_and_settings("two-layer", {"hidden": (9,), "tokens": 5})[0].hidden == 9
     for name, options, said in (
         ("two-layer", {"hidden": (9, 8)}, "hidden must be one width for two-layer, got 2"),
         ("toy-addition", {"depth": 2}, "depth must be left out for toy-addition, whose options are "),
     ):
         with pytest.raises(InputError, match=said):
-            models.build(name, options)
+            models.model_and_settings(name, options)
     with pytest.raises(InputError, match="got '" + "x" * 20 + "…'"):
         models.named_group("x" * 40)
     with pytest.raises(InputError, match="got '" + "x" * 39 + "'"):
