@@ -56,7 +56,11 @@ def animate(
     from grokphys.explorer import films
     from grokphys.explorer.runs.circles import open_run
 
-    _check_output(out, overwrite)
+    if out.suffix not in (".gif", ".mp4", ".png"):
+        raise OutputError(
+            f"cannot write {out}: the name of a film must end in .gif or .mp4, and that of a picture in .png"
+        )
+    refuse_existing(out, overwrite)
     number("fps", fps, films.SLOWEST, films.FASTEST)
     whole_number("frames", frames, 1)
     whole_number("size", size, SMALLEST, LARGEST)
@@ -82,14 +86,6 @@ def animate(
     write_bytes(out, content)
     print(f"{count} of {film.frames} frames in {out}")
     return 0
-
-
-def _check_output(out: Path, overwrite: bool) -> None:
-    if out.suffix not in (".gif", ".mp4", ".png"):
-        raise OutputError(
-            f"cannot write {out}: the name of a film must end in .gif or .mp4, and that of a picture in .png"
-        )
-    refuse_existing(out, overwrite)
 
 
 def _film(run: "CircleRun", view: str, frequency: int | None) -> "Film":

@@ -7,7 +7,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from bokeh.document.events import DocumentPatchedEvent
 from bokeh.resources import Resources
@@ -25,13 +24,8 @@ LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
 """Addresses of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
 UNUSED_SECONDS = 8
 """Seconds for which a session is kept after its connection has closed."""
-ROUTES = ("/", "/ws", "/upload")
 ALLOW = "If it stands behind a proxy of that name, start it with --allow-origin {name}."
 NO_LINK = "Open the full link that `grokphys explore` printed: it contains the access token."
-NOTHING = (
-    "There is nothing here. If a proxy shows the page at a path of its own, such as /user/me/proxy/5006, "
-    "start the explorer with --prefix and this path."
-)
 
 
 class Door:
@@ -148,12 +142,10 @@ class Application(BokehTornado):
         """
         if request.path.startswith(self._public + "/"):  # a proxy passes on its own address, or a shorter one
             request.path = request.path.removeprefix(self._public)
-        status, words = 403, self._door.refusal(request)
+        words = self._door.refusal(request)
         request.uri = request.path
-        if words is None and request.path not in ROUTES and not LIBRARIES.fullmatch(request.path):
-            status, words = 404, NOTHING
         if words is not None:
-            return self.get_handler_delegate(request, Refused, {"status": status, "words": words})
+            return self.get_handler_delegate(request, Refused, {"words": words})
         return super().find_handler(request, **named)
 
     def new_connection(self, *arguments: Any) -> ServerConnection:
@@ -171,13 +163,13 @@ class Application(BokehTornado):
 class Refused(RequestHandler):
     """The handler that answers a refused request with one sentence, regardless of its method and body."""
 
-    def initialize(self, status: int, words: str) -> None:
-        """Keep the HTTP `status` and the `words` of the answer."""
-        self._status, self._words = status, words
+    def initialize(self, words: str) -> None:
+        """Keep the `words` of the answer."""
+        self._words = words
 
     def prepare(self) -> None:
         """Answer the request before any method of HTTP is called."""
-        self.set_status(self._status)
+        self.set_status(403)
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish(self._words + "\n")
 
@@ -208,12 +200,3 @@ class UploadHandler(RequestHandler):
             self.finish(sentence(error).replace(str(self._path), name) + "\n")
         else:
             self.finish(self._path.stem)
-
-
-def forwarding(link: str) -> str:
-    """Return HTML that opens a link, which holds the token, at once.
-
-    A browser is started with a private file of this HTML instead of the link, because all users of a machine
-    can read command lines.
-    """
-    return f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={quote(link, safe=":/?=-_.")}">\n'

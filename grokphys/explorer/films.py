@@ -1,10 +1,7 @@
 """Pictures and films as files, without a browser: the page's exports, and `grokphys animate`."""
 
-import contextlib
 import io
-import itertools
 import math
-import shutil
 import subprocess
 import tempfile
 import textwrap
@@ -37,10 +34,6 @@ SLOWEST, FASTEST = 0.01, 50.0
 """Fewest and most pictures per second of a film: a GIF shows a picture for at most 655 seconds."""
 LAST = 1.5
 """Seconds for which a GIF shows its last picture before it repeats."""
-WHITE = 244
-"""Smallest red, green and blue of colors that are white in a GIF."""
-SAMPLE = 5
-"""Number of pictures from which the colors of a GIF are chosen."""
 LETTERS = 15
 """Number of letters of a caption per inch of the picture."""
 TRAIL = 12
@@ -140,7 +133,7 @@ def png(film: Film, *, dpi: float = 160) -> bytes:
 def gif(
     film: Film, *, fps: float = 20.0, longest: int = LONGEST, dpi: float = 80, watch: Watch = iter
 ) -> bytes:
-    """Return a film as an animated GIF that repeats, with the 256 colors that suit a sample of it best.
+    """Return a film as an animated GIF that repeats, with the 256 colors that suit each picture best.
 
     Parameters
     ----------
@@ -164,13 +157,8 @@ def gif(
     from PIL import Image
 
     frames = _chosen(film, fps, longest)
-    samples = [np.asarray(picture) for picture in pictures(film, evenly(film.frames, SAMPLE), dpi)]
-    palette = Image.fromarray(np.concatenate(samples)).quantize(256, Image.Quantize.MEDIANCUT, kmeans=1)
-    colors = np.array(palette.getpalette()).reshape(-1, 3)
-    colors[(colors > WHITE).all(axis=1)] = 255  # the paper stays white
-    palette.putpalette(colors.ravel().tolist())
     shown = watch(pictures(film, frames, dpi))
-    made = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in shown)
+    made = (picture.quantize(256, dither=Image.Dither.NONE) for picture in shown)
     ends = [round(100 * k / fps) for k in range(len(frames))]
     durations = [*(10 * np.diff(ends)).tolist(), round(1000 * LAST)]
     out = io.BytesIO()
@@ -191,40 +179,27 @@ def mp4(
     OutputError
         If there is no ffmpeg, or it fails.
     """
-    frames, program = _chosen(film, fps, longest), _ffmpeg()
-    shown = iter(watch(pictures(film, frames, dpi)))
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
-        out = Path(folder) / "film.mp4"
-        first = next(shown)
-        raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{first.width}x{first.height}", "-r", f"{fps}"]
+    frames = _chosen(film, fps, longest)
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        program = get_ffmpeg_exe()
+    except (ImportError, RuntimeError):  # the package has no ffmpeg for some machines
+        raise OutputError(
+            "an MP4 needs the program ffmpeg: pip install 'grokphys[explore]'; a GIF needs nothing"
+        ) from None
+    with tempfile.TemporaryDirectory() as folder:
+        for k, picture in enumerate(watch(pictures(film, frames, dpi))):
+            picture.save(f"{folder}/{k}.png", compress_level=1)
+        shown = ["-framerate", f"{fps}", "-i", f"{folder}/%d.png"]
         even = "crop=trunc(iw/2)*2:trunc(ih/2)*2"  # players need an even number of pixels
         coded = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", "-movflags", "+faststart"]
-        command = [program, "-v", "error", "-y", *raw, "-i", "-", "-vf", even, *coded, str(out)]
-        running = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=said)
-        with contextlib.suppress(BrokenPipeError), running:  # the pipe breaks if ffmpeg has failed
-            for picture in itertools.chain([first], shown):
-                running.stdin.write(picture.tobytes())  # type: ignore[union-attr]
-        if running.returncode:
-            said.seek(0)
-            words = said.read().decode(errors="replace").strip().splitlines()
-            raise OutputError(f"ffmpeg failed: {words[-1] if words else running.returncode}")
-        return out.read_bytes()
-
-
-def _ffmpeg() -> str:
-    """Return the path of ffmpeg: of the installed program, or else of that in the package imageio-ffmpeg."""
-    program = shutil.which("ffmpeg")
-    if program is None:
-        with contextlib.suppress(ImportError, RuntimeError):  # the package has no ffmpeg for some machines
-            from imageio_ffmpeg import get_ffmpeg_exe
-
-            program = get_ffmpeg_exe()
-    if program is None:
-        raise OutputError(
-            "an MP4 needs the program ffmpeg: install it, or pip install 'grokphys[explore]'; "
-            "a GIF needs nothing"
-        )
-    return program
+        command = [program, "-v", "error", *shown, "-vf", even, *coded, f"{folder}/film.mp4"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            raise OutputError(f"ffmpeg failed: {words[-1] if words else done.returncode}")
+        return (Path(folder) / "film.mp4").read_bytes()
 
 
 def _chosen(film: Film, fps: float, longest: int) -> list[int]:

@@ -11,6 +11,7 @@ from bokeh.models import (
     CustomJS,
     DataRange1d,
     HoverTool,
+    LegendItem,
     LinearColorMapper,
     PointDrawTool,
     Span,
@@ -30,6 +31,8 @@ TRAIL = 8
 """Length of a trail in frames."""
 SMALLEST = 6
 """Largest extent that tokens in many frames are shown in, as a multiple of the extent in the frame."""
+LOOKS = ("color", "dash", "width", "name")
+"""What of a curve the page is sent besides its points."""
 LONG = 500
 """Largest number of points that are sent as text; more are sent as an array."""
 HEAD = 0.1
@@ -243,23 +246,17 @@ class LinePlot:
             options["y_range"] = panel.y_range
         self.figure = theme.plot(panel, height, whole=panel.whole, **options)
         self._space = np.geomspace if "x" in panel.log else np.linspace
-        self._sources = [_source("xs ys line dash width name label") for _ in range(3)]
-        look: Any = {"line_color": "line", "line_dash": "dash", "line_width": "width"}
-        drawn = [
-            self.figure.multi_line("xs", "ys", source=source, **look, **legend)
-            for source, legend in zip(self._sources, ({}, {"legend_field": "label"}, {}), strict=True)
-        ]
-        self._ends = _source("x y color")
+        self._lines, self._ends = _source("xs ys color dash width name"), _source("x y color")
+        look: Any = {"line_color": "color", "line_dash": "dash", "line_width": "width"}
+        self._drawn = self.figure.multi_line("xs", "ys", source=self._lines, **look)
         self.figure.scatter("x", "y", source=self._ends, size=7, color="color", visible=panel.dots)
-        theme.quiet_legend(self.figure, panel.columns)
+        self._legend, self._labels = theme.legend(self.figure, panel.columns), dict[int, str]()
         self._level = Span(dimension="width", line_color=WARM, line_dash="dashed", visible=False)
         self._now = Span(dimension="height", line_color=INK, line_width=1, visible=False)
-        self._reach = _source("x y")  # a line by itself may lie beyond the axis
-        self.figure.scatter("x", "y", source=self._reach, alpha=0)
         self.figure.add_layout(self._level)
         self.figure.add_layout(self._now)
         tips = [("", "@name"), ("x", "$x{0.[0]}"), ("y", "$y{0.000}")]
-        self.figure.add_tools(HoverTool(renderers=drawn, tooltips=tips))
+        self.figure.add_tools(HoverTool(renderers=[self._drawn], tooltips=tips))
         self._curves: Any = None
 
     def show(self, panel: panels.Lines, fresh: bool) -> None:
@@ -269,34 +266,33 @@ class LinePlot:
         if panel.curves is self._curves:
             return
         self._curves = panel.curves
-        columns: list[dict[str, list[Any]]] = [{name: [] for name in s.data} for s in self._sources]
-        ends: dict[str, list[Any]] = {"x": [], "y": [], "color": []}
-        for curve in panel.curves:
-            x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
-            if len(x) > MOST_POINTS:
-                kept = np.searchsorted(x, self._space(x[0], x[-1], MOST_POINTS)[:-1])
-                x, y = x[np.append(kept, -1)], y[np.append(kept, -1)]
-            y = np.where(np.isfinite(y), y, np.nan)
-            of = (x, y, curve.color, curve.dash, curve.width, curve.name, curve.label)
-            chosen = columns[2 if curve.above else 1 if curve.label else 0]
-            for column, item in zip(chosen.values(), of, strict=True):
-                column.append(item)
-            if len(x):
-                for column, item in zip(ends.values(), (x[-1], y[-1], curve.color), strict=True):
-                    column.append(item)
-        for source, shown in zip(self._sources, columns, strict=True):
-            source.data = shown
-        self._ends.data = ends
-        self.figure.legend.visible = bool(columns[1]["xs"])
+        curves = sorted(panel.curves, key=lambda curve: (curve.above, bool(curve.label)))
+        lines = [self._points(curve) for curve in curves]
+        looks = {look: [getattr(curve, look) for curve in curves] for look in LOOKS}
+        self._lines.data = {"xs": [x for x, _ in lines], "ys": [y for _, y in lines], **looks}
+        ends: list[Any] = [
+            (x[-1], y[-1], curve.color) for (x, y), curve in zip(lines, curves, strict=True) if len(x)
+        ]
         if panel.level is not None:
-            first = min((xs[0] for column in columns for xs in column["xs"] if len(xs)), default=0.0)
             self._level.update(location=panel.level, visible=True)
-            self._reach.data = {"x": [first], "y": [panel.level]}
-        for axis, name in ((self.figure.xaxis[0], "xs"), (self.figure.yaxis[0], "ys")):
-            if name[0] in panel.log:
-                seen = [values for column in columns for values in column[name]]
-                level = [] if name == "xs" or panel.level is None else [[panel.level]]
-                theme.tick(axis, np.concatenate([*seen, *level]))
+            # a dot without a color, because a line by itself may lie beyond the axis
+            ends.append((ends[0][0] if ends else 0.0, panel.level, None))
+        self._ends.data = {name: [end[k] for end in ends] for k, name in enumerate(self._ends.data)}
+        labels = {k: curve.label for k, curve in enumerate(curves) if curve.label}
+        if labels != self._labels:
+            self._labels, drawn = labels, [self._drawn]
+            self._legend.items = [
+                LegendItem(label=value(label), renderers=drawn, index=k) for k, label in labels.items()
+            ]
+            self._legend.visible = bool(labels)
+
+    def _points(self, curve: panels.Curve) -> tuple[Array, Array]:
+        """Return x and y of a curve, of `MOST_POINTS` evenly spaced points if there are more."""
+        x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
+        if len(x) > MOST_POINTS:
+            shown = np.searchsorted(x, self._space(x[0], x[-1], MOST_POINTS)[:-1])
+            x, y = x[np.append(shown, -1)], y[np.append(shown, -1)]
+        return x, np.where(np.isfinite(y), y, np.nan)
 
     def end_at(self, x: float, y: float) -> None:
         """Move the dot of the first curve, as while a particle is dragged."""

@@ -1,7 +1,6 @@
 """The command `grokphys explore`: the server of the explorer."""
 
 import contextlib
-import errno
 import importlib.util
 import ipaddress
 import logging
@@ -12,6 +11,7 @@ import tempfile
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import tyro
 from tyro.conf import Positional
@@ -126,10 +126,8 @@ def _open(folder: Path, link: str) -> None:
 
     The link holds the secret token, and all users of the machine can read command lines.
     """
-    from grokphys.explorer.door import forwarding
-
-    page = folder / "open.html"
-    page.write_text(forwarding(link))
+    page, address = folder / "open.html", quote(link, safe=":/?=-_.")
+    page.write_text(f'<!DOCTYPE html><meta http-equiv="refresh" content="0; url={address}">\n')
     page.chmod(0o600)
     webbrowser.open(page.as_uri())
 
@@ -151,17 +149,15 @@ def _listen(host: str, port: int) -> socket.socket:
     Raises
     ------
     OutputError
-        If the port is in use, or the socket cannot listen.
+        If the socket cannot listen, such as on a port that is in use.
     """
     try:
         listening = socket.create_server((host, port), backlog=128)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise OutputError(
-                f"port {port} of {host} is in use; choose another with --port, or 0 for any"
-            ) from None
         reason = sentence(error).partition(" (while")[0]
-        raise OutputError(f"cannot listen on port {port} of {host}: {reason}") from None
+        raise OutputError(
+            f"cannot listen on port {port} of {host}: {reason}; choose another with --port or --host"
+        ) from None
     listening.setblocking(False)
     return listening
 

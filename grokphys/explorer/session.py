@@ -1,12 +1,10 @@
 """The page and its sessions: one browser tab, its views, and the loop that plays the visible one."""
 
 import json
-import sys
 import tempfile
 import threading
 import tomllib
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -45,8 +43,6 @@ INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
 IN_FLIGHT = 3
 """Number of frames that may be sent before the page has drawn them: one is painted, and one waits."""
-SHORTEST = 0.25
-"""Shortest time in seconds from which the number of frames per second is computed."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play, and between two progress messages of a film."""
 TYPES = {"h5": "application/x-hdf5", "png": "image/png", "gif": "image/gif", "mp4": "video/mp4"}
@@ -95,8 +91,7 @@ def explained(error: Exception) -> str:
     """Return a sentence about an error for the page; print the traceback of one that is not `EXPECTED`."""
     if isinstance(error, EXPECTED):
         return sentence(error)
-    if sys.stderr is not None:  # None where it is closed, as by daemons
-        traceback.print_exception(error, file=sys.stderr)
+    traceback.print_exception(error)
     return f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
 
 
@@ -145,13 +140,12 @@ class Session:
         self._views: dict[str, tuple[View, Any]] = {}
         self.bridge = Bridge()
         self.stage = theme.column()
-        self._drawn: deque[float] = deque(maxlen=30)
         self._began = self._whole = 0.0
         self._waiting = self._held = self.closed = False
         self._view: View | None = None
         self._canceled = 0  # how often films were canceled
         self.bridge.on_change("command", lambda _name, _old, new: self._command(*new[1:]))
-        self.bridge.on_change("shown", self._shown)
+        self.bridge.on_change("shown", lambda _name, _old, _new: self._schedule())
         kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
         try:
@@ -294,7 +288,6 @@ class Session:
         if new:
             self.stage.children = [*self.stage.children, layout]
         self.bridge.view = slug
-        self._drawn.clear()
         self._say_status()
 
     def _set_speed(self, value: Any) -> None:
@@ -319,7 +312,6 @@ class Session:
         if self.view.finished:
             self._reset()
         self.bridge.playing = 1
-        self._drawn.clear()
         self._schedule()
 
     def _pause(self) -> None:
@@ -338,11 +330,6 @@ class Session:
         self.view.show()
 
     # -- play ----------------------------------------------------------------------------------------------
-
-    def _shown(self, _name: str, _old: int, _new: int) -> None:
-        """Note the frame that the page has drawn, and schedule the next one."""
-        self._drawn.append(monotonic())
-        self._schedule()
 
     def _schedule(self) -> None:
         """Schedule the next frame of play, unless play rests or the page is behind."""
@@ -380,12 +367,6 @@ class Session:
             self.bridge.frame += 1
         except Exception as error:
             self.fail(error)
-
-    @property
-    def frames_a_second(self) -> float:
-        """Number of frames per second that the page has drawn recently; 0 if it is not known."""
-        taken = self._drawn[-1] - self._drawn[0] if self.playing and self._drawn else 0.0
-        return (len(self._drawn) - 1) / taken if taken >= SHORTEST else 0.0
 
     # -- exports -------------------------------------------------------------------------------------------
 
@@ -426,10 +407,8 @@ class Session:
     def _say_status(self) -> None:
         if (view := self._view) is None:  # nothing is on screen yet
             return
-        first, *others = view.status().items()  # measures that depend on the shape come last
-        rate, preset = self.frames_a_second, view.preset
-        words = [first, ("fps", f"{rate:.0f}" if rate else "–"), *others]
-        self.bridge.update(status=[list(item) for item in words], verdict=view.verdict(), lacks=view.lacks)
+        words, preset = [list(item) for item in view.status().items()], view.preset
+        self.bridge.update(status=words, verdict=view.verdict(), lacks=view.lacks)
         self.bridge.update(watch=view.watch(self.playing), preset=preset.name if preset else "")
         self.bridge.link = written_link(view.slug, self.bridge.speed, view.state())
 

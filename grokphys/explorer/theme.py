@@ -3,25 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from bokeh.core.property.descriptors import UnsetValueError
 from bokeh.models import (
     BasicTicker,
+    BasicTickFormatter,
     Button,
     CategoricalSlider,
     Checkbox,
     Column,
     CustomJS,
-    CustomJSTickFormatter,
     Div,
-    FixedTicker,
+    Legend,
+    LogTicker,
     Plot,
     Range1d,
     Select,
     Slider,
 )
 from bokeh.plotting import figure
-from matplotlib.ticker import LogLocator, MaxNLocator
 
 from grokphys.explorer.panels import Panel
 from grokphys.explorer.runs.common import sections
@@ -32,8 +31,6 @@ SOFT, LINE, PAPER = "#5c6773", "#dcd7cc", "#fbfaf7"
 """Colors of labels, of axes and frames, and of the background of figures; dark mode inverts figures."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
 LARGEST_SEED = 10**6
-TICKS = 6
-"""About the largest number of ticks on a logarithmic axis."""
 SQUARE = """
 if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
   const half = plot.y_range.end * plot.inner_width / plot.inner_height
@@ -83,6 +80,8 @@ def plot(panel: Panel, height: int, *, square: bool = False, whole: int = 0, **o
         axis.minor_tick_line_color = None
         if whole:
             axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=whole)
+        if isinstance(axis.ticker, LogTicker):  # its own formatter rounds 5 to a power of 10
+            axis.formatter = BasicTickFormatter()
     made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)
@@ -121,48 +120,15 @@ def zoom(plane: Any, extent: float | None = None) -> None:
         plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
-def log_ticks(low: float, high: float) -> list[float]:
-    """Return a few round numbers from `low` to `high`, both positive, as ticks of a logarithmic axis.
-
-    Examples
-    --------
-    >>> log_ticks(1.02, 1.31)
-    [1.05, 1.1, 1.15, 1.2, 1.25, 1.3]
-    >>> log_ticks(1, 30)
-    [1.0, 2.0, 5.0, 10.0, 20.0]
-    """
-    if high < 3 * low:  # such an axis looks nearly linear
-        ticks = MaxNLocator(TICKS, steps=[1, 2, 5, 10]).tick_values(low, high)
-    else:
-        subs = (1.0, 2.0, 5.0) if high < 100 * low else (1.0,)
-        ticks = LogLocator(subs=subs, numticks=TICKS).tick_values(low, high)
-    return [float(f"{tick:.9g}") for tick in ticks if low <= tick <= high]
-
-
-def tick(axis: Any, values: Any) -> None:
-    """Give a logarithmic axis of Bokeh round, labeled ticks over the range of its positive `values`."""
-    shown = np.asarray(values)
-    shown = shown[np.isfinite(shown) & (shown > 0)]
-    if not len(shown):
-        return
-    low, high = float(shown.min()), float(shown.max())
-    beyond = 10.0 if low == high else (high / low) ** 0.05  # as Bokeh chooses the ends of the axis
-    ticks = log_ticks(low / beyond, high * beyond)
-    if not isinstance(axis.ticker, FixedTicker):
-        code = "return String(Number(tick.toPrecision(6)))"
-        axis.ticker, axis.formatter = FixedTicker(), CustomJSTickFormatter(code=code)
-    if axis.ticker.ticks != ticks:
-        axis.ticker.ticks = ticks
-
-
-def quiet_legend(plot: Any, columns: int = 4) -> None:
-    """Place the legend of a figure above it, where it hides no curve, in as many as `columns` columns."""
-    legend = plot.legend
-    legend.orientation, legend.ncols, legend.margin = "horizontal", columns, 0
-    legend.background_fill_alpha, legend.border_line_alpha, legend.padding = 0.0, 0.0, 2
-    plot.add_layout(plot.legend[0], "above")
-    legend.label_text_font, legend.label_text_font_size, legend.spacing = FONT, "11px", 14
-    legend.glyph_height = 14
+def legend(plot: Any, columns: int = 4) -> Any:
+    """Return an empty legend above a figure, where it hides no curve, of as many as `columns` columns."""
+    above = Legend(
+        orientation="horizontal", ncols=columns, margin=0, padding=2, spacing=14, glyph_height=14,
+        background_fill_alpha=0.0, border_line_alpha=0.0, label_text_font=FONT, label_text_font_size="11px",
+        visible=False,
+    )  # fmt: skip
+    plot.add_layout(above, "above")
+    return above
 
 
 # -- layout ------------------------------------------------------------------------------------------------
@@ -218,11 +184,6 @@ def choices(options: Sequence[str] | Mapping[Any, str]) -> Any:
 def attribute(widget: Any) -> str:
     """Return the name of the property that holds the value of a widget."""
     return "active" if isinstance(widget, Checkbox) else "value"
-
-
-def value_of(widget: Any) -> Any:
-    """Return the value of a widget."""
-    return getattr(widget, attribute(widget))
 
 
 def checked(widget: Any, value: Any) -> Any:

@@ -174,7 +174,8 @@ class View(ABC):
     @property
     def values(self) -> SimpleNamespace:
         """Present values of the parameters."""
-        return SimpleNamespace(**{name: theme.value_of(widget) for name, widget in self.widgets.items()})
+        widgets = self.widgets.items()
+        return SimpleNamespace(**{name: getattr(w, theme.attribute(w)) for name, w in widgets})
 
     def set(self, **values: Any) -> None:
         """Set widgets without any reaction."""

@@ -26,7 +26,6 @@ def pictures(content):
 def test_particles_play_pause_step_and_reset(browser, explorer):
     with opened(browser, explorer) as tab:
         assert tab.status("step") == "0"
-        assert tab.status("fps") == "–", "nothing is drawn"
         tab.command("step")
         tab.wait_status("step", "value === '1'")
         tab.page.focus("#speed")
@@ -35,7 +34,6 @@ def test_particles_play_pause_step_and_reset(browser, explorer):
         tab.page.wait_for_function("document.getElementById('speed-value').textContent === '3'")
         tab.command("play")
         tab.wait_status("step", "value > 30")
-        tab.wait_status("fps", "value > 0")
         tab.command("play")  # it says Pause now
         tab.page.wait_for_selector("#play[aria-pressed=false]")
         tab.page.wait_for_timeout(300)

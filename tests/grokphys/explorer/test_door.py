@@ -135,8 +135,7 @@ def test_uploads_are_checked_and_kept_in_a_private_folder(server, tmp_path):
 def test_a_proxy_needs_its_name_and_its_path(server):
     status, _, text = asked(server, Host=HUB)
     assert (status, f"--allow-origin {HUB}" in text) == (403, True)
-    status, _, text = asked(server, f"{PREFIX}/")
-    assert (status, "--prefix" in text) == (404, True)
+    assert asked(server, f"{PREFIX}/")[0] == 404
     proxied = Server("--allow-origin", HUB, "--prefix", PREFIX + "/")
     try:
         for path in ("/", f"{PREFIX}/"):  # proxies cut their path off, or do not

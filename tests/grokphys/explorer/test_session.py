@@ -10,6 +10,7 @@ import physics
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
+from bokeh.core.property.vectorization import Value
 from sessions import opened, passed, played, put
 
 from grokphys.explorer import films, session, theme
@@ -143,17 +144,17 @@ def test_curves_keep_their_ends_and_leave_gaps():
     panel = Lines(curves=[noisy, *series([0, 5], {"a": [1.0, 2.0]})])
     plot = LinePlot(panel, 200)
     plot.show(panel, True)
-    (shown,) = plot._sources[0].data["xs"]
+    shown = plot._lines.data["xs"][0]
     assert (len(shown), shown[0], shown[-1]) == (MOST_POINTS, 0, 999)
-    assert np.isnan(plot._sources[0].data["ys"][0][-1])
-    assert plot._sources[1].data["label"] == ["a"]
+    assert np.isnan(plot._lines.data["ys"][0][-1])
+    assert [(item.index, item.label) for item in plot.figure.legend.items] == [(1, Value("a"))]
     assert (plot._ends.data["x"], plot._ends.data["y"][1]) == ([999, 5], 2.0)
     plot.end_at(7, 3.0)
     assert (plot._ends.data["x"][0], plot._ends.data["y"][0]) == (7, 3.0)
     panel = Lines(curves=[Curve(x + 1, x, "#000000")], log="x")
     slow = LinePlot(panel, 200)
     slow.show(panel, True)
-    steps = slow._sources[0].data["xs"][0]
+    steps = slow._lines.data["xs"][0]
     assert (steps[0], steps[-1]) == (1, 1000)
     assert np.diff(np.log(steps[-50:])).std() < 0.01, "even in the logarithm"
 
