@@ -13,8 +13,9 @@ from bokeh.models import (
     Column,
     CustomJS,
     Div,
+    FixedTicker,
     Legend,
-    LogTicker,
+    LogAxis,
     Plot,
     Range1d,
     Select,
@@ -31,6 +32,8 @@ SOFT, LINE, PAPER = "#5c6773", "#dcd7cc", "#fbfaf7"
 """Colors of labels, of axes and frames, and of the background of figures; dark mode inverts figures."""
 FONT = '"Inter", "Source Sans 3", "Segoe UI", "Helvetica Neue", "DejaVu Sans", Arial, sans-serif'
 LARGEST_SEED = 10**6
+LOG_TICKS = [factor * 10.0**power for power in range(-12, 13) for factor in (1, 2, 5)]
+"""Ticks of logarithmic axes."""
 SQUARE = """
 if (!plot.properties.inner_height.is_unset && plot.inner_height > 0) {
   const half = plot.y_range.end * plot.inner_width / plot.inner_height
@@ -80,8 +83,8 @@ def plot(panel: Panel, height: int, *, square: bool = False, whole: int = 0, **o
         axis.minor_tick_line_color = None
         if whole:
             axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=whole)
-        if isinstance(axis.ticker, LogTicker):  # its own formatter rounds 5 to a power of 10
-            axis.formatter = BasicTickFormatter()
+        if isinstance(axis, LogAxis):
+            axis.ticker, axis.formatter = FixedTicker(ticks=LOG_TICKS), BasicTickFormatter()
     made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)

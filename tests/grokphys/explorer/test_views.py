@@ -33,9 +33,9 @@ def sums(plot):
     return np.transpose([plot._sums.data["x"], plot._sums.data["y"]])
 
 
-def curves(figure, layer):
-    """Curves (x, y) of a layer by their names: 0 below, 1 named in the legend, 2 above."""
-    data = figure._sources[layer].data
+def curves(figure):
+    """Curves (x, y) by their names."""
+    data = figure._lines.data
     return {name: (x, y) for name, x, y in zip(data["name"], data["xs"], data["ys"], strict=True)}
 
 
@@ -106,7 +106,7 @@ def test_particles_are_those_of_simulate():
         "circle ratio": f"{physics.circle_ratio(E):.3f}",
         "imperfections": str(physics.grid_imperfections(E, modulus=7)),
     }
-    ((_, ratios),) = curves(view.plots["circle_ratio"], 0).values()
+    ((_, ratios),) = curves(view.plots["circle_ratio"]).values()
     np.testing.assert_allclose(ratios, [physics.circle_ratio(E) for E in expected.positions[0]])
 
 
@@ -123,7 +123,7 @@ def test_two_starts_end_as_circle_and_grid():
     np.testing.assert_array_equal(points(tokens), made["second"])
     pairs = view.run.system.operation.samples
     np.testing.assert_allclose(sums(added), made["second"][pairs].sum(axis=1), atol=1e-4)
-    assert set(curves(view.plots["circle_ratio"], 1)) == {"first start", "second start"}
+    assert set(curves(view.plots["circle_ratio"])) == {"first start", "second start"}
 
 
 def test_particles_settle():
@@ -221,7 +221,7 @@ def test_a_network_is_that_of_training():
     np.testing.assert_allclose(points(view.plots["embedding"]), E[:, :2])
     pairs = np.asarray(model.task.inputs)
     np.testing.assert_allclose(sums(view.plots["embedding sums"]), E[pairs].sum(axis=1)[:, :2], atol=1e-4)
-    losses = curves(view.plots["loss"], 1)
+    losses = curves(view.plots["loss"])
     assert losses["train"][0].tolist() == [0, 8, 16, 24, 32]
     np.testing.assert_allclose(losses["train"][1][-1], loss, rtol=1e-6)
     held = view.plots["embedding sums"]._sums.data["fill"].count("#ffffff")
@@ -305,7 +305,7 @@ def test_a_training_set_is_that_of_the_theory():
     assert list(cells["class"]) == [i + j for i, j in zip(cells["i"], cells["j"], strict=True)]
     follows = physics.closures(theory.operation, run.mask[None]).augmented[0] & ~run.mask
     assert [s.startswith("follows") for s in cells["state"]] == follows.tolist()
-    times, quality = curves(view.plots["quality"], 1)["RQI"]
+    times, quality = curves(view.plots["quality"])["RQI"]
     np.testing.assert_allclose(quality, run.quality)
     np.testing.assert_allclose(times, run.step_size * np.arange(121))
 
@@ -364,13 +364,14 @@ def test_circles_are_those_of_the_file():
     frame = view.frame
     np.testing.assert_allclose(points(view.plots["tokens"]), (E[frame] - E[frame].mean(axis=0)) @ axes.T)
     steps, signals = view.run.signals
-    alive = curves(view.plots["signals"], 1)
-    assert set(alive) == {"k = 7", "k = 8", "k = 11", "k = 13", "k = 25"}
-    x, y = alive["k = 11"]
+    plot = view.plots["signals"]
+    alive = {plot._lines.data["name"][item.index] for item in plot.figure.legend.items}
+    assert alive == {"k = 7", "k = 8", "k = 11", "k = 13", "k = 25"}
+    x, y = curves(plot)["k = 11"]
     at = np.searchsorted(steps + 1, x)
     np.testing.assert_allclose(y, signals[at, 10])
     assert len(x) <= 301
-    assert len(curves(view.plots["signals"], 0)) == 24
+    assert len(curves(view.plots["signals"])) == 29
     computed = analysis.fourier_signals(E)
     both = np.isin(trajectory.steps, steps)
     np.testing.assert_allclose(signals[np.isin(steps, trajectory.steps)], computed[both], rtol=1e-4)
@@ -403,7 +404,7 @@ def test_a_law_is_fitted_and_its_rollout_shown():
     np.testing.assert_array_equal(fitted.A, law.A)
     times = np.arange(inside.sum()) if fitted.kind == "increment" else steps[inside]
     np.testing.assert_allclose(fitted.rollout, law.predict(signals[0], times))
-    x, y = curves(view.plots["signals"], 2)["k = 3, predicted"]
+    x, y = curves(view.plots["signals"])["k = 3, predicted"]
     np.testing.assert_allclose(y, fitted.rollout[np.searchsorted(fitted.steps + 1, x), 2])
     np.testing.assert_allclose(view.plots["coefficients"]._source.data["value"][0], fitted.A, rtol=1e-6)
     assert view.status()["rollout R²"] == f"{fitted.scores.in_sample.rollout:.4f}"
