@@ -16,6 +16,7 @@ from bokeh.models import (
     FixedTicker,
     Legend,
     LogAxis,
+    NoOverlap,
     Plot,
     Range1d,
     Select,
@@ -85,6 +86,7 @@ def plot(panel: Panel, height: int, *, square: bool = False, whole: int = 0, **o
             axis.ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=whole)
         if isinstance(axis, LogAxis):
             axis.ticker, axis.formatter = FixedTicker(ticks=LOG_TICKS), BasicTickFormatter()
+            axis.major_label_policy = NoOverlap()
     made.grid.grid_line_color, made.grid.visible = "#ece8df", not square
     if square:
         keep = CustomJS(args={"plot": made}, code=SQUARE)
