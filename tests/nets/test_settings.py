@@ -44,7 +44,7 @@ def words(options):
 
 @pytest.mark.parametrize("name", models.MODELS)
 def test_the_paper_of_a_model_decides_in_python_in_the_command_and_in_a_sweep(name, tmp_path):
-    model, path = models.build(name, SMALL[name]), tmp_path / "t.h5"
+    model, path = models.model_and_settings(name, SMALL[name])[0], tmp_path / "t.h5"
     rate, decay, of_embedding, its_decay, fraction, steps = PAPERS[name]
     assert main(["train", "--model", name, *words(SMALL[name]), "--steps", "2", "--out", str(path)]) == 0
     trained = nets.train(model, steps=2)
