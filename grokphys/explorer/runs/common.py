@@ -1,8 +1,8 @@
 """What the runs behind the views share: a history, starts, planes, Python source, and the shape of tokens."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files as resources
 from itertools import combinations
 from math import ceil
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from grokphys.explorer.panels import Lines, Panel
 from physics.errors import SimulationError
 from physics.particles.structures import circle_ratio, is_circle
 from physics.trajectory import Trajectory, provenance
@@ -22,11 +23,8 @@ MOST_AXES, MOST_COMPONENTS = 5, 6
 """Numbers of leading axes, and of leading principal components, that are offered as planes."""
 STRONGEST = "strongest circle"
 """Name of the plane of the frequency with the largest Fourier signal."""
-CIRCLE = 1.2
-"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
 GRID = 1 / 3
 """Largest fraction of imperfect pair sums of a grid; in a random cloud nearly all pair sums are imperfect."""
-SMALLER_RATE = "reset it, and choose a smaller learning rate"
 LINE = 0.05
 """Ratio of the second to the first width of a grid below which the grid has collapsed to a line."""
 
@@ -83,12 +81,6 @@ class History:
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return the value called `name` in all frames, as an array (frames, ...)."""
         return np.array([values[name] for _, values in self._rows])
-
-    def copy(self) -> "History":
-        """Return a history with the same frames, to which no more are added."""
-        other = History(self._limit)
-        other._rows = [(step, dict(values)) for step, values in self._rows]
-        return other
 
 
 class Run:
@@ -183,7 +175,8 @@ class TrainingRun(Run):
         """Take steps of the optimizer; a `SimulationError` says that the embedding has blown up."""
         self.training.advance(steps)
         first = self.history.frame(0)[self.positions_name][None]
-        self.require_bounded(self.training.embeddings, first, self.step, lambda: SMALLER_RATE)
+        advice = "reset it, and choose a smaller learning rate"
+        self.require_bounded(self.training.embeddings, first, self.step, lambda: advice)
 
     def parameters(self) -> dict[str, Any]:
         """Return the model and the settings of the training."""
@@ -307,6 +300,11 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         return rows
     left, _, right = np.linalg.svd(before @ rows.T)  # of the orthogonal map with the smallest change
     return np.asarray(left @ right @ rows)
+
+
+def timed(panels: Mapping[str, Panel], now: float) -> dict[str, Panel]:
+    """Return panels of which those of curves have a line at the time `now`."""
+    return {name: replace(p, now=now) if isinstance(p, Lines) else p for name, p in panels.items()}
 
 
 # -- texts and Python source ------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from grokphys.explorer.runs.common import (
     plane_axes,
     program,
     shape,
+    timed,
 )
 from grokphys.explorer.runs.particles import ParticleRun
 from physics.particles.structures import circle_ratio, grid_imperfections
@@ -69,8 +70,10 @@ class NetworkRun(TrainingRun):
         Name of the plane on which the embedding is shown, one of `common.planes`.
     axes : ndarray of float64, shape (2, dim)
         Orthonormal axes of the plane when it was last computed.
-    map : ndarray of uint8, shape (RESOLUTION, RESOLUTION), or None
-        Class that the network assigns to each point of the plane within `map_bounds`.
+    bounds : tuple of float
+        Left, right, bottom and top of the part of the plane that is mapped.
+    map : ndarray of uint8, shape (RESOLUTION, RESOLUTION)
+        Class that the network assigns to each point of the plane within `bounds`.
     held_out : ndarray of bool, shape (examples,)
         Which examples are not used for training.
     memorized, generalized : int, or None
@@ -79,6 +82,7 @@ class NetworkRun(TrainingRun):
     """
 
     plane = "axes 1, 2"
+    bounds: Bounds = (-1.5, 1.5, -1.0, 1.0)
     positions_name = "embedding"
     observables = LOSSES
 
@@ -87,11 +91,6 @@ class NetworkRun(TrainingRun):
     ) -> None:
         self.ratio, self._law, self.stretches = ratio, system, [Stretch(rates)]
         super().__init__(model, seed, **rates)
-
-    @property
-    def classes(self) -> int:
-        """Number of classes that the network distinguishes."""
-        return int(self.model.task.labels.max()) + 1
 
     def reset(self) -> None:
         """Start again from the same initial weights, with the current rates and the current law."""
@@ -105,21 +104,12 @@ class NetworkRun(TrainingRun):
         self.particles = ParticleRun(self._law, self._law.default_step_size, Start(0, begin, lines, "P"))
         self._owed = 0
         self.axes: Array | None = None
-        self.map_bounds: Bounds = (-1.0, 1.0, -1.0, 1.0)
-        self.look(None)
         self.memorized: int | None = None
         self.generalized: int | None = None
         self._record()
 
-    def advance(self, steps: int, bounds: Bounds | None = None) -> None:
+    def advance(self, steps: int) -> None:
         """Continue the training, let the particles follow, and map the plane.
-
-        Parameters
-        ----------
-        steps : int
-            Number of optimizer steps.
-        bounds : tuple of float, optional
-            Left, right, bottom and top of the part of the plane that is mapped; by default there is no map.
 
         Raises
         ------
@@ -131,7 +121,6 @@ class NetworkRun(TrainingRun):
         behind, self._owed = divmod(self._owed + steps, self.ratio)
         if behind:
             self.particles.advance(behind)
-        self.look(bounds)
         self._record()
 
     @property
@@ -165,34 +154,21 @@ class NetworkRun(TrainingRun):
         groks = "It groks: m" if self.generalized - self.memorized >= GROKS else "M"
         return f"{groks}emorizes by step {self.memorized}, and generalizes by step {self.generalized}."
 
-    def look(self, bounds: Bounds | None) -> None:
+    def look(self) -> None:
         """Compute the axes of the plane, and map the classes that the network assigns to its points.
 
-        The mapped plane passes through the mean of the pair sums.
-
-        Parameters
-        ----------
-        bounds : tuple of float or None
-            Left, right, bottom and top of the map; None for no map.
+        The mapped plane passes through the mean of the pair sums. The last frame keeps the map.
         """
         E = self.training.embeddings[0].astype(np.float64)
         self.axes = plane_axes(E, self.plane, self.axes)
-        self.map: NDArray[np.uint8] | None = None
-        if bounds is None:
-            return
-        left, right, bottom, top = bounds
+        left, right, bottom, top = self.bounds
         x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
         within = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2) @ self.axes
         middle = E[np.asarray(self.model.task.inputs)].sum(axis=1).mean(axis=0)
         beside = middle - self.axes.T @ (self.axes @ middle)
         seen = self.training.networks().classify(within + beside)[0]
         self.map = seen.reshape(RESOLUTION, RESOLUTION).astype(np.uint8)
-        self.map_bounds = bounds
-
-    def look_again(self, bounds: Bounds) -> None:
-        """Map the plane of the present step again, within other bounds (left, right, bottom, top)."""
-        self.look(bounds)
-        self.history.last.update(map=self.map, bounds=self.map_bounds, axes=self.axes)
+        self.history.last.update(map=self.map, bounds=self.bounds, axes=self.axes)
 
     def change(self, rates: dict[str, float]) -> None:
         """Continue the training with another learning rate and weight decay."""
@@ -237,8 +213,8 @@ class NetworkRun(TrainingRun):
             circle_ratio=circle_ratio(E),
             imperfections=grid_imperfections(E, modulus=self.particles.system.modulus),
             **values,
-            **({} if self.map is None else {"map": self.map, "bounds": self.map_bounds, "axes": self.axes}),
         )
+        self.look()
 
 
 # -- what is shown -----------------------------------------------------------------------------------------
@@ -271,12 +247,12 @@ def place_panels(run: NetworkRun, name: str, paths: Array, frame: int, **options
     }
 
 
-def loss_panels(history: History, now: float | None = None) -> dict[str, Panel]:
-    """Return the panels of losses and accuracies, with a line at the step `now`."""
+def loss_panels(history: History) -> dict[str, Panel]:
+    """Return the panels of losses and accuracies."""
     looks: dict[str, Any] = {"loss": {"log": "y"}, "accuracy": {"y_range": (-0.04, 1.04)}}
     parts = {what: {p: history[f"{p}_{what}"] for p in ("train", "validation")} for what in looks}
     return {
-        what: Lines(title=what.capitalize(), curves=series(history.steps, parts[what]), now=now, **look)
+        what: Lines(title=what.capitalize(), curves=series(history.steps, parts[what]), **look)
         for what, look in looks.items()
     }
 
@@ -286,17 +262,18 @@ def network_film(run: NetworkRun, plane: str) -> Film:
 
     If the plane has kept its axes, the pair sums of the network lie over the map of its answers.
     """
-    history = run.history.copy()
+    history = run.history
     axes = {name: plane_axes(history.last[name], plane) for name in TITLES}
     paths = {name: history[name] @ axes[name].T for name in axes}
+    maps, bounds, axes_then = (history[name] for name in ("map", "bounds", "axes"))
+    steps, particle_steps, losses = history.steps, history["particle_step"], loss_panels(history)
 
     def scene(frame: int) -> Scene:
-        values, shown = history.frame(frame), dict[str, Panel]()
-        mapped = "map" in values and np.allclose(values["axes"], axes["embedding"])
-        maps = {"map": values["map"], "bounds": tuple(values["bounds"])} if mapped else {}
-        for name, places in paths.items():
-            shown |= place_panels(run, name, places, frame, **(maps if name == "embedding" else {}))
-        step = history.steps[frame]
-        return f"step {step}, particle step {values['particle_step']}", shown | loss_panels(history, step)
+        same = np.allclose(axes_then[frame], axes["embedding"])
+        answers = {"map": maps[frame], "bounds": tuple(bounds[frame])} if same else {}
+        shown = place_panels(run, "embedding", paths["embedding"], frame, **answers)
+        shown |= place_panels(run, "particles", paths["particles"], frame)
+        words = f"step {steps[frame]}, particle step {particle_steps[frame]}"
+        return words, shown | timed(losses, steps[frame])
 
-    return film(scene, len(history), ROWS, (10.5, 6.4))
+    return film(scene, len(steps), ROWS, (10.5, 6.4))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import nets
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import Curve, Lines, Panel, Tokens, cycle, series
-from grokphys.explorer.runs.common import TrainingRun, arguments, constructed, program
+from grokphys.explorer.runs.common import TrainingRun, arguments, constructed, program, timed
 from physics.neurons.lottery import FourierLottery
 from physics.neurons.spectrum import NeuronSpectrum, neuron_spectrum
 
@@ -137,13 +137,10 @@ class NeuronRun(TrainingRun):
         import torch
 
         inside, outside = self.weights()
-        tokens = self.model.tokens
-        pairs = np.add.outer(np.arange(tokens), np.arange(tokens)) % tokens
         sums = torch.as_tensor(inside[:, None, :count] + inside[None, :, :count])
         act = self.model.architecture.activate(sums).numpy()
-        by_sum = np.zeros((tokens, count))
-        np.add.at(by_sum, pairs.ravel(), act.reshape(-1, count))
-        logits = by_sum @ outside[:count] / tokens
+        first, total = np.indices((self.model.tokens, self.model.tokens))
+        logits = act[first, (total - first) % self.model.tokens].mean(axis=0) @ outside[:count]
         return np.asarray(logits - logits.mean(axis=1, keepdims=True))
 
     def verdict(self, neuron: int) -> str:
@@ -191,7 +188,7 @@ class NeuronRun(TrainingRun):
 # -- what is shown -----------------------------------------------------------------------------------------
 
 
-def phases(magnitude: Array, misalignment: Array) -> Array:
+def phases(magnitude: NDArray[Any], misalignment: NDArray[Any]) -> Array:
     """Return a point (…, hidden, 2) for each neuron: misalignment as angle, relative magnitude as radius.
 
     Magnitudes have the shape (…, hidden, K), and misalignments (…, hidden).
@@ -201,21 +198,19 @@ def phases(magnitude: Array, misalignment: Array) -> Array:
     return np.asarray(radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1))
 
 
-def neuron_panels(
-    run: NeuronRun, neuron: int, steps: Any, magnitude: Array, accuracy: Any, now: float
-) -> dict[str, Panel]:
-    """Return the panels of the race of one neuron, of magnitudes (frames, hidden, K), and of the accuracy."""
-    own = magnitude[:, neuron]
+def neuron_panels(run: NeuronRun, neuron: int) -> dict[str, Panel]:
+    """Return the panels of the race of one neuron, and of the accuracy."""
+    steps, magnitude = run.history.steps, run.history["magnitude"][:, neuron]
     exact: list[Curve] = []
     if run.flows:
         clock, flow = run.flow(neuron)
-        shown = np.where(flow <= ABOVE * own.max(), flow, np.nan)
+        shown = np.where(flow <= ABOVE * magnitude.max(), flow, np.nan)
         exact = cycle(clock, list(shown.T), "dashed", first=1)
     title = f"Race of the frequencies of neuron {neuron} (dashed: exact flow)"
-    curves = [*cycle(steps, list(own.T), first=1), *exact]
-    accuracies = series(steps, {"accuracy": accuracy}, label=False)
+    curves = [*cycle(steps, list(magnitude.T), first=1), *exact]
+    accuracies = series(steps, {"accuracy": run.history["train_accuracy"]}, label=False)
     return {
-        "race": Lines(title=title, curves=curves, now=now, dots=False),
+        "race": Lines(title=title, curves=curves, dots=False),
         "accuracy": Lines(title="Accuracy", curves=accuracies, y_range=(-0.04, 1.04)),
     }
 
@@ -229,13 +224,12 @@ def phase_panel(paths: Array, frame: int, frequency: Any, frequencies: int, chos
 
 def neuron_film(run: NeuronRun, neuron: int) -> Film:
     """Return a film of the phases of all neurons, the race of one, and the accuracy, at the kept frames."""
-    history = run.history.copy()
-    steps, magnitude, accuracy = history.steps, history["magnitude"], history["train_accuracy"]
-    paths, frequency = phases(magnitude, history["misalignment"]), history["frequency"][-1]
+    history, curves = run.history, neuron_panels(run, neuron)
+    steps, magnitude, frequency = history.steps, history["magnitude"], history.last["frequency"]
+    paths = phases(magnitude, history["misalignment"])
 
     def scene(frame: int) -> Scene:
-        shown = neuron_panels(run, neuron, steps, magnitude, accuracy, steps[frame])
-        place = phase_panel(paths, frame, frequency, magnitude.shape[2], neuron)
-        return f"step {steps[frame]}", {"phases": place, **shown}
+        shown = phase_panel(paths, frame, frequency, magnitude.shape[2], neuron)
+        return f"step {steps[frame]}", {"phases": shown, **timed(curves, steps[frame])}
 
     return film(scene, len(steps), (("phases", "race", "accuracy"),), (12.0, 4.2))

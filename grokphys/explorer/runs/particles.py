@@ -1,6 +1,6 @@
 """A run of particles that the user may change, and the Python calls that reproduce it bit for bit."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import DASHES, SERIES, Curve, Lines, Panel, Sums, Tokens
-from grokphys.explorer.runs.common import CIRCLE, History, Run, Start, arguments, constructed, plane_axes
+from grokphys.explorer.runs.common import History, Run, Start, arguments, constructed, plane_axes, program
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
 from physics.seeds import run_seeds
@@ -18,6 +18,8 @@ from physics.trajectory import Trajectory
 from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
+CIRCLE = 1.2
+"""Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
 AT_REST, LOOK_BACK = 1e-4, 10
 """Motion per step, relative to the largest coordinate of all tokens, below which they have settled, and the
 smallest number of steps over which it is measured: at rest they still tremble."""
@@ -144,26 +146,14 @@ class ParticleRun(Run):
         drift = np.abs(self.positions - before).max() / (self.step - steps[early[-1]])
         return "Settled." if drift < AT_REST * np.abs(self.positions).max() else "Still moving."
 
-    def law(self, step: int) -> ParticleSystem:
-        """Return the law under which the step after `step` was taken, or else the present law."""
-        taken = 0
-        for segment in self.segments:
-            taken += segment.steps
-            if step < taken:
-                return segment.system
-        return self.system
-
     def python(self) -> str:
         """Return a program that reproduces this run, with the present state in the start's variable.
 
         The variable is usually `E`. The program also prints circle ratio and grid imperfections.
         """
-        imports = ["import numpy as np"] if self.first.lines else []
-        name, modulus = self.first.name, self.system.modulus
-        apart = "" if modulus is None else f", modulus={modulus}"
-        shown = f"physics.circle_ratio({name}), physics.grid_imperfections({name}{apart})"
-        said = f'print("circle ratio {{:.3f}}, imperfections {{}}".format({shown}))'
-        return "\n".join([*imports, "import physics", "", *self.calls(), said]) + "\n"
+        first, modulus = self.first, self.system.modulus
+        calls = "\n".join(self.calls())
+        return program("particles", given=bool(first.lines), calls=calls, name=first.name, modulus=modulus)
 
     def calls(self) -> list[str]:
         """Return the lines of Python after which the start's variable, usually `E`, is the present state."""
@@ -202,9 +192,12 @@ class ParticleRun(Run):
     def _measure(self) -> None:
         """Keep the present state and its measures in the history."""
         E = self.positions
+        with np.errstate(over="ignore", invalid="ignore"):  # a particle may be moved far away
+            velocity = self.velocity(E)
         self.history.append(
             self.step,
             positions=E,
+            velocity=velocity,
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             grid_imperfections=grid_imperfections(E, modulus=self.system.modulus),
@@ -289,7 +282,7 @@ def particle_film(
     operation: Operation | None = None,
     plane: str = "axes 1, 2",
     second: Trajectory | None = None,
-    arrows: Callable[[int], Array] | None = None,
+    arrows: Array | None = None,
 ) -> Film:
     """Return a film of the first run of particles: their positions, their pair sums, and two measures.
 
@@ -305,14 +298,15 @@ def particle_film(
     second : Trajectory, optional
         Trajectory from another start, which is drawn next to the first, at the same or the next recorded
         step. It must have the observables that `trajectory` has.
-    arrows : callable, optional
-        Function of the number of a frame that returns arrows (tokens, dim) of the first run.
+    arrows : ndarray of float64, shape (frames, tokens, dim), optional
+        Arrows of the first run.
     """
     operation, steps = operation or Operation(trajectory.tokens, trajectory.tokens), trajectory.steps
     starts = {"particles": trajectory} | ({} if second is None else {"second start": second})
     axes = {name: plane_axes(run.positions[0, -1], plane) for name, run in starts.items()}
     frames = {n: np.searchsorted(run.steps, steps).clip(max=run.frames - 1) for n, run in starts.items()}
     paths = {n: run.positions[0, frames[n]].astype(np.float64) @ axes[n].T for n, run in starts.items()}
+    pointed: Any = [None] * len(steps) if arrows is None else arrows @ axes["particles"].T
     measures = {
         measure: {name: (run.steps, run.observables[measure][0]) for name, run in starts.items()}
         for measure in ROWS[1]
@@ -320,8 +314,7 @@ def particle_film(
     }
 
     def scene(frame: int) -> Scene:
-        pointed = None if arrows is None else arrows(frame) @ axes["particles"].T
-        shown = particle_panels(paths, frame, operation, arrows=pointed)
+        shown = particle_panels(paths, frame, operation, arrows=pointed[frame])
         return f"step {steps[frame]}", shown | measure_panels(measures, steps[frame])
 
     size = (8.0 if second is None else 14.0, 5.4 if measures else 4.2)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import Lines, PairGrid, Panel, Parallelograms, cycle, series
-from grokphys.explorer.runs.common import program
+from grokphys.explorer.runs.common import program, timed
 from physics.errors import InputError
 from physics.seeds import run_seeds
 from physics.simulate import simulate
@@ -248,9 +248,7 @@ class TrainingSet:
             count=int(self.operation.label.max()) + 1,
             **shapes,
         )
-        now = float(self.times[frame])
-        timed = {name: replace(p, now=now) for name, p in self.fixed.items() if isinstance(p, Lines)}
-        return self.fixed | timed | {"tokens": tokens}
+        return timed(self.fixed | {"tokens": tokens}, float(self.times[frame]))
 
     def film(self) -> Film:
         """Return a film of the flow: pairs, parallelograms, and embeddings and quality against time."""

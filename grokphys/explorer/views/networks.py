@@ -72,7 +72,6 @@ class NetworksView(View):
         super().__init__(session)
         self._kind = ATTENTION
         self._axes: Any = None
-        self._bounds = (-1.5, 1.5, -1.0, 1.0)
         self.restart()
 
     def ready(self, name: str, plot: Any) -> None:
@@ -116,10 +115,6 @@ class NetworksView(View):
         """Offer the planes of the embedding's space."""
         self.offer_options("plane", planes(self.values.dim, cyclic=self.values.kind == ATTENTION))
 
-    def advance(self, steps: int) -> None:
-        """Continue the training by `steps` steps of the optimizer, and let the particles follow."""
-        self.run.advance(steps, self._bounds)
-
     # -- what is shown -------------------------------------------------------------------------------------
 
     def panels(self, whole: bool) -> Mapping[str, Panel]:
@@ -127,14 +122,12 @@ class NetworksView(View):
         run = self.run
         if self._fresh:
             run.plane, run.axes = self.values.plane, None
-            run.look(None)
-        if run.map is None or run.map_bounds != self._bounds:
-            run.look_again(self._bounds)
+            run.look()
         E = run.training.embeddings[0].astype(np.float64)
         before = None if self._fresh else self._axes
         self._axes = plane_axes(run.particles.positions, self.values.plane, before)
-        mapped = {"map": run.map, "bounds": run.map_bounds}
-        shown = place_panels(run, "embedding", (E @ run.axes.T)[None], 0, **mapped)
+        answers = {"map": run.map, "bounds": run.bounds}
+        shown = place_panels(run, "embedding", (E @ run.axes.T)[None], 0, **answers)
         shown |= place_panels(run, "particles", (run.particles.positions @ self._axes.T)[None], 0)
         return shown | loss_panels(run.history) if whole else shown
 
@@ -142,8 +135,9 @@ class NetworksView(View):
         """Show the network, and map its answers again where the figure has zoomed."""
         super().show(whole=whole)
         bounds = theme.bounds(self.plots["embedding sums"].figure)
-        if bounds != self._bounds:
-            self._bounds = bounds
+        if bounds != self.run.bounds:
+            self.run.bounds = bounds
+            self.run.look()
             super().show(whole=False)
 
     def status(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ import nets
 from grokphys.explorer import theme
 from grokphys.explorer.films import Film
 from grokphys.explorer.panels import Bars, Lines, Matrix, Panel, series
+from grokphys.explorer.runs.common import timed
 from grokphys.explorer.runs.neurons import NeuronRun, neuron_film, neuron_panels, phase_panel, phases
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import WAYS, View, choice, number, slider
@@ -48,13 +49,13 @@ class NeuronsView(View):
 
     slug, name = "neurons", "Neurons"
     Parameters = Parameters
+    run: NeuronRun
     rows = ({"phases": 250, "logits": 250, "race": 250, "weights": 210, "spectrum": 210, "accuracy": 210},)
     columns = 3
     terms = ("neuron", "phase misalignment", "purity", "blow-up time", "train loss", "train accuracy")
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._optimizer = next(iter(RATES))
         self.restart()
 
     def ready(self, name: str, plot: Any) -> None:
@@ -71,9 +72,9 @@ class NeuronsView(View):
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
         """Start the network that the widgets describe; another optimizer has its default learning rate."""
         of = self.values
-        if of.optimizer != self._optimizer and state is None:
-            self.set(rate=RATES[of.optimizer][1])
-        self._optimizer = of.optimizer
+        optimizer, rate = RATES[of.optimizer]
+        if state is None and self.run is not None and self.run.settings["optimizer"] != optimizer:
+            self.set(rate=rate)
         with self.filling():
             self.widgets["neuron"].update(high=of.hidden - 1, value=min(of.neuron, of.hidden - 1))
             self.widgets["count"].update(end=of.hidden, value=of.hidden)
@@ -86,7 +87,7 @@ class NeuronsView(View):
 
     @property
     def _chosen(self) -> int:
-        return min(int(self.values.neuron), int(self.run.model.hidden) - 1)
+        return min(int(self.values.neuron), self.run.model.hidden - 1)
 
     @property
     def _points(self) -> Array:
@@ -95,17 +96,16 @@ class NeuronsView(View):
 
     def panels(self, whole: bool) -> Mapping[str, Panel]:
         """Return the phases; everything else changes only with complete updates."""
-        run, chosen, history = self.run, self._chosen, self.run.history
+        run, chosen = self.run, self._chosen
         frequency, frequencies = run.spectrum.frequency, run.race.frequencies
         shown = {"phases": phase_panel(self._points[None], 0, frequency, frequencies, chosen)}
         if not whole:
             return shown
         inside, outside = run.weights()
         weights = series(np.arange(run.model.tokens), {"reads": inside[:, chosen], "writes": outside[chosen]})
-        magnitude, accuracy = history["magnitude"], history["train_accuracy"]
         return {
             **shown,
-            **neuron_panels(run, chosen, history.steps, magnitude, accuracy, run.step),
+            **timed(neuron_panels(run, chosen), run.step),
             "weights": Lines(
                 title="Weights of the selected neuron, by token",
                 curves=weights,
@@ -143,11 +143,11 @@ class NeuronsView(View):
 
     def verdict(self) -> str:
         """Return sentences on the chosen neuron and on all neurons."""
-        return str(self.run.verdict(self._chosen))
+        return self.run.verdict(self._chosen)
 
     def python(self) -> str:
         """Return Python source that trains by `nets.Training` and describes the chosen neuron."""
-        return str(self.run.python(self._chosen))
+        return self.run.python(self._chosen)
 
     def key(self, name: str) -> None:
         """Choose the neuron before or after the chosen one by an arrow key."""

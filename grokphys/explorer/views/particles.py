@@ -83,13 +83,15 @@ class ParticlesView(View):
 
     def made(self, state: Mapping[str, Any]) -> ParticleRun:
         """Return a run from the chosen start, and make a second one if the page shows it."""
-        of, kind = self.values, self.values.kind
-        run = ParticleRun(self._system(), of.step_size, start(kind, of.tokens, of.dim, of.seed, of.noise))
-        self._twin = self._held = self._chosen = None
-        if of.twin:
-            other = start(kind, of.tokens, of.dim, of.twin_seed, of.noise)
-            self._twin = ParticleRun(self._system(), of.step_size, other)
-        return run
+        of = self.values
+
+        def begun(seed: int) -> ParticleRun:
+            place = start(of.kind, of.tokens, of.dim, seed, of.noise)
+            return ParticleRun(self._system(), of.step_size, place)
+
+        self._held = self._chosen = None
+        self._twin = begun(of.twin_seed) if of.twin else None
+        return begun(of.seed)
 
     def _system(self, law: Mapping[str, Any] | None = None) -> ParticleSystem:
         of = law or vars(self.values)
@@ -174,16 +176,13 @@ class ParticlesView(View):
 
     def film(self) -> Film:
         """Return a `Film` of particles, pair sums and curves, with arrows if the page shows them."""
-        kept, run = self.run.trajectory(), self.run
-        laws = [run.law(int(step)) for step in kept.steps]
+        run, arrows = self.run, self.values.arrows
         return particle_film(
-            kept,
+            run.trajectory(),
             operation=run.system.operation,
             plane=self.values.plane,
             second=None if self._twin is None else self._twin.trajectory(),
-            arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])
-            if self.values.arrows
-            else None,
+            arrows=AHEAD * run.history["velocity"] if arrows else None,
         )
 
     def python(self) -> str:

@@ -84,7 +84,7 @@ def test_a_network_and_its_particles():
     np.testing.assert_allclose(offsets(axes["particles"]), run.particles.positions)
     image = axes["embedding sums"].images[0]
     np.testing.assert_array_equal(image.get_array(), run.map)
-    assert tuple(image.get_extent()) == run.map_bounds
+    assert tuple(image.get_extent()) == run.bounds
     train = axes["loss"].lines[0]
     np.testing.assert_allclose(train.get_ydata(), run.history["train_loss"])
     run.advance(8)

@@ -35,16 +35,6 @@ def test_a_history_keeps_the_first_and_the_last_frame_in_bounded_memory(limit, s
     assert history.last["value"] == known[step]
 
 
-def test_a_copy_of_a_history_stays():
-    history = common.History()
-    history.append(0, value=1)
-    copied = history.copy()
-    history.append(1, value=2)
-    history.frame(0)["value"] = 3
-    assert copied.steps.tolist() == [0]
-    assert copied.last["value"] == 1
-
-
 @pytest.mark.parametrize("kind", common.KINDS)
 @pytest.mark.parametrize(("tokens", "dim"), [(5, 1), (17, 2), (9, 3)])
 def test_a_start_is_what_its_program_gives(kind, tokens, dim):
