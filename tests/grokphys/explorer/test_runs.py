@@ -1,4 +1,4 @@
-"""What the runs behind the views are made of: histories, starts, planes, shapes, ticks."""
+"""What the runs behind the views are made of: histories, starts, planes, shapes."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,6 @@ from grokphys.explorer.runs import common
 from grokphys.explorer.runs.circles import octave, open_run
 from grokphys.explorer.runs.particles import ParticleRun
 from grokphys.explorer.runs.training_set import TrainingSet
-from grokphys.explorer.theme import log_ticks
 from grokphys.explorer.views.circles import finished, labels
 
 
@@ -88,21 +87,6 @@ def test_grids_are_told_by_their_imperfections():
     assert common.shape(np.stack([x, y], axis=1), 1)[1] == "Grid, 1 imperfection."
     assert common.circles([], 5) == "No circle stands out yet."
     assert common.circles([2, 4], 5) == "2 of 5 circles stand out: 2, 4."
-
-
-@settings(max_examples=80, deadline=None)
-@given(st.floats(1e-6, 1e6), st.floats(1.001, 1e6))
-def test_ticks_lie_within_the_axis_in_order(low, ratio):
-    ticks = log_ticks(low, low * ratio)
-    assert 1 <= len(ticks) <= 12
-    assert ticks == sorted(set(ticks))
-    assert all(0.99 * low <= tick <= 1.01 * low * ratio for tick in ticks)
-
-
-def test_round_ticks():
-    assert log_ticks(1.02, 1.31) == [1.05, 1.1, 1.15, 1.2, 1.25, 1.3]
-    assert log_ticks(1, 30) == [1, 2, 5, 10, 20]
-    assert set(log_ticks(0.5, 2e5)) <= {1, 10, 100, 1e3, 1e4, 1e5}
 
 
 def test_half_circles_lead_from_one_symbol_of_a_pair_to_the_other():
