@@ -99,25 +99,21 @@ GENERIC = np.array([[-1.6, -0.4], [-0.7, 0.9], [0.5, -0.7], [1.8, 0.6]])
 """Four points without a parallelogram, from which the representations of p = 4 start."""
 
 
-def ground_state(theory: EffectiveTheory, start: Any) -> NDArray[np.float64]:
-    """Return the planar representation (tokens, 2) that the flow of the theory from `start` approaches."""
-    return theory.solve(start, [1e6])[0]
+def show_parallelograms(theory: EffectiveTheory | None, start: Any, title: str, ax: Axes) -> None:
+    """Draw the embedding (tokens, 2) that the flow of a theory from `start` approaches, and what it implies.
 
-
-def show_parallelograms(E: Any, quadruples: Any, title: str, ax: Axes) -> None:
-    """Draw an embedding E (tokens, 2) and its parallelograms E_i + E_j = E_m + E_n.
-
-    `quadruples` lists their tokens (i, j, m, n). A parallelogram with a repeated token is a line.
+    A parallelogram with a repeated token is a line. Without a theory, the embedding stays at its start.
     """
-    for k, (i, j, m, n) in enumerate(quadruples):
+    E = start if theory is None else theory.solve(start, [1e6])[0]
+    for k, (i, j, m, n) in enumerate([] if theory is None else theory.implied_parallelograms):
         corners, series = E[[i, m, j, n, i]], palette.SERIES[k % len(palette.SERIES)]
         ax.fill(*corners.T, color=series, alpha=0.25)
         ax.plot(*corners.T, color=series, linewidth=1.2)
     colors = palette.graded_colors(len(E))
-    ax.scatter(E[:, 0], E[:, 1], s=charts.points(11) ** 2, c=colors, zorder=3)
-    for token, ((x, y), color) in enumerate(zip(E, colors, strict=True)):
+    ax.scatter(*E.T, s=charts.points(11) ** 2, c=colors, zorder=3)
+    for token, (place, color) in enumerate(zip(E, colors, strict=True)):
         look: Any = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 4}
-        ax.annotate(str(token), (x, y), color=palette.ink_on(color), **look)
+        ax.annotate(str(token), place, color=palette.ink_on(color), **look)
     ax.margins(0.15)
     ax.set(xticks=[], yticks=[], title=title, aspect="equal", adjustable="datalim")
     ax.spines[:].set_visible(False)
@@ -131,10 +127,7 @@ def _implies(given: int, quadruple: Sequence[int]) -> Measure:
 
     def follows(tables: Tables) -> bool:
         rows = where(tables["parallelograms"], given=given)
-        sides = (
-            frozenset(map(frozenset, (q[:2], q[2:]))) for q in zip(*(rows[k] for k in "ijmn"), strict=True)
-        )
-        return frozenset(map(frozenset, (quadruple[:2], quadruple[2:]))) in sides
+        return sorted(quadruple) in np.sort([rows[k] for k in "ijmn"], axis=0).T.tolist()
 
     return measures.exact(follows)
 
@@ -177,22 +170,18 @@ def curriculum(run: Run) -> Result:
     """
     tables = implied(CURRICULUM, (4, 6, 8))
     start = generator_of(run.seed(2)).standard_normal((6, 2))
+    total = EffectiveTheory(6).parallelogram_count
     with charts.panels(9.6, 3.6, 1, 3) as (figure, axes):
-        for ax, count, n_0 in zip(axes, (4, 6, 8), tables["stages"]["n_0"], strict=True):
+        for ax, count in zip(axes, (4, 6, 8), strict=True):
             theory = EffectiveTheory(6, pairs=sorted(set(CURRICULUM[:count])))
-            found, total = theory.implied_parallelograms, EffectiveTheory(6).parallelogram_count
-            title = (
-                rf"$D_1$ to $D_{count}$: $n_0$ = {n_0}, $\overline{{\mathrm{{RQI}}}}$ = {len(found)}/{total}"
-            )
-            show_parallelograms(ground_state(theory, start), found, title, ax)
-    operation = Operation(6)
+            quality = rf"$\overline{{\mathrm{{RQI}}}}$ = {len(theory.implied_parallelograms)}/{total}"
+            title = rf"$D_1$ to $D_{count}$: $n_0$ = {theory.ground_state_dimension}, {quality}"
+            show_parallelograms(theory, start, title, ax)
     sets = []
     for size in run.setting:
-        chosen = np.array(list(itertools.combinations(range(len(operation.samples)), size)))
-        masks = np.zeros((len(chosen), len(operation.samples)), bool)
-        np.put_along_axis(masks, chosen, True, axis=1)
-        unique = int(closures(operation, masks).complete.sum())
-        sets.append({"size": size, "sets": len(masks), "unique": unique})
+        chosen = np.array(list(itertools.combinations(range(21), size)))  # of all 21 samples
+        unique = closures(Operation(6), (chosen[:, :, None] == np.arange(21)).any(axis=1)).complete.sum()
+        sets.append({"size": size, "sets": len(chosen), "unique": unique})
     return Result(tables | {"sets": columns_of(sets)}, {"liu-9": figure})
 
 
@@ -220,25 +209,25 @@ def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
 
     They have two colors, for the tolerance of Appendix E and for the wider one.
     """
-    rows = tables["networks"]
+    rows, fraction = tables["networks"], {"xlabel": transition.FRACTION, "xlim": (0, 1.02)}
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
-    with charts.page(10.4, 6.6, title=f"p = 10: {transition.said(setting)}") as figure:
-        names = (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$"))
-        lines = figure.subplots(2, 3)
-        for line, (name, label) in zip(lines, names, strict=True):
+    title = f"p = 10: {transition.said(setting)}"
+    with charts.panels(10.4, 6.6, 2, 3, title, sharey=True) as (figure, lines):
+        for line, (name, label) in zip(
+            lines, (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$")), strict=True
+        ):
             bound = rows[BOUND[name]]
             line[1].scatter(rows["fraction"], bound, color=palette.REFERENCE, **look)
-            colors = palette.SECOND, palette.FIRST
-            for (delta, end, _), color in zip(reversed(TOLERANCES), colors, strict=True):
+            for (delta, end, _), color in zip(
+                reversed(TOLERANCES), (palette.SECOND, palette.FIRST), strict=True
+            ):
                 for ax, x in ((line[0], rows["fraction"]), (line[2], bound)):
                     ax.scatter(x, rows[name + end], color=color, label=f"δ = {delta}", **look)
-            dashed: Any = {"color": palette.REFERENCE, "linestyle": "--", "linewidth": 1}
-            line[2].plot([0, 1], [0, 1], label="value = bound", **dashed)
-            line[2].set(xlabel=f"bound of {label}", xlim=(-0.03, 1.03))
-            for ax, text in zip(line, (label, f"bound of {label}", label), strict=True):
-                ax.set(ylabel=text, ylim=(-0.03, 1.03))
-            for ax in line[:2]:
-                ax.set(xlabel="training data fraction", xlim=(0, 1.02))
+            line[2].plot([0, 1], [0, 1], "--", color=palette.REFERENCE, linewidth=1, label="value = bound")
+            words = f"bound of {label}"
+            line[0].set(ylabel=label, **fraction)
+            line[1].set(ylabel=words, **fraction)
+            line[2].set(ylabel=label, xlabel=words, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         for ax in lines[1, ::2]:
             charts.legend_below(ax)
     return {"liu-10": figure}
@@ -344,36 +333,23 @@ def hierarchy(run: Run) -> Result:
 def show_hierarchy(theories: dict[tuple[str, ...], EffectiveTheory | None], figure: Figure) -> None:
     """Draw each representation in a separate frame, with arrows to those that satisfy fewer equations.
 
-    `theories` holds the theory by the equations that hold, or None if none does. The figure must not have a
-    layout engine.
+    `theories` holds the theory by the equations that hold, or None if none does: all, one, or no equation.
+    The figure must not have a layout engine.
     """
-    levels: dict[int, list[tuple[str, ...]]] = {}
-    for implied, theory in theories.items():
-        levels.setdefault(theory.ground_state_dimension if theory else 4, []).append(implied)
-    place: dict[tuple[str, ...], tuple[float, float]] = {}
-    for row, (freedom, members) in enumerate(sorted(levels.items())):
-        for column, implied in enumerate(members):
-            x, y = (column + 0.5) / len(members) if len(members) > 1 else 0.5, 0.86 - 0.34 * row
-            place[implied] = (x, y)
-            ax = figure.add_axes((x - 0.13, y - 0.11, 0.26, 0.19))
-            theory = theories[implied]
-            E = GENERIC if theory is None else ground_state(theory, GENERIC)
-            show_parallelograms(E, [] if theory is None else theory.implied_parallelograms, "", ax)
-            figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, $n_0$ = {freedom}", ha="center")
-    for parent, child in itertools.permutations(place, 2):
-        if set(child) < set(parent) and not any(set(child) < set(a) < set(parent) for a in place):
-            (x, y), (u, v) = place[parent], place[child]
-            arrow: Any = {"arrowstyle": "-|>", "mutation_scale": 12, "color": palette.REFERENCE}
-            figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), linewidth=1, **arrow))
+    places = [(0.5, 0.86), *((x / 6, 0.52) for x in (1, 3, 5)), (0.5, 0.18)]
+    for (x, y), (implied, theory) in zip(places, theories.items(), strict=True):
+        show_parallelograms(theory, GENERIC, "", figure.add_axes((x - 0.13, y - 0.11, 0.26, 0.19)))
+        freedom = theory.ground_state_dimension if theory else 4
+        figure.text(x, y + 0.09, f"{{{', '.join(implied)}}}, $n_0$ = {freedom}", ha="center")
+    arrow: Any = {"arrowstyle": "-|>", "mutation_scale": 12, "color": palette.REFERENCE, "linewidth": 1}
+    for (x, y), (u, v) in [
+        *itertools.product(places[:1], places[1:4]),
+        *itertools.product(places[1:4], places[4:]),
+    ]:
+        figure.add_artist(FancyArrowPatch((x, y - 0.115), (u, v + 0.125), **arrow))
 
 
 # -- Figure 16 ---------------------------------------------------------------------------------------------
-
-Row = dict[str, Any]
-Quadruple = tuple[int, int, int, int]
-
-# -- Figure 16 ---------------------------------------------------------------------------------------------
-
 
 DEDUCE = "parallelograms are needed to deduce a new parallelogram"
 
@@ -405,14 +381,11 @@ def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
     return {"liu-16": figure}
 
 
-SETS, STARTS = 10_000, 20
-
-
 @recipe(
-    "liu-16", item="Figure 16; Appendix H", quick=60, paper_setting=SETS, draw=_draw_deduction,
+    "liu-16", item="Figure 16; Appendix H", quick=60, paper_setting=10_000, draw=_draw_deduction,
     source="Appendix H.1", independent="proof",
     shows="The part of all parallelograms that follows from random training sets of two groups, a mean "
-    f"over {SETS} sets of each size. In S_3 three parallelograms give a fourth, and pairs that equal a "
+    "over 10000 sets of each size. In S_3 three parallelograms give a fourth, and pairs that equal a "
     "third pair equal each other; the orange curve leaves out the second rule.",
     cost="two minutes",
     rules=tuple(
@@ -435,8 +408,8 @@ def deduction(run: Run) -> Result:
     "sets" has a row for each group and size of random training sets. The rules ask whether every link is
     needed.
     """
-    chains = chain(Operation(group=physics.cyclic(7)), 2) + chain(Operation(group=physics.symmetric(3)), 3)
-    given: list[Row] = []
+    chains = chain(Operation(group=physics.cyclic(7))) + chain(Operation(group=physics.symmetric(3)))
+    given: list[dict[str, Any]] = []
     operations = [Operation(group=physics.cyclic(6)), Operation(group=physics.symmetric(3))]
     for operation in operations:
         sizes = range(1, len(operation.samples) + 1)
@@ -454,7 +427,7 @@ def deduction(run: Run) -> Result:
     return Result({"chains": columns_of(chains), "sets": columns_of(given)})
 
 
-def chain(operation: Operation, links: int) -> list[Row]:
+def chain(operation: Operation) -> list[dict[str, Any]]:
     """Leave out each parallelogram of a chain in turn, and return whether the last one still follows.
 
     Every link says that two quotients, or differences, are equal. Two links imply the last parallelogram if
@@ -462,30 +435,18 @@ def chain(operation: Operation, links: int) -> list[Row]:
     the whole chain, and one for each chain without one link.
     """
     known, last = _chain_of(operation)
-    assert len(known) == links
+    sides = lambda q: {tuple(sorted(side) if operation.commutes else side) for side in (q[:2], q[2:])}  # noqa: E731
     rows = []
-    for count in range(links, links - 2, -1):
-        for kept in itertools.combinations(range(links), count):
-            samples = sorted({pair for k in kept for pair in (known[k][:2], known[k][2:])})
-            theory = EffectiveTheory(group=operation.group, pairs=samples)
-            implied = {
-                frozenset((_sample(q[:2], operation), _sample(q[2:], operation)))
-                for q in theory.implied_parallelograms.tolist()
-            }
-            follows = frozenset((_sample(last[:2], operation), _sample(last[2:], operation))) in implied
-            links_kept = " ".join(str(known[k]).replace(" ", "") for k in kept)
-            row = {"operation": operation.name, "known": links_kept, "last": str(last).replace(" ", "")}
-            rows.append(row | {"follows": follows})
+    for links in (known, *itertools.combinations(known, len(known) - 1)):
+        samples = sorted({side for link in links for side in (link[:2], link[2:])})
+        theory = EffectiveTheory(group=operation.group, pairs=samples)
+        follows = sides(last) in [sides(q) for q in theory.implied_parallelograms.tolist()]
+        words, end = (" ".join(str(q).replace(" ", "") for q in each) for each in (links, [last]))
+        rows.append({"operation": operation.name, "known": words, "last": end, "follows": follows})
     return rows
 
 
-def _sample(pair: Any, operation: Operation) -> tuple[int, int]:
-    """Return the two symbols of a pair, sorted if the operation commutes."""
-    i, j = (int(k) for k in pair)
-    return (min(i, j), max(i, j)) if operation.commutes else (i, j)
-
-
-def _chain_of(operation: Operation) -> tuple[list[Quadruple], Quadruple]:
+def _chain_of(operation: Operation) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
     """Return the equations of Liu et al. as quadruples: those that are known, and the one that follows.
 
     By Eq. 29, a + d = b + c and c + f = d + e imply a + f = b + e if the operation commutes. If it does not,
@@ -548,10 +509,10 @@ def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
 
 
 @recipe(
-    "liu-L", item="Appendix L", quick=3, paper_setting=STARTS, draw=_draw_emergence, source="Appendix L",
+    "liu-L", item="Appendix L", quick=3, paper_setting=20, draw=_draw_emergence, source="Appendix L",
     independent="start",
     shows="How near a linear network is to its effective loss, by the learning rate η_A of its layer over "
-    f"η_x of its embedding: on the left for {STARTS} starts, and on the right for the first of them.",
+    "η_x of its embedding: on the left for 20 starts, and on the right for the first of them.",
     cost="a minute",
     rules=(
         Statement("adiabatic limit", "the quadratic potential ... is time-independent because η_A → 0",
@@ -580,14 +541,12 @@ def emergence(run: Run) -> Result:
     energy next to the effective loss. The rules judge the order of the distance in the ratio of the rates,
     and how near the energies are.
     """
-    theory = EffectiveTheory(6, 2, pairs=sorted(set(CURRICULUM[:6])))
-    pairs = theory.pairs
-    assert pairs is not None
-    limits: list[Row] = []
-    flows: list[Row] = []
+    pairs = np.array(sorted(set(CURRICULUM[:6])))
+    theory = EffectiveTheory(6, 2, pairs=pairs)
+    limits: list[dict[str, float]] = []
+    flows: list[dict[str, Any]] = []
     for start in range(run.setting):
-        base = run.seed(12)
-        rng = np.random.default_rng((base, start))
+        rng = np.random.default_rng((run.seed(12), start))
         labels = rng.standard_normal((11, 3))[pairs.sum(axis=1)]
         state = None
         for ratio in np.geomspace(0.3, 0.003, 7).tolist():
@@ -600,14 +559,11 @@ def emergence(run: Run) -> Result:
             distance = float(np.abs(moved - limit).max())
             limits.append({"start": start, "rate_ratio": ratio, "largest_distance": distance})
             loss_0 = theory.loss(moved) * np.sum(moved**2, axis=(1, 2))
-            flows.append(
-                table_of(
-                    {"start": [start], "rate_ratio": [ratio], "time": moving.times},
-                    internal_energy=moving.observables["internal_energy"][0],
-                    # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
-                    effective=loss_0 * theory.parallelogram_count / 4,
-                )
-            )
+            # Two samples in every class: |P_0(D)|/(2 m) with m = 2.
+            effective = loss_0 * theory.parallelogram_count / 4
+            index = {"start": [start], "rate_ratio": [ratio], "time": moving.times}
+            energy = moving.observables["internal_energy"][0]
+            flows.append(table_of(index, internal_energy=energy, effective=effective))
     return Result({"limits": columns_of(limits), "energies": joined(flows)})
 
 
@@ -626,9 +582,9 @@ KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 def _draw_four(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the representations of four tokens that were learned with each pair of learning rates."""
     with charts.panels(9.6, 4.8, 1, 2) as (figure, axes):
-        for ax, pace in zip(axes, PACES, strict=True):
+        for ax, (pace, pair) in zip(axes, PACES.items(), strict=True):
             show_representations(where(tables["networks"], decoder=pace), ax)
-            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {PACES[pace]}")
+            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {pair}")
     return {"liu-12": figure}
 
 
@@ -738,11 +694,13 @@ def _draw_hexagon(setting: Setting, tables: Tables) -> dict[str, Figure]:
     """Draw the network of highest quality on the planes of its first three principal components."""
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
-    points = np.stack([best["PC1"], best["PC2"], best["PC3"]], axis=1)
     title = f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}"
     with charts.panels(10.6, 3.8, 1, 3, title) as (figure, axes):
-        for ax, plane in zip(axes, ([0, 1], [0, 2], [1, 2]), strict=True):
-            show_components(points[:, plane], plane, ax)
+        for ax, plane in zip(axes, ((1, 2), (1, 3), (2, 3)), strict=True):
+            show_components(np.stack([best[f"PC{k}"] for k in plane], axis=1), ax)
+            ax.set(
+                **{f"{side}label": f"principal component {k}" for side, k in zip("xy", plane, strict=True)}
+            )
         charts.legend_below(figure.axes[1])
     return {"liu-17": figure}
 
@@ -782,8 +740,8 @@ def hexagon(run: Run) -> Result:
     return Result({"elements": table_of(index, rqi=quality, **components)})
 
 
-def show_components(points: Any, plane: list[int], ax: Axes) -> None:
-    """Draw the six permutations at `points` (6, 2), on the `plane` of two components numbered from 0."""
+def show_components(points: Any, ax: Axes) -> None:
+    """Draw the six permutations at `points` (6, 2) of the plane of two components."""
     even = np.array([name in ("e", "(123)", "(132)") for name in PERMUTATIONS])
     for chosen, color, label in ((even, palette.FIRST, "even"), (~even, palette.SECOND, "odd")):
         ax.fill(*points[chosen].T, color=color, alpha=0.08, linewidth=0)
@@ -795,7 +753,6 @@ def show_components(points: Any, plane: list[int], ax: Axes) -> None:
             names = np.array(PERMUTATIONS)[near]
             ax.annotate("\n".join(names), place, textcoords="offset points", fontsize="small", **look)
     ax.update_datalim([(side * np.abs(points[:, 0]).max(), 0.0) for side in (-1.4, 1.4)])  # room for labels
-    ax.set(xlabel=f"principal component {plane[0] + 1}", ylabel=f"principal component {plane[1] + 1}")
     ax.set(aspect="equal", adjustable="datalim", xmargin=0.0, ymargin=0.15)
 
 

@@ -71,6 +71,8 @@ DELTA = 0.1
 STRICT = 0.01
 """Tolerance of a distance that Appendix E states for Figure 10."""
 SHOWN_SIZE = 45
+SIZES = range(1, 56)
+"""Sizes of all training sets of addition."""
 
 Masks = NDArray[np.bool_]
 
@@ -93,10 +95,6 @@ def unique_sets(operation: Operation, sizes: Any, sets: int, seed: int) -> dict[
     unique = [int(closures(operation, one).complete.sum()) for one in masks.values()]
     fraction = np.array(sizes) / len(operation.samples)
     return table_of({"size": sizes}, fraction=fraction, sets=sets, unique=unique)
-
-
-def _every_size(operation: Operation) -> range:
-    return range(1, len(operation.samples) + 1)
 
 
 # -- Figure 4 (a) ------------------------------------------------------------------------------------------
@@ -148,8 +146,7 @@ def probability(run: Run) -> Result:
     size. The rules compare the fraction at which the probability is one half with that of the paper, and
     judge the rise of the probability.
     """
-    operation = Operation(TOKENS)
-    return Result({"sizes": unique_sets(operation, _every_size(operation), run.setting, run.seed(141))})
+    return Result({"sizes": unique_sets(Operation(TOKENS), SIZES, run.setting, run.seed(141))})
 
 
 # -- Figure 5 (a) ------------------------------------------------------------------------------------------
@@ -216,51 +213,37 @@ def rates(run: Run) -> Result:
     size. The rules judge at which fraction of the data λ_3 becomes positive, and whether its mean rises above
     that fraction.
     """
-    table = rate_table(Operation(TOKENS), run.setting, seed=run.seed(151))
-    sizes, rates = np.array(list(table)), np.array(list(table.values()))
+    rates = grokking_rates(run.setting, run.seed(151))
     rows = table_of(
-        {"size": sizes}, fraction=sizes / sizes.max(), sets=run.setting, positive=(rates > 0).sum(axis=1),
+        {"size": SIZES}, fraction=np.array(SIZES) / 55, sets=run.setting, positive=(rates > 0).sum(axis=1),
         mean=rates.mean(axis=1), error=rates.std(axis=1) / run.setting**0.5,
         **{f"quartile_{k}": np.quantile(rates, k / 4, axis=1) for k in (1, 2, 3)},
     )  # fmt: skip
     return Result({"sizes": rows})
 
 
-def rate_table(operation: Operation, sets: int, seed: int) -> dict[int, NDArray[np.float64]]:
-    """Return the grokking rates λ_3, float64 (sets,) per unit of time, of random training sets by their size.
-
-    There are `sets` training sets of each size from 1 to the number of all samples.
-    """
-    return {
-        size: physics.grokking_rates(operation, masks)
-        for size, masks in training_sets(operation, _every_size(operation), sets, seed).items()
-    }
+def grokking_rates(sets: int, seed: int) -> NDArray[np.float64]:
+    """Return the grokking rates λ_3 (sizes, sets) per unit of time, of random training sets of each size."""
+    masks = training_sets(Operation(TOKENS), SIZES, sets, seed)
+    return np.array([physics.grokking_rates(Operation(TOKENS), one) for one in masks.values()])
 
 
 # -- Appendix F --------------------------------------------------------------------------------------------
 
 
-def _changing(column: str) -> counters.Chance:
-    """Return a model of data in which relative changes are of any size up to 1."""
-    words = f"`{column}` drawn evenly from 0 to 1, as of what nothing conserves"
-    return counters.drawn(words, "flows", **{column: lambda rows, rng: rng.random(len(rows["start"]))})
-
-
-TRAINING_SETS = 200
-INTEGRATED = "none: what is conserved is computed for every start, and shuffling starts changes no mean"
-
-
 @recipe(
-    "liu-F", item="Appendix F, Eq. 24", quick=6, paper_setting=TRAINING_SETS, source="Appendix F, Eq. 24",
-    independent="start",
-    shows="How Z_0 = Σ|E|² and C = ΣE change in the flow of the effective loss, as medians over "
-    f"{TRAINING_SETS} training sets.",
-    cost="a minute",
+    "liu-F", item="Appendix F, Eq. 24", quick=6, paper_setting=200, source="Appendix F, Eq. 24",
+    independent="start", cost="a minute",
     rules=tuple(
         Statement(name, "We will prove the following two quantities are conserved: C = Σ E_k, Z_0 = Σ |E_k|²",
             f"mean largest relative change of {what}, integrated numerically",
-            measures.mean("flows", column, centred=centred), most=1e-3, digits=6, chance=INTEGRATED,
-            counter=_changing(column))
+            measures.mean("flows", column, centred=centred), most=1e-3, digits=6,
+            chance="none: what is conserved is computed for every start, and shuffling starts changes no "
+            "mean",
+            counter=counters.drawn(
+                f"`{column}` drawn evenly from 0 to 1, as of what nothing conserves", "flows",
+                **{column: lambda rows, rng: rng.random(len(rows["start"]))},
+            ))
         for name, what, column, centred in (
             ("Z_0", "Z_0", "norm_change", False),
             ("C of any start", "C, against the root of p Z_0", "sum_change", False),
@@ -269,8 +252,10 @@ INTEGRATED = "none: what is conserved is computed for every start, and shuffling
     ),
 )  # fmt: skip
 def conservation(run: Run) -> Result:
-    """Reproduce Appendix F of Liu et al.: whether the flow conserves Z_0 = Σ|E|² and C = ΣE.
+    """How Z_0 = Σ|E|² and C = ΣE change in the flow of the effective loss, as medians over 200 training sets.
 
+    Notes
+    -----
     The flow is integrated numerically. Each random training set has one start with a mean and one without.
     The table "flows" has a row for each start, and the rules judge the largest changes.
     """
@@ -361,13 +346,11 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     theories = [replace(model.theory, pairs=operation.samples[mask]) for mask in masks]
     right, held = (trained.observables[f"{part}_accuracy"][:, -1].astype(float) for part in PARTS)
     steps = trained.observables["steps_to_quality"][:, -1].astype(float)
-    columns: dict[str, Any] = {}
-    for end, delta in (("", setting.delta), ("_strict", STRICT)):
-        for name, measured in (("rqi", representation_quality), ("predicted_accuracy", predicted_accuracy)):
-            values = [
-                float(measured(E, theory, delta)) for E, theory in zip(embeddings, theories, strict=True)
-            ]
-            columns[name + end] = values
+    columns = {
+        name + end: [float(quality(*pair, delta)) for pair in zip(embeddings, theories, strict=True)]
+        for end, delta in (("", setting.delta), ("_strict", STRICT))
+        for name, quality in (("rqi", representation_quality), ("predicted_accuracy", predicted_accuracy))
+    }
     return table_of(
         {"size": np.full(setting.seeds, size)}, fraction=size / total,
         network=1000 * size + np.arange(setting.seeds), rqi_bound=ideal.quality, train_accuracy=right,
@@ -428,8 +411,7 @@ def show_accuracies(rows: Any, axes: Any) -> None:
     points = axes[2].scatter(predicted, real, s=9, c=fraction, cmap="viridis", linewidths=0)
     axes[2].figure.colorbar(points, ax=axes[2], label="training fraction", aspect=30, pad=0.03)
     axes[2].plot([0, 1], [0, 1], color=palette.REFERENCE, linestyle=":", linewidth=1, label="equal")
-    sides: Any = {"xlim": (0, 1.03), "ylim": (0, 1.03)}
-    charts.label(axes[2], r"predicted $\widehat{Acc}$", "accuracy Acc", **sides)
+    charts.label(axes[2], r"predicted $\widehat{Acc}$", "accuracy Acc", xlim=(0, 1.03), ylim=(0, 1.03))
 
 
 # -- Figure 4 (b) ------------------------------------------------------------------------------------------
@@ -536,12 +518,11 @@ def steps_of_networks(run: Run) -> Result:
     and the learning rate η. The rules ask whether the steps fall with the data, and whether they follow n_h.
     """
     rows = train_fractions(run, family="liu-3")
-    table = rate_table(Operation(TOKENS), 40 if run.budget == "quick" else 10_000, seed=run.seed(152))
     with np.errstate(divide="ignore"):
-        n_h = 1 / (np.array(list(table.values())) * LEARNING_RATE)
+        n_h = 1 / (grokking_rates(40 if run.budget == "quick" else 10_000, run.seed(152)) * LEARNING_RATE)
     parts = np.quantile(n_h, (0.25, 0.5, 0.75), axis=1, method="inverted_cdf")
     names = ("n_h_quartile_1", "n_h_median", "n_h_quartile_3")
-    theory = {"fraction": np.array(list(table)) / 55} | dict(zip(names, parts, strict=True))
+    theory = {"fraction": np.array(SIZES) / 55} | dict(zip(names, parts, strict=True))
     return Result({"networks": rows, "theory": theory})
 
 
@@ -619,9 +600,8 @@ def trajectories(run: Run) -> Result:
         E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
         passed = representation_quality(E[:, :, None], full, DELTA) > GROKKED
         formed = float(times[np.argmax(passed)]) if passed.any() else np.inf
-        own = {f"n_h_{name}": n for name, n in n_h.items()}
-        rows.append({"set": number, "formed_over_n_h": formed} | own)
-        shown = (E, n_h) if shown is None else shown
+        rows.append({"set": number, "formed_over_n_h": formed} | {f"n_h_{k}": n for k, n in n_h.items()})
+        shown = shown or (E, n_h)
     table = columns_of(rows)
     E, n_h = shown
     with charts.panels(9.6, 4.0, 1, 2) as (figure, (left, right)):
@@ -652,31 +632,22 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 # -- Figure 4 (d) ------------------------------------------------------------------------------------------
 
 
-def _waiting(name: str) -> counters.Chance:
-    """Return a model of data in which networks take times of the mean n_h that end at random."""
-    words = "steps drawn from an exponential distribution of mean n_h"
-    return counters.drawn(
-        words, "networks", steps_to_rqi=lambda rows, rng: rng.exponential(rows[f"n_h_{name}"])
-    )
-
-
-PAPER_PATHS = Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECODER_RATE)
-
-
 @recipe(
     "liu-4d", item="Figure 4 (d)",
     quick={"model": SMALL, "seeds": 4, "steps": 1000, "rate": 3e-4},
-    paper_setting=PAPER_PATHS, source="Section 3.2",
-    shows=f"The embedding of the network, out of {PAPER_PATHS.seeds}, that reaches an RQI above 0.95 in the "
-    "median time.",
-    cost="a few minutes",
+    paper_setting=Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECODER_RATE),
+    source="Section 3.2", cost="a few minutes",
     rules=(
         *(
             Statement(f"duration, n_h {words}",
                 "it takes about 3 n_h steps for two trajectories to converge to the linear structure",
                 f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
                 measures.median("networks", f"steps_to_rqi / n_h_{name}"), least=2.0, most=4.5,
-                chance="none: a median of networks, which no order changes", counter=_waiting(name))
+                chance="none: a median of networks, which no order changes",
+                counter=counters.drawn(
+                    "steps drawn from an exponential distribution of mean n_h", "networks",
+                    steps_to_rqi=lambda rows, rng, name=name: rng.exponential(rows[f"n_h_{name}"]),
+                ))
             for name, words in (
                 ("mean", "of Eq. 5, with 1/|P_0(D)|"),
                 ("sum", "without 1/|P_0(D)|, as in Appendix F"),
@@ -690,11 +661,13 @@ PAPER_PATHS = Setting(model=ToyAddition(TOKENS), seeds=50, steps=5000, rate=DECO
     ),
 )  # fmt: skip
 def trained_trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (d) of Liu et al.: embeddings on a line, of networks trained on 45 of 55 samples.
+    """The embedding of the network, out of 50, that reaches an RQI above 0.95 in the median time.
 
-    Toy networks learn the addition of 10 tokens. The rules compare the median number of steps until the
-    representation quality index reaches 0.95 with three conventions of n_h (see `grokking_steps`), and judge
-    how linear the final embeddings are.
+    Notes
+    -----
+    Toy networks learn the addition of 10 tokens, on 45 of 55 samples. The rules compare the median number of
+    steps until the representation quality index reaches 0.95 with three conventions of n_h (see
+    `grokking_steps`), and judge how linear the final embeddings are.
     """
     setting = run.setting
     trained = train(
@@ -706,28 +679,18 @@ def trained_trajectories(run: Run) -> Result:
     samples = Operation(TOKENS).samples
     own = networks(trained).examples("train")
     n_h = [grokking_steps(EffectiveTheory(TOKENS, pairs=samples[np.sort(one)])) for one in own]
-    reached = np.asarray(trained.observables["steps_to_quality"])[:, -1].astype(float)
+    reached = trained.observables["steps_to_quality"][:, -1].astype(float)
     E = trained.positions[:, :, :, 0].astype(float)
     E = (E - E.mean(axis=2, keepdims=True)) / E.std(axis=2, keepdims=True)
-    rows = {
-        "network": np.arange(setting.seeds),
-        "steps_to_rqi": np.where(np.isfinite(reached), reached, np.inf),
-        **{f"n_h_{name}": np.array([one[name] for one in n_h]) for name in n_h[0]},
-    }
+    steps = np.where(np.isfinite(reached), reached, np.inf)
+    columns = {f"n_h_{name}": values for name, values in columns_of(n_h).items()}
+    rows = table_of({"network": range(setting.seeds)}, steps_to_rqi=steps, **columns)
     tokens = table_of({"network": rows["network"], "token": range(TOKENS)}, final=E[:, -1])
-    quickest = np.argsort(rows["steps_to_rqi"], kind="stable")
-    run_shown = int(quickest[len(quickest) // 2])  # the median network
-    when = float(rows["steps_to_rqi"][run_shown])
-    figure = show_path(trained.steps, E[run_shown], when, n_h[run_shown])
-    return Result({"networks": rows, "tokens": tokens}, {"liu-4d": figure})
-
-
-def show_path(steps: Any, E: Any, when: float, n_h: dict[str, float]) -> Figure:
-    """Draw the embedding E (frames, tokens) of one network, and the step `when` its quality becomes high."""
+    middle = np.argsort(steps, kind="stable")[setting.seeds // 2]  # the median network
     with charts.panels(6.4, 4.2) as (figure, ax):
-        show_embeddings(steps, E, ax)
-        if np.isfinite(when):
+        show_embeddings(trained.steps, E[middle], ax)
+        if np.isfinite(when := steps[middle]):
             ax.axvline(when, color=palette.REFERENCE, linestyle=":", linewidth=1)
             ax.annotate("RQI > 0.95", (when, ax.get_ylim()[1]), (3, -10), textcoords="offset points")
-        ax.set(xlabel="steps", title=f"network of median time; {_in_words(n_h)}")
-    return figure
+        ax.set(xlabel="steps", title=f"network of median time; {_in_words(n_h[middle])}")
+    return Result({"networks": rows, "tokens": tokens}, {"liu-4d": figure})
