@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 Budget = Literal["quick", "paper"]
 Paper = Literal["Musat", "Liu", "Ding", "He", "beyond"]
-Draw = Callable[[Any, Tables], "Mapping[str, Figure]"]
-"""Function of the setting of a run and its tables that returns figures by name."""
+Draw = Callable[..., Any]
+"""Function of the setting of a run and its tables that returns figures by name, or that fills panels."""
 
 
 class Setting(SimpleNamespace):
@@ -326,6 +326,7 @@ def recipe(
     cost: str,
     rules: Sequence[Rule] = (),
     draw: Draw | None = None,
+    panels: Sequence[float] = (),
     shows: str = "",
     paper: Paper | None = None,
     source: str = "",
@@ -354,6 +355,9 @@ def recipe(
         Function of the setting and the tables that returns the figures by name. The decorated function then
         returns tables alone, and the figures of a stored result can be drawn again without another run. By
         default the decorated function draws its figures itself.
+    panels : sequence of float, optional
+        Width and height in inches of a figure with the name of the recipe, and the numbers of rows and
+        columns of its panels. They are further arguments of `draw`, row by row, which then draws into them.
     shows : str, optional
         What the item shows, by default the docstring of the decorated function up to its notes. The first
         sentence must stand alone, as lists have no other.
@@ -382,9 +386,21 @@ def recipe(
                 f"recipes, and rules of a recipe, must have different names, got {name}: {names}"
             )
 
+        def pictures(setting: Any, tables: Tables) -> "Mapping[str, Figure]":
+            from grokphys.papers import charts  # Matplotlib, for which the command line need not wait
+
+            assert draw is not None
+            with charts.panels(*panels) as (figure, axes):
+                draw(setting, tables, *np.atleast_1d(axes))
+            return {name: figure}
+
+        figures_of = pictures if panels else draw
+
         def drawn(run: Run) -> Result:
             result = make(run)
-            return replace(result, figures=draw(run.setting, result.columns())) if draw else result
+            return (
+                replace(result, figures=figures_of(run.setting, result.columns())) if figures_of else result
+            )
 
         terms: dict[str, Any] = {"source": source, "independent": independent, "fitted": fitted}
         completed = tuple(
@@ -394,7 +410,7 @@ def recipe(
         settings: dict[Budget, Any] = {"quick": small, "paper": paper_setting}
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
         of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
-        registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, draw)
+        registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, figures_of)
         return make
 
     return register

@@ -298,25 +298,23 @@ MODULI = (Place(23, 48, 1500), Place(31, 64, 1500), Place(43, 92, 2000), Place(5
 COMPETING = (Kind("silu"), Kind("relu"), Kind("tanh", 1.0), Kind("tanh", 2.0), Kind("tanh", 4.0))
 
 
-def _draw_octaves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_octaves(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw how often survivors have the ratio 2, relative to any ratio, by modulus and activation."""
     places = [place.tokens for place in setting.places]
-    with charts.panels(6.8, 4.0) as (figure, ax):
-        for n, kind in enumerate(setting.kinds):
-            found = [_octaves(kind, p)(tables, 0.95) for p in places]
-            x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
-            look: Any = {"marker": "os^Dv"[n], "label": NAMES.get(str(kind), str(kind))}
-            charts.intervals(ax, x, found, color=palette.SERIES[n], linestyle="none", **look)
-        ax.axhline(1, color=palette.REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-        words = "p", "frequency of the ratio 2\nover chance", f"{setting.runs} networks each"
-        charts.label(ax, *words, xticks=places, ylim=(0, None))
-    return {"octaves": figure}
+    for n, kind in enumerate(setting.kinds):
+        found = [_octaves(kind, p)(tables, 0.95) for p in places]
+        x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
+        look: Any = {"marker": "os^Dv"[n], "label": NAMES.get(str(kind), str(kind))}
+        charts.intervals(ax, x, found, color=palette.SERIES[n], linestyle="none", **look)
+    ax.axhline(1, color=palette.REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
+    words = "p", "frequency of the ratio 2\nover chance", f"{setting.runs} networks each"
+    charts.label(ax, *words, xticks=places, ylim=(0, None))
 
 
 @recipe(
     "octaves", item="octaves: survivors k and 2k",
     quick=Setting(kinds=COMPETING[:2], places=(Place(23, 48, 300),), runs=4),
-    paper_setting=Setting(kinds=COMPETING, places=MODULI, runs=200), draw=_draw_octaves,
+    paper_setting=Setting(kinds=COMPETING, places=MODULI, runs=200), draw=_draw_octaves, panels=(6.8, 4.0),
     source=SOURCE_SELECTION, cost="two to four hours",
     rules=(
         *(
@@ -768,27 +766,25 @@ def _rules_votes(tokens: int) -> tuple[Statement, ...]:
     )  # fmt: skip
 
 
-def _draw_votes(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_votes(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     """Draw how often each predictor is right about neurons, and how well each ranking of circles agrees."""
-    with charts.panels(10.4, 4.2, 1, 2) as (figure, (left, right)):
-        for n, place in enumerate(setting.places):
-            p, at = place.tokens, np.arange(3) + 0.1 * n
-            look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
-            charts.intervals(left, at, [_foretells(reader, p)(tables, 0.95) for reader in READERS], **look)
-            rows = where(tables["circles"], tokens=p)
-            charts.intervals(right, at, [mean(_agreement(score, rows), 0.95) for score in SCORES], **look)
-            left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
-            above: Any = {"xytext": (0, 2), "textcoords": "offset points", "va": "bottom", "ha": "center"}
-            left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), color=palette.SOFT, **above)
-        left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
-        right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
-        for ax in (left, right):
-            ax.margins(x=0.15)
-        bars = "neurons; bars: 95 % intervals"
-        charts.label(left, y="share predicted correctly", title=bars, ylim=(0, None))
-        words = "agreement with survivors", "circles, ranked at step 0"
-        charts.label(right, "", *words, ylim=(0, 1))
-    return {"votes": figure}
+    for n, place in enumerate(setting.places):
+        p, at = place.tokens, np.arange(3) + 0.1 * n
+        look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {p}"}
+        charts.intervals(left, at, [_foretells(reader, p)(tables, 0.95) for reader in READERS], **look)
+        rows = where(tables["circles"], tokens=p)
+        charts.intervals(right, at, [mean(_agreement(score, rows), 0.95) for score in SCORES], **look)
+        left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
+        above: Any = {"xytext": (0, 2), "textcoords": "offset points", "va": "bottom", "ha": "center"}
+        left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), color=palette.SOFT, **above)
+    left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
+    right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
+    for ax in (left, right):
+        ax.margins(x=0.15)
+    bars = "neurons; bars: 95 % intervals"
+    charts.label(left, y="share predicted correctly", title=bars, ylim=(0, None))
+    words = "agreement with survivors", "circles, ranked at step 0"
+    charts.label(right, "", *words, ylim=(0, 1))
 
 
 PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(120, 16))
@@ -796,7 +792,8 @@ PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(
 
 @recipe(
     "votes", item="votes: the lottery in Ding's network",
-    quick=Setting(places=(Place(23, 48, 150),), runs=(4,)), paper_setting=PAPER_VOTES, draw=_draw_votes,
+    quick=Setting(places=(Place(23, 48, 150),), runs=(4,)), paper_setting=PAPER_VOTES,
+    draw=_draw_votes, panels=(10.4, 4.2, 1, 2),
     shows="How well blow-up times t* name the frequencies of neurons, and votes of neurons the survivors, "
     f"in {PAPER_VOTES.runs[0]} networks of p = {PAPER_VOTES.places[0].tokens} and {PAPER_VOTES.runs[1]} of "
     f"p = {PAPER_VOTES.places[1].tokens}.",

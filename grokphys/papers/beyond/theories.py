@@ -163,29 +163,28 @@ def _flatters(law: str) -> Statement:
         "which had no width")  # fmt: skip
 
 
-def _draw_forward(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_forward(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw R² of the changes in the first and in the second half of the steps, for each network and law."""
     table, half = tables["forward"], setting.steps // 2
-    with charts.panels(5.6, 3.8) as (figure, ax):
-        for n, name in enumerate((LINEAR, LASSO)):
-            mine = evidence.where(table, law=name)
-            for k, part in enumerate(("early", "later")):
-                look: Any = {"color": palette.SERIES[n], "label": name if not k else None, "alpha": 0.5}
-                ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
-        ax.set_yscale("symlog", linthresh=1, linscale=1.5)
-        worst = np.log10(max(10.0, -float(np.min(table["later"]))))
-        powers = [(-(10.0**k), f"$-10^{{{k}}}$") for k in range(1, int(worst) + 1)]
-        ax.set_yticks(*zip((1, "1"), (0.5, "0.5"), (0, "0"), (-1, "−1"), *powers, strict=True))
-        ax.axhline(0, color=palette.INK, linewidth=0.8)
-        ax.set_xticks((0, 1), (f"first {half} steps, fitted", f"next {half} steps"))
-        title = f"{len(np.unique(table['network']))} networks, each fitted alone"
-        charts.label(ax, "", "R² of the changes", title, xlim=(-0.5, 1.6))
-    return {"ding-forward": figure}
+    for n, name in enumerate((LINEAR, LASSO)):
+        mine = evidence.where(table, law=name)
+        for k, part in enumerate(("early", "later")):
+            look: Any = {"color": palette.SERIES[n], "label": name if not k else None, "alpha": 0.5}
+            ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
+    ax.set_yscale("symlog", linthresh=1, linscale=1.5)
+    worst = np.log10(max(10.0, -float(np.min(table["later"]))))
+    powers = [(-(10.0**k), f"$-10^{{{k}}}$") for k in range(1, int(worst) + 1)]
+    ax.set_yticks(*zip((1, "1"), (0.5, "0.5"), (0, "0"), (-1, "−1"), *powers, strict=True))
+    ax.axhline(0, color=palette.INK, linewidth=0.8)
+    ax.set_xticks((0, 1), (f"first {half} steps, fitted", f"next {half} steps"))
+    title = f"{len(np.unique(table['network']))} networks, each fitted alone"
+    charts.label(ax, "", "R² of the changes", title, xlim=(-0.5, 1.6))
 
 
 @recipe(
     "ding-forward", item="the linear law, forward in time",
-    **fits((3, 280_000), {"networks": 6, "steps": 150}), draw=_draw_forward, cost="five to fifteen minutes",
+    **fits((3, 280_000), {"networks": 6, "steps": 150}),
+    draw=_draw_forward, panels=(5.6, 3.8), cost="five to fifteen minutes",
     rules=(_flatters(LINEAR), _flatters(LASSO)),
 )  # fmt: skip
 def forward(run: Run) -> Result:
@@ -569,28 +568,27 @@ def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.
     return np.asarray(np.max(first, axis=0))
 
 
-def _draw_scaling(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_scaling(setting: Setting, tables: Tables, left: Any, middle: Any, right: Any) -> None:
     """Draw the distribution of the critical fraction, and how it and the column "last" depend on p."""
     table = tables["orders"]
-    with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
-        _show_distributions(left, evidence.where(table, family="plain addition"))
-        _show_over_p(middle, table, critical_fraction)
-        _show_over_p(right, table, _share_of_last)
-        smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
-        law = np.log(smooth) / smooth
-        middle.plot(smooth, law, color=palette.REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
-        middle.set(yscale="log")
-        middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
-        middle.set_yticks([], minor=True)
-        charts.label(middle, "p", r"critical fraction $r_c$", "critical fraction")
-        title = "orders completed by\nthe last isolated symbol"
-        charts.label(right, "p", "share of orders", title, ylim=(0, 1))
-    return {"liu-scaling": figure}
+    _show_distributions(left, evidence.where(table, family="plain addition"))
+    _show_over_p(middle, table, critical_fraction)
+    _show_over_p(right, table, _share_of_last)
+    smooth = np.geomspace(min(setting.tokens), max(setting.tokens), 100)
+    law = np.log(smooth) / smooth
+    middle.plot(smooth, law, color=palette.REFERENCE, linestyle="--", linewidth=1, label=r"$\ln p\,/\,p$")
+    middle.set(yscale="log")
+    middle.set_yticks([0.1, 0.2, 0.4, 0.7], ["0.1", "0.2", "0.4", "0.7"])
+    middle.set_yticks([], minor=True)
+    charts.label(middle, "p", r"critical fraction $r_c$", "critical fraction")
+    title = "orders completed by\nthe last isolated symbol"
+    charts.label(right, "p", "share of orders", title, ylim=(0, 1))
 
 
 @recipe(
     "liu-scaling", item="the transition for p = 5 … 60", quick=Setting(tokens=(5, 10, 28, 60), orders=20),
-    paper_setting=Setting(tokens=(5, 7, 10, 14, 20, 28, 40, 60), orders=10_000), draw=_draw_scaling,
+    paper_setting=Setting(tokens=(5, 7, 10, 14, 20, 28, 40, 60), orders=10_000),
+    draw=_draw_scaling, panels=(11.4, 4.6, 1, 3),
     source="beyond the papers", independent="order", cost="two minutes",
     rules=(
         Statement("r_c falls with p", "the critical training data fraction r_c is not a constant",
@@ -673,16 +671,15 @@ def some_groups() -> list[FiniteGroup]:
     return sorted(commuting + others, key=lambda group: group.order)
 
 
-def _draw_groups(setting: int, tables: Tables) -> dict[str, Figure]:
+def _draw_groups(setting: int, tables: Tables, ax: Any) -> None:
     """Draw the critical fraction of each group with its interval."""
     operations = {group.name: Operation(group=group) for group in some_groups()}
-    with charts.panels(6.4, 4.4) as (figure, ax):
-        _show_groups(ax, tables["orders"], operations)
-    return {"liu-groups": figure}
+    _show_groups(ax, tables["orders"], operations)
 
 
 @recipe(
-    "liu-groups", item="the transition for groups", quick=20, paper_setting=10_000, draw=_draw_groups,
+    "liu-groups", item="the transition for groups", quick=20, paper_setting=10_000,
+    draw=_draw_groups, panels=(6.4, 4.4),
     source="Liu, Figure 18 (b)", independent="order", cost="five minutes",
     rules=(
         Number("S_3: critical fraction by deduction, against networks on S_3", "0.5",

@@ -305,25 +305,23 @@ def _loss(chosen: Callable[[Any, Any], Any]) -> Measure:
     )
 
 
-def _draw_frozen(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_frozen(setting: Setting, tables: Tables, first: Any, second: Any) -> None:
     """Draw both losses over the dimension at each snapshot, as geometric means with intervals."""
     rows, colors = tables["networks"], palette.graded_colors(len(setting.snapshots))
-    with charts.panels(9.6, 3.7, 1, 2) as (figure, (first, second)):
-        for ax, name in ((first, "test_loss"), (second, "train_loss")):
-            for step, color in zip(setting.snapshots, colors, strict=True):
-                here = [rows[name][(rows["d"] == d) & (rows["step"] == step)] for d in setting.dims]
-                # Losses differ by factors: geometric mean and its interval.
-                means = [evidence.mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
-                middle, low, high = np.array([(one.estimate, one.low, one.high) for one in means]).T
-                ax.plot(setting.dims, middle, "o-", color=color, markersize=3.5, label=step)
-                ax.fill_between(setting.dims, low, high, color=color, alpha=0.12, linewidth=0)
-            ax.axvline(setting.tokens, color=palette.INK, linewidth=0.8, linestyle=":")
-            ax.set(xlabel="embedding dimension d (dotted: d = p)", yscale="log")
-        title = f"geometric mean of {setting.networks} networks, 95 % interval"
-        charts.label(second, y="training loss", title=title, legend=False)
-        title, legend = f"frozen embeddings, p = {setting.tokens}", {"title": "step", "columns": 2}
-        charts.label(first, y="test loss", title=title, legend=legend)
-    return {"ding-4": figure}
+    for ax, name in ((first, "test_loss"), (second, "train_loss")):
+        for step, color in zip(setting.snapshots, colors, strict=True):
+            here = [rows[name][(rows["d"] == d) & (rows["step"] == step)] for d in setting.dims]
+            # Losses differ by factors: geometric mean and its interval.
+            means = [evidence.mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
+            middle, low, high = np.array([(one.estimate, one.low, one.high) for one in means]).T
+            ax.plot(setting.dims, middle, "o-", color=color, markersize=3.5, label=step)
+            ax.fill_between(setting.dims, low, high, color=color, alpha=0.12, linewidth=0)
+        ax.axvline(setting.tokens, color=palette.INK, linewidth=0.8, linestyle=":")
+        ax.set(xlabel="embedding dimension d (dotted: d = p)", yscale="log")
+    title = f"geometric mean of {setting.networks} networks, 95 % interval"
+    charts.label(second, y="training loss", title=title, legend=False)
+    title, legend = f"frozen embeddings, p = {setting.tokens}", {"title": "step", "columns": 2}
+    charts.label(first, y="test loss", title=title, legend=legend)
 
 
 @recipe(
@@ -333,7 +331,7 @@ def _draw_frozen(setting: Setting, tables: Tables) -> dict[str, Figure]:
         tokens=59, dims=(*range(16, 64, 2), *range(64, 129, 4)), snapshots=(500, 1000, 2000, 5000, 10_000),
         networks=10, seed=40_000,
     ),
-    draw=_draw_frozen, source="Section 3.1", cost="three to four hours",
+    draw=_draw_frozen, panels=(9.6, 3.7, 1, 2), source="Section 3.1", cost="three to four hours",
     rules=(
         Statement("transition", "the test loss is sharply better when d > p than when d < p",
             "log₁₀ of the test loss at the end: mean of 43 ≤ d < 59 minus mean of 59 < d ≤ 75; by chance 0",
@@ -570,24 +568,22 @@ def _variation(x: Any, circles: Any, prime: Any) -> float:
     return ratio if np.isfinite(ratio) else np.nan
 
 
-def _draw_moduli(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_moduli(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw the mean number of circles over the modulus, prime or composite."""
     rows = tables["networks"]
-    with charts.panels(6.4, 3.8) as (figure, ax):
-        ax.plot(*_means(rows["p"], rows["circles"]), color=palette.FRAME, linewidth=1)
-        for prime, label in ((True, "prime p"), (False, "composite p")):
-            part = evidence.where(rows, prime=prime)
-            charts.means(ax, part["p"], part["circles"], linestyle="", label=label)
-        title = f"d = {setting.size.dim}, {setting.networks} networks each, 95 % intervals"
-        charts.label(ax, "modulus p", "circles that survive", title, ylim=(0, None))
-    return {"ding-14": figure}
+    ax.plot(*_means(rows["p"], rows["circles"]), color=palette.FRAME, linewidth=1)
+    for prime, label in ((True, "prime p"), (False, "composite p")):
+        part = evidence.where(rows, prime=prime)
+        charts.means(ax, part["p"], part["circles"], linestyle="", label=label)
+    title = f"d = {setting.size.dim}, {setting.networks} networks each, 95 % intervals"
+    charts.label(ax, "modulus p", "circles that survive", title, ylim=(0, None))
 
 
 @recipe(
     "ding-14", item="Figure 14; Appendix F",
     quick=Setting(size=QUICK, moduli=(17, 18, 19, 23), dims=(), networks=3, seed=0),
     paper_setting=Setting(size=PAPER, moduli=tuple(range(17, 98)), dims=(), networks=20, seed=140_000_000),
-    draw=_draw_moduli, source="Appendix F",
+    draw=_draw_moduli, panels=(6.4, 3.8), source="Appendix F",
     cost="a day or more: 20 networks of each modulus, as in the published code; ten at a time are kept",
     rules=(
         Statement("trend", "an upward trend can still be observed",
@@ -647,21 +643,21 @@ def _correlation(tables: Tables, level: float) -> Interval:
     return evidence.correlation(signal, rate, level, groups=embedding)
 
 
-def _draw_signals(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_signals(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw the survival rate over the initial signal, for each frequency and in bins."""
     circles = tables["circles"]
     signal, rate, _ = _rates(tables)
-    with charts.panels(5.6, 4.0) as (figure, ax):
-        ax.scatter(signal, rate, s=9, color=palette.DEAD, linewidths=0, label="a frequency of an embedding")
-        charts.survival(ax, circles["signal"], circles["survived"], circles["embedding"], label="bins")
-        title = f"{setting.embeddings} embeddings, {setting.trials} trials each"
-        charts.label(ax, "initial signal ‖$F_k$‖", "survival rate", title, ylim=(-0.03, 1.03))
-    return {"ding-6": figure}
+    ax.scatter(signal, rate, s=9, color=palette.DEAD, linewidths=0, label="a frequency of an embedding")
+    charts.survival(ax, circles["signal"], circles["survived"], circles["embedding"], label="bins")
+    title = f"{setting.embeddings} embeddings, {setting.trials} trials each"
+    charts.label(ax, "initial signal ‖$F_k$‖", "survival rate", title, ylim=(-0.03, 1.03))
 
 
 @recipe(
     "ding-6", item="Figure 6, left", quick=training.FEW_TRIALS, paper_setting=training.TRIALS,
-    draw=_draw_signals, source="Section 3.2.1", independent="embedding", cost="half an hour to two hours",
+
+    draw=_draw_signals, panels=(5.6, 4.0), source="Section 3.2.1", independent="embedding",
+    cost="half an hour to two hours",
     rules=(
         Number("correlation of survival rate and initial signal", "0.85", _correlation, margin=0.1,
             note=training.BY_THE_RULE),
@@ -691,22 +687,20 @@ MUCH = 10.0
 """Least distance of a signal from the mean of the others, near 87, at which it is much higher or lower."""
 
 
-def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw how often a frequency survives, over the distance of its signal from the mean of the others."""
     rows = tables["runs"]
-    with charts.panels(5.6, 4.0) as (figure, ax):
-        start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
-        shares = rows["survived"].reshape(-1, setting.trials).mean(axis=1)
-        look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
-        ax.scatter(start, shares, label="an embedding and a factor", **look)
-        charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
-        ax.set_title(
-            f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
-            f"{setting.embeddings} embeddings, {setting.trials} trials each",
-            fontsize="medium",
-        )
-        charts.label(ax, "‖$F_k$‖ - mean of the others", "survival rate of k", ylim=(-0.03, 1.03))
-    return {"ding-6b": figure}
+    start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
+    shares = rows["survived"].reshape(-1, setting.trials).mean(axis=1)
+    look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
+    ax.scatter(start, shares, label="an embedding and a factor", **look)
+    charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
+    ax.set_title(
+        f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
+        f"{setting.embeddings} embeddings, {setting.trials} trials each",
+        fontsize="medium",
+    )
+    charts.label(ax, "‖$F_k$‖ - mean of the others", "survival rate of k", ylim=(-0.03, 1.03))
 
 
 @recipe(
@@ -716,7 +710,9 @@ def _draw_scaled(setting: Setting, tables: Tables) -> dict[str, Figure]:
         size=training.PAPER, embeddings=60, factors=(0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), trials=8,
         frequency=25,
     ),
-    draw=_draw_scaled, source="Section 3.2.1", independent="embedding", cost="two to four hours",
+
+    draw=_draw_scaled, panels=(5.6, 4.0), source="Section 3.2.1", independent="embedding",
+    cost="two to four hours",
     rules=(
         Statement("raised", "if the frequency is much higher than the rest, survival rate is near 100 %",
             "share of trials with a signal at least 10 above the mean of the others in which it survives",
@@ -886,26 +882,24 @@ def _area_left_out(tables: Tables, level: float) -> Interval:
     return evidence.mean(areas, level)
 
 
-def _draw_gradients(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_gradients(setting: Setting, tables: Tables, left: Any, middle: Any, right: Any) -> None:
     """Draw survival over the changes of the signal in the steps 1 to 4, and a classifier of survivors."""
     circles = tables["circles"]
     survived = circles["survived"]
-    with charts.panels(11.4, 4.6, 1, 3) as (figure, (left, middle, right)):
-        edges = np.histogram_bin_edges(circles["change_4"], 40)
-        charts.densities(left, circles["change_4"], survived, edges, "change of ‖$F_k$‖ in step 4")
-        for step in range(1, 5):
-            change = circles[f"change_{step}"]
-            look: Any = {"color": palette.SERIES[step - 1], "label": f"step {step}"}
-            charts.survival(middle, change, survived, circles["embedding"], **look)
-        title = "bins of equally many circles"
-        charts.label(middle, "change of ‖$F_k$‖ in that step", "survival rate", title, ylim=(0, None))
-        _show_change_plane(right, circles)
-    return {"ding-7": figure}
+    edges = np.histogram_bin_edges(circles["change_4"], 40)
+    charts.densities(left, circles["change_4"], survived, edges, "change of ‖$F_k$‖ in step 4")
+    for step in range(1, 5):
+        change = circles[f"change_{step}"]
+        look: Any = {"color": palette.SERIES[step - 1], "label": f"step {step}"}
+        charts.survival(middle, change, survived, circles["embedding"], **look)
+    title = "bins of equally many circles"
+    charts.label(middle, "change of ‖$F_k$‖ in that step", "survival rate", title, ylim=(0, None))
+    _show_change_plane(right, circles)
 
 
 @recipe(
-    "ding-7", item="Figure 7", quick=training.FEW_TRIALS, paper_setting=training.TRIALS, draw=_draw_gradients,
-    source="Section 3.2.2", independent="embedding",
+    "ding-7", item="Figure 7", quick=training.FEW_TRIALS, paper_setting=training.TRIALS,
+    draw=_draw_gradients, panels=(11.4, 4.6, 1, 3), source="Section 3.2.2", independent="embedding",
     cost="half an hour to two hours; no time after ding-6, whose networks it shares",
     rules=(
         Statement("left", "all gradient signals decrease over time",

@@ -345,26 +345,22 @@ def _largest_drop(decay: Any, circles: Any) -> float:
     return float((number[:-1] - number[1:]).max() / whole) if whole >= 1 else np.nan
 
 
-def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     """Draw mean numbers of circles, by two rules, and mean test accuracies over the weight decay."""
     rows, size = tables["networks"], setting.size
     smallest = min(decay for decay in setting.decays if decay)
-    with charts.panels(9.6, 3.6, 1, 2) as (figure, (left, right)):
-        for ax, name, label, most in (
-            (left, "circles", "above a third of the largest", size.tokens // 2),
-            (left, "above_twice_mean", "above twice the mean", size.tokens // 2),
-            (right, "accuracy", "test accuracy", 1),
-        ):
-            charts.means(ax, rows["weight_decay"], rows[name], possible=(0, most), label=label)
-        left.set(ylabel="circles that survive", ylim=(0, None))
-        left.set_title(
-            f"p = {size.tokens}, d = {size.dim}, {size.steps} steps, {setting.networks} networks each"
-        )
-        right.set(ylabel="test accuracy", ylim=(0, 1.03))
-        for ax in (left, right):
-            ax.set_xscale("symlog", linthresh=smallest)
-            charts.label(ax, f"weight decay (linear below {smallest:g})", xlim=(0, None))
-    return {"ding-10": figure}
+    for ax, name, label, most in (
+        (left, "circles", "above a third of the largest", size.tokens // 2),
+        (left, "above_twice_mean", "above twice the mean", size.tokens // 2),
+        (right, "accuracy", "test accuracy", 1),
+    ):
+        charts.means(ax, rows["weight_decay"], rows[name], possible=(0, most), label=label)
+    left.set(ylabel="circles that survive", ylim=(0, None))
+    left.set_title(f"p = {size.tokens}, d = {size.dim}, {size.steps} steps, {setting.networks} networks each")
+    right.set(ylabel="test accuracy", ylim=(0, 1.03))
+    for ax in (left, right):
+        ax.set_xscale("symlog", linthresh=smallest)
+        charts.label(ax, f"weight decay (linear below {smallest:g})", xlim=(0, None))
 
 
 @recipe(
@@ -378,7 +374,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
         ),
         networks=20, seed=100_010,
     ),
-    draw=_draw, source="Appendix A",
+    draw=_draw, panels=(9.6, 3.6, 1, 2), source="Appendix A",
     cost="six to ten hours: all networks are trained to the end; twenty networks at a time are kept",
     rules=(
         Statement("no decay",

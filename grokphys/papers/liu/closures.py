@@ -488,29 +488,27 @@ def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
 # -- Appendix L --------------------------------------------------------------------------------------------
 
 
-def _draw_emergence(setting: int, tables: Tables) -> dict[str, Figure]:
+def _draw_emergence(setting: int, tables: Tables, left: Any, right: Any) -> None:
     """Draw the distance of the coupled flow from its adiabatic limit, and two energies over time."""
     rows, energies = tables["limits"], tables["energies"]
-    with charts.panels(9.6, 4.0, 1, 2) as (figure, (left, right)):
-        for start in range(setting):
-            own = where(rows, start=start)
-            left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=palette.FIRST, alpha=0.5)
-        line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
-        left.loglog(own["rate_ratio"], line, color=palette.REFERENCE, linestyle="--", label="slope 1")
-        charts.label(left, r"$\eta_A/\eta_x$", "largest distance\nfrom the limit, t ≤ 2")
-        ratios = np.unique(energies["rate_ratio"])
-        for ratio in (ratios[-1], ratios[-3], ratios[0]):
-            own = where(energies, rate_ratio=ratio, start=0)
-            label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
-            (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
-            right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
-        charts.label(right, "time", "energy", r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
-    return {"liu-L": figure}
+    for start in range(setting):
+        own = where(rows, start=start)
+        left.loglog(own["rate_ratio"], own["largest_distance"], "o-", color=palette.FIRST, alpha=0.5)
+    line = own["largest_distance"][-1] * own["rate_ratio"] / own["rate_ratio"][-1]
+    left.loglog(own["rate_ratio"], line, color=palette.REFERENCE, linestyle="--", label="slope 1")
+    charts.label(left, r"$\eta_A/\eta_x$", "largest distance\nfrom the limit, t ≤ 2")
+    ratios = np.unique(energies["rate_ratio"])
+    for ratio in (ratios[-1], ratios[-3], ratios[0]):
+        own = where(energies, rate_ratio=ratio, start=0)
+        label = rf"$\eta_A/\eta_x$ = {ratio:.3g}"
+        (drawn,) = right.semilogy(own["time"], own["internal_energy"], label=label)
+        right.semilogy(own["time"], own["effective"], color=drawn.get_color(), linestyle=":", linewidth=2)
+    charts.label(right, "time", "energy", r"internal energy (line), $|P_0(D)|\,\ell_0/4$ (dots)")
 
 
 @recipe(
-    "liu-L", item="Appendix L", quick=3, paper_setting=20, draw=_draw_emergence, source="Appendix L",
-    independent="start",
+    "liu-L", item="Appendix L", quick=3, paper_setting=20,
+    draw=_draw_emergence, panels=(9.6, 4.0, 1, 2), source="Appendix L", independent="start",
     shows="How near a linear network is to its effective loss, by the learning rate η_A of its layer over "
     "η_x of its embedding: on the left for 20 starts, and on the right for the first of them.",
     cost="a minute",
@@ -579,20 +577,18 @@ KINDS = ("A1 A2 A3", "A1", "A2", "A3", "none")
 """The representations of Figure 11: any two equations imply the third."""
 
 
-def _draw_four(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_four(setting: Setting, tables: Tables, *axes: Any) -> None:
     """Draw the representations of four tokens that were learned with each pair of learning rates."""
-    with charts.panels(9.6, 4.8, 1, 2) as (figure, axes):
-        for ax, (pace, pair) in zip(axes, PACES.items(), strict=True):
-            show_representations(where(tables["networks"], decoder=pace), ax)
-            ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {pair}")
-    return {"liu-12": figure}
+    for ax, (pace, pair) in zip(axes, PACES.items(), strict=True):
+        show_representations(where(tables["networks"], decoder=pace), ax)
+        ax.set_title(rf"{pace}, $(\eta_1, \eta_2)$ = {pair}")
 
 
 @recipe(
     "liu-12", item="Figure 12; Appendix E",
     quick=Setting(model=ToyAddition(4, hidden=(50, 50)), seeds=6, steps=1500),
-    paper_setting=Setting(model=ToyAddition(4), seeds=200, steps=3000), draw=_draw_four, source="Appendix E",
-    cost="five minutes",
+    paper_setting=Setting(model=ToyAddition(4), seeds=200, steps=3000),
+    draw=_draw_four, panels=(9.6, 4.8, 1, 2), source="Appendix E", cost="five minutes",
     rules=(
         Statement("slow decoder",
             "The relatively slow decoder produces better representations (in the sense of higher RQI)",
@@ -690,26 +686,23 @@ def _is_hexagon(own: Columns) -> bool:
     return bool(abs(gaps - 60).max() < 30 and abs(points).max() < 2 * abs(points).min())
 
 
-def _draw_hexagon(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_hexagon(setting: Setting, tables: Tables, *axes: Any) -> None:
     """Draw the network of highest quality on the planes of its first three principal components."""
     rows = tables["elements"]
     best = where(rows, network=rows["network"][np.argmax(rows["rqi"])])
     title = f"$S_3$: the best RQI of {setting.seeds} networks, {best['rqi'][0]:.2f}"
-    with charts.panels(10.6, 3.8, 1, 3, title) as (figure, axes):
-        for ax, plane in zip(axes, ((1, 2), (1, 3), (2, 3)), strict=True):
-            show_components(np.stack([best[f"PC{k}"] for k in plane], axis=1), ax)
-            ax.set(
-                **{f"{side}label": f"principal component {k}" for side, k in zip("xy", plane, strict=True)}
-            )
-        charts.legend_below(figure.axes[1])
-    return {"liu-17": figure}
+    axes[0].figure.suptitle(title)
+    for ax, plane in zip(axes, ((1, 2), (1, 3), (2, 3)), strict=True):
+        show_components(np.stack([best[f"PC{k}"] for k in plane], axis=1), ax)
+        ax.set(**{f"{side}label": f"principal component {k}" for side, k in zip("xy", plane, strict=True)})
+    charts.legend_below(axes[0].figure.axes[1])
 
 
 @recipe(
     "liu-17", item="Figure 17; Appendix H",
     quick=Setting(model=GroupDecoder(hidden=(50, 50)), seeds=3, steps=800, rate=MATRIX_DECODER_RATE),
     paper_setting=Setting(model=GroupDecoder(), seeds=50, steps=20_000, rate=MATRIX_DECODER_RATE),
-    draw=_draw_hexagon, source="Appendix H.2", cost="ten to twenty minutes",
+    draw=_draw_hexagon, panels=(10.6, 3.8, 1, 3), source="Appendix H.2", cost="ten to twenty minutes",
     rules=(
         Statement("hexagon", "On the plane of PC1 and PC3, the six points are organized as a hexagon",
             "share of the networks with RQI > 0.95 whose points on that plane are 60° apart within 30°, at "
@@ -759,25 +752,24 @@ def show_components(points: Any, ax: Axes) -> None:
 SEEN = "the rise is what the figure shows; until after the run, the quotation had words of ours"
 
 
-def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_permutations(setting: Setting, tables: Tables, top: Any, bottom: Any) -> None:
     """Draw the panels (a) to (e) of the paper, and the share of networks of high quality."""
     rows = {**tables["networks"], "passed": np.isfinite(tables["networks"]["steps_to_rqi"])}
     words = f"matrix products count as equal up to a squared distance of δ = {setting.delta:g}"
     title = f"$S_3$: {transition.said(setting)};\n{words}"
-    with charts.panels(10.6, 7.6, 2, 3, title) as (figure, (top, bottom)):
-        transition.show_line(rows, "rqi", np.max, "best", top[0])
-        top[0].set(ylabel="RQI")
-        top[1].axvline(0.5, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.5")
-        places = np.unique(rows["fraction"])
-        fewest = [rows["steps_to_rqi"][rows["fraction"] == place].min() for place in places]
-        top[1].plot(places, fewest, "o-", markersize=3.5, label="fewest steps")
-        transition.show_reached(rows, setting.steps, top[1])
-        transition.show_line(rows, "passed", np.mean, "share", top[2])
-        top[2].set(ylabel=f"reached RQI > {transition.GROKKED}", title="not in the paper")
-        transition.show_accuracies(rows, bottom)
-        for ax, letter in zip((*top[:2], *bottom), "abcde", strict=True):
-            ax.set_title(f"({letter})")
-    return {"liu-18": figure}
+    top[0].figure.suptitle(title)
+    transition.show_line(rows, "rqi", np.max, "best", top[0])
+    top[0].set(ylabel="RQI")
+    top[1].axvline(0.5, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.5")
+    places = np.unique(rows["fraction"])
+    fewest = [rows["steps_to_rqi"][rows["fraction"] == place].min() for place in places]
+    top[1].plot(places, fewest, "o-", markersize=3.5, label="fewest steps")
+    transition.show_reached(rows, setting.steps, top[1])
+    transition.show_line(rows, "passed", np.mean, "share", top[2])
+    top[2].set(ylabel=f"reached RQI > {transition.GROKKED}", title="not in the paper")
+    transition.show_accuracies(rows, bottom)
+    for ax, letter in zip((*top[:2], *bottom), "abcde", strict=True):
+        ax.set_title(f"({letter})")
 
 
 @recipe(
@@ -787,7 +779,7 @@ def _draw_permutations(setting: Setting, tables: Tables) -> dict[str, Figure]:
         model=GroupDecoder(), sizes=tuple(range(3, 36)), seeds=11, steps=20_000, rate=MATRIX_DECODER_RATE,
         delta=MATRIX_DELTA, seed=1800,
     ),
-    draw=_draw_permutations, source="Appendix H.2", cost="one to two hours",
+    draw=_draw_permutations, panels=(10.6, 7.6, 2, 3), source="Appendix H.2", cost="one to two hours",
     rules=(
         Statement("(a)", "RQI increases as training set becomes larger",
             "Kendall's τ of the RQI with the training fraction; by chance 0",

@@ -714,19 +714,17 @@ def _train(run: Run, count: int, curves: bool) -> dict[str, Any]:
 # -- Figure 8 (a) ------------------------------------------------------------------------------------------
 
 
-def _draw_curves(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_curves(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw both accuracies of each network over the steps."""
     rows = tables["curves"]
-    with charts.panels(6.0, 4.2) as (figure, ax):
-        for network in np.unique(rows["network"]):
-            own = (rows["network"] == network) & (rows["step"] > 0)
-            for name, color in zip(THRESHOLDS, (palette.FIRST, palette.SECOND), strict=True):
-                label = name.replace("_accuracy", "") if network == 0 else None
-                ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
-        ax.axhline(0.1, color=palette.REFERENCE, linestyle=":", linewidth=1, label="chance")
-        title = f"{setting.images[0]} training images of {IMAGES}"
-        charts.label(ax, "step", "accuracy", title, xscale="log", ylim=(0, 1.03))
-    return {"liu-8": figure}
+    for network in np.unique(rows["network"]):
+        own = (rows["network"] == network) & (rows["step"] > 0)
+        for name, color in zip(THRESHOLDS, (palette.FIRST, palette.SECOND), strict=True):
+            label = name.replace("_accuracy", "") if network == 0 else None
+            ax.plot(rows["step"][own], rows[name][own], color=color, linewidth=1, alpha=0.7, label=label)
+    ax.axhline(0.1, color=palette.REFERENCE, linestyle=":", linewidth=1, label="chance")
+    title = f"{setting.images[0]} training images of {IMAGES}"
+    charts.label(ax, "step", "accuracy", title, xscale="log", ylim=(0, 1.03))
 
 
 PAPER_CURVES = Setting(
@@ -737,7 +735,7 @@ PAPER_CURVES = Setting(
 @recipe(
     "liu-8", item=f"Figure 8 (a), on {IMAGES}",
     quick={"model": ImageMLP(hidden=(20, 20)), "images": (50,), "seeds": 2, "steps": 200},
-    paper_setting=PAPER_CURVES, draw=_draw_curves, source=APPENDIX,
+    paper_setting=PAPER_CURVES, draw=_draw_curves, panels=(6.0, 4.2), source=APPENDIX,
     shows=f"Accuracies of {PAPER_CURVES.seeds} image networks with large initial weights and a small "
     "training set.",
     cost="ten minutes: 10 networks of 1e5 steps, 0.4 ms for each step and network",
@@ -836,18 +834,16 @@ def show_steps(
         ax.plot(rows[x][~done], np.full((~done).sum(), most), **missed)
 
 
-def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_sizes(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw the steps to both accuracies over the number of images, as a point for each network."""
     rows = tables["networks"]
-    with charts.panels(6.0, 4.2) as (figure, ax):
-        for part, color, marker in (("train", palette.FIRST, "s"), ("validation", palette.SECOND, "o")):
-            goal = f"{100 * THRESHOLDS[f'{part}_accuracy']:g} % in {part.replace('train', 'training')}"
-            look: Any = {"marker": marker, "markersize": 5, "fillstyle": "none", "label": f"to {goal}"}
-            show_steps(ax, rows, "images", part, setting.steps, color, f"never {goal}", **look)
-        ax.set(xscale="log", yscale="log")
-        title = f"{setting.seeds} networks for each number of images"
-        charts.label(ax, f"training images of {IMAGES}", "steps", title)
-    return {"liu-20": figure}
+    for part, color, marker in (("train", palette.FIRST, "s"), ("validation", palette.SECOND, "o")):
+        goal = f"{100 * THRESHOLDS[f'{part}_accuracy']:g} % in {part.replace('train', 'training')}"
+        look: Any = {"marker": marker, "markersize": 5, "fillstyle": "none", "label": f"to {goal}"}
+        show_steps(ax, rows, "images", part, setting.steps, color, f"never {goal}", **look)
+    ax.set(xscale="log", yscale="log")
+    title = f"{setting.seeds} networks for each number of images"
+    charts.label(ax, f"training images of {IMAGES}", "steps", title)
 
 
 @recipe(
@@ -857,7 +853,7 @@ def _draw_sizes(setting: Setting, tables: Tables) -> dict[str, Figure]:
         model=ImageMLP(DATA), images=(50, 75, 100, 150, 200, 300, 400, 600, 800, 1000, 1200, 1500), seeds=10,
         steps=100_000, rate=1e-3, weight_decay=0.01, seed=2000,
     ),
-    draw=_draw_sizes, source=APPENDIX,
+    draw=_draw_sizes, panels=(6.0, 4.2), source=APPENDIX,
     cost="an hour or two: 120 networks of at most 1e5 steps; each size is kept",
     rules=(
         Statement("size",

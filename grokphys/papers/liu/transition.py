@@ -113,21 +113,19 @@ def _pooled(successes: str, among: str) -> Measure:
     return measure
 
 
-def _draw_probability(setting: int, tables: Tables) -> dict[str, Figure]:
+def _draw_probability(setting: int, tables: Tables, ax: Any) -> None:
     """Draw the probability of a unique representation over the training fraction."""
     rows = tables["sizes"]
-    with charts.panels(5.6, 4.0) as (figure, ax):
-        at = [proportion(unique, setting) for unique in rows["unique"].tolist()]
-        charts.intervals(ax, rows["fraction"], at, markersize=3.5, linewidth=1, label=f"{setting} sets")
-        place = _unique(tables, 0.95)
-        ax.axvline(place.estimate, color=palette.SECOND, linewidth=1, label=f"$r_c$ = {place.format(3)}")
-        sides: Any = {"xlim": (0, 1), "ylim": (-0.03, 1.03)}
-        charts.label(ax, FRACTION, "probability of a unique representation", "p = 10", **sides)
-    return {"liu-4a": figure}
+    at = [proportion(unique, setting) for unique in rows["unique"].tolist()]
+    charts.intervals(ax, rows["fraction"], at, markersize=3.5, linewidth=1, label=f"{setting} sets")
+    place = _unique(tables, 0.95)
+    ax.axvline(place.estimate, color=palette.SECOND, linewidth=1, label=f"$r_c$ = {place.format(3)}")
+    sides: Any = {"xlim": (0, 1), "ylim": (-0.03, 1.03)}
+    charts.label(ax, FRACTION, "probability of a unique representation", "p = 10", **sides)
 
 
 @recipe(
-    "liu-4a", item="Figure 4 (a)", quick=100, paper_setting=10_000, draw=_draw_probability,
+    "liu-4a", item="Figure 4 (a)", quick=100, paper_setting=10_000, draw=_draw_probability, panels=(5.6, 4.0),
     source="Figure 4 (a)", independent="training set", cost="a minute",
     rules=(
         Number("r_c", "0.4", _unique, margin=0.02, digits=4),
@@ -171,22 +169,20 @@ def _rate_rises(tables: Tables, level: float) -> Interval:
     return Interval(float(found), float(low), float(high), int(rows["sets"].max()))
 
 
-def _draw_rates(setting: int, tables: Tables) -> dict[str, Figure]:
+def _draw_rates(setting: int, tables: Tables, ax: Any) -> None:
     """Draw the grokking rate λ_3 over the training fraction, as a mean with quartiles."""
     rows = tables["sizes"]
-    with charts.panels(5.6, 4.0) as (figure, ax):
-        x = rows["fraction"]
-        ax.fill_between(x, rows["quartile_1"], rows["quartile_3"], alpha=0.25, linewidth=0, label="quartiles")
-        ax.plot(x, rows["mean"], label=f"mean of {setting} sets")
-        ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="0.4")
-        sides: Any = {"xlim": (0, 1.02), "ylim": (-0.003, None)}
-        charts.label(ax, FRACTION, r"grokking rate $\lambda_3$", "p = 10", **sides)
-    return {"liu-5a": figure}
+    x = rows["fraction"]
+    ax.fill_between(x, rows["quartile_1"], rows["quartile_3"], alpha=0.25, linewidth=0, label="quartiles")
+    ax.plot(x, rows["mean"], label=f"mean of {setting} sets")
+    ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="0.4")
+    sides: Any = {"xlim": (0, 1.02), "ylim": (-0.003, None)}
+    charts.label(ax, FRACTION, r"grokking rate $\lambda_3$", "p = 10", **sides)
 
 
 @recipe(
-    "liu-5a", item="Figure 5 (a)", quick=100, paper_setting=10_000, draw=_draw_rates, source="Section 3.2",
-    independent="training set", cost="two minutes",
+    "liu-5a", item="Figure 5 (a)", quick=100, paper_setting=10_000,
+    draw=_draw_rates, panels=(5.6, 4.0), source="Section 3.2", independent="training set", cost="two minutes",
     rules=(
         Number("fraction at which λ_3 > 0 for half of the training sets", "0.4",
             measures.crossing("sizes", "fraction", "positive", "sets"), margin=0.02, digits=4,
@@ -440,19 +436,18 @@ def show_reached(rows: Any, steps: int, ax: Axes) -> None:
     charts.label(ax, FRACTION, f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
 
 
-def _draw_qualities(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_qualities(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     rows = tables["networks"]
-    with charts.panels(9.6, 4.3, 1, 2) as (figure, (left, right)):
-        for ax in (left, right):
-            ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.4")
-        show_line(rows, "rqi", np.median, "median", left)
-        left.set(ylabel="RQI", ylim=(-0.03, 1.03), title=said(setting))
-        show_reached(rows, setting.steps, right)
-    return {"liu-4b": figure}
+    for ax in (left, right):
+        ax.axvline(0.4, color=palette.REFERENCE, linestyle=":", linewidth=1, label="paper: 0.4")
+    show_line(rows, "rqi", np.median, "median", left)
+    left.set(ylabel="RQI", ylim=(-0.03, 1.03), title=said(setting))
+    show_reached(rows, setting.steps, right)
 
 
 @recipe(
-    "liu-4b", item="Figure 4 (b)", quick=QUICK, paper_setting=PAPER, draw=_draw_qualities,
+    "liu-4b", item="Figure 4 (b)", quick=QUICK, paper_setting=PAPER,
+    draw=_draw_qualities, panels=(9.6, 4.3, 1, 2),
     source="Figure 4 (b)", cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         Number("r_c of networks", "0.4", measures.statistic(half_rise, "networks", "fraction", PASSED),
@@ -479,24 +474,23 @@ def qualities(run: Run) -> Result:
 # -- Figure 5 (b) ------------------------------------------------------------------------------------------
 
 
-def _draw_steps(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_steps(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     theory, both = tables["theory"], measures.rows_of(tables, "networks", {}, BOTH)
-    with charts.panels(10.2, 4.3, 1, 2) as (figure, (left, right)):
-        finite = np.isfinite(theory["n_h_median"])
-        name = "theory: median $n_h$ of training sets,\nby Eq. 5, with $1/|P_0(D)|$"
-        left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=name)
-        show_reached(tables["networks"], setting.steps, left)
-        left.set(yscale="log", ylabel=f"steps to RQI > {GROKKED}, or $n_h$", title=said(setting))
-        x, y = both["n_h"], both["steps_to_rqi"]
-        points = right.scatter(x, y, s=12, c=both["fraction"], cmap="viridis", linewidths=0)
-        figure.colorbar(points, ax=right, label="training fraction", aspect=30, pad=0.03)
-        right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of its training set (Eq. 5)")
-        right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network and its own prediction")
-    return {"liu-5b": figure}
+    finite = np.isfinite(theory["n_h_median"])
+    name = "theory: median $n_h$ of training sets,\nby Eq. 5, with $1/|P_0(D)|$"
+    left.plot(theory["fraction"][finite], theory["n_h_median"][finite], label=name)
+    show_reached(tables["networks"], setting.steps, left)
+    left.set(yscale="log", ylabel=f"steps to RQI > {GROKKED}, or $n_h$", title=said(setting))
+    x, y = both["n_h"], both["steps_to_rqi"]
+    points = right.scatter(x, y, s=12, c=both["fraction"], cmap="viridis", linewidths=0)
+    left.figure.colorbar(points, ax=right, label="training fraction", aspect=30, pad=0.03)
+    right.set(xscale="log", yscale="log", xlabel=r"$n_h = 1/(\lambda_3\eta)$ of its training set (Eq. 5)")
+    right.set(ylabel=f"steps to RQI > {GROKKED}", title="each network and its own prediction")
 
 
 @recipe(
-    "liu-5b", item="Figure 5 (b)", quick=QUICK, paper_setting=PAPER, draw=_draw_steps, source="Section 3.2",
+    "liu-5b", item="Figure 5 (b)", quick=QUICK, paper_setting=PAPER,
+    draw=_draw_steps, panels=(10.2, 4.3, 1, 2), source="Section 3.2",
     cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         Statement("networks", "the trend of decreasing grokking steps as increasing data size",

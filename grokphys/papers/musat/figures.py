@@ -415,26 +415,24 @@ def _left(value: str) -> Measure:
 GEOMETRIC = "the means over the networks are geometric"
 
 
-def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     """Draw the mean magnitudes of weights and biases after training, and during training at some decays."""
     last, course = tables["networks"], tables["course"]
     decays = np.unique(course["weight_decay"])
-    with charts.panels(9.6, 4.8, 1, 2) as (figure, (left, right)):
-        for name, label in LABELS.items():
-            logs = [np.log(where(last, weight_decay=decay)[name]) for decay in setting.decays]
-            charts.intervals(left, setting.decays, [mean(one, 0.95).map(np.exp) for one in logs], label=label)
-        left.set_title(f"After {setting.epochs} epochs, {setting.runs} networks each")
-        for decay in decays[:: max(len(decays) // 3, 1)]:
-            rows = where(course, weight_decay=decay)
-            (line,) = right.plot(rows["step"], rows["weight_norm"], label=f"weight decay {decay:g}")
-            right.plot(rows["step"], rows["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
-        right.set_title("Weights (lines), biases (dashed)")
-        for ax, x, kind, title in (
-            (left, "weight decay", "geometric", "with 95 % intervals"), (right, "epoch", "arithmetic", None),
-        ):  # fmt: skip
-            y = f"magnitude, {kind} mean\nover the networks"
-            charts.label(ax, x, y, ylim=(0, None), legend={"title": title})
-    return {"musat-6": figure}
+    for name, label in LABELS.items():
+        logs = [np.log(where(last, weight_decay=decay)[name]) for decay in setting.decays]
+        charts.intervals(left, setting.decays, [mean(one, 0.95).map(np.exp) for one in logs], label=label)
+    left.set_title(f"After {setting.epochs} epochs, {setting.runs} networks each")
+    for decay in decays[:: max(len(decays) // 3, 1)]:
+        rows = where(course, weight_decay=decay)
+        (line,) = right.plot(rows["step"], rows["weight_norm"], label=f"weight decay {decay:g}")
+        right.plot(rows["step"], rows["bias_norm"], color=line.get_color(), linestyle=(0, (4, 2)))
+    right.set_title("Weights (lines), biases (dashed)")
+    for ax, x, kind, title in (
+        (left, "weight decay", "geometric", "with 95 % intervals"), (right, "epoch", "arithmetic", None),
+    ):  # fmt: skip
+        y = f"magnitude, {kind} mean\nover the networks"
+        charts.label(ax, x, y, ylim=(0, None), legend={"title": title})
 
 
 @recipe(
@@ -442,7 +440,7 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
     paper_setting=Setting(
         decays=tuple(np.linspace(0, 1, 11).round(1).tolist()), runs=100, epochs=musat.EPOCHS,
     ),
-    draw=_draw, source="Appendix B", cost="ten minutes",
+    draw=_draw, panels=(9.6, 4.8, 1, 2), source="Appendix B", cost="ten minutes",
     rules=(
         *(
             Statement(part, "weight decay strongly limits the magnitude of the weights and biases",

@@ -418,7 +418,7 @@ ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.
 UNLIKE = counters.instead("particles", rows={"f_a": 2.0}, of={"f_a": 1.0})
 
 
-def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_table(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     """Draw circles and imperfections of the particles by f_a, next to those of the paper."""
     shares, rest = [], []
     for f_a, row in TABLE_2.items():
@@ -426,16 +426,14 @@ def _draw_table(setting: Setting, tables: Tables) -> dict[str, Figure]:
         shares.append((name, circles_of(row), circles("particles", 100, **at)(tables, 0.95)))
         rest.append((name, row.imperfections, imperfections("particles", **at)(tables, 0.95)))
     title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
-    with charts.panels(9.5, 2.9, 1, 2) as (figure, (left, right)):
-        show_estimates(shares, left, xlabel="circles, % of runs", title=title)
-        show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
-    return {"musat-table2": figure}
+    show_estimates(shares, left, xlabel="circles, % of runs", title=title)
+    show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
 
 
 @recipe(
     "musat-table2", item="Table 2", quick=Setting(runs=40, networks=10, epochs=300),
-    paper_setting=Setting(runs=10_000, networks=1000, epochs=2000), draw=_draw_table, source="Section 6",
-    cost="ten minutes",
+    paper_setting=Setting(runs=10_000, networks=1000, epochs=2000),
+    draw=_draw_table, panels=(9.5, 2.9, 1, 2), source="Section 6", cost="ten minutes",
     rules=(
         *_numbers_table_2(),
         _more(0.5, 1.0),
@@ -504,23 +502,21 @@ def _of_step(measure: Any) -> Any:
 STEP = "a step has no chance to be shuffled: runs of another step are alike where the step does not matter"
 
 
-def _draw_map(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_map(setting: Setting, tables: Tables, *axes: Any) -> None:
     """Draw circles and imperfections of the particles as maps over f_a and step size."""
     shown: Any = (
         (partial(circles, scale=100), "circles, % of runs"),
         (imperfections, "grid imperfections of the rest"),
     )
-    with charts.panels(9.5, 3.2, 1, 2) as (figure, axes):
-        for ax, (measure, title) in zip(axes, shown, strict=True):
-            places = [[{"f_a": f, "step_size": s} for f in setting.alignments] for s in setting.step_sizes]
-            values = [[measure("particles", **at)(tables, 0.95).estimate for at in row] for row in places]
-            image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis")
-            ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
-            ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
-            ax.set(xlabel="alignment constant $f_a$", ylabel="step size", title=title)
-            ax.grid(visible=False)
-            figure.colorbar(image, ax=ax)
-    return {"musat-map": figure}
+    for ax, (measure, title) in zip(axes, shown, strict=True):
+        places = [[{"f_a": f, "step_size": s} for f in setting.alignments] for s in setting.step_sizes]
+        values = [[measure("particles", **at)(tables, 0.95).estimate for at in row] for row in places]
+        image = ax.imshow(values, origin="lower", aspect="auto", cmap="viridis")
+        ax.set_xticks(range(len(setting.alignments)), [f"{value:g}" for value in setting.alignments])
+        ax.set_yticks(range(len(setting.step_sizes)), [f"{value:g}" for value in setting.step_sizes])
+        ax.set(xlabel="alignment constant $f_a$", ylabel="step size", title=title)
+        ax.grid(visible=False)
+        axes[0].figure.colorbar(image, ax=ax)
 
 
 PAPER_MAP = Setting(
@@ -531,7 +527,7 @@ PAPER_MAP = Setting(
 @recipe(
     "musat-map", item="particles over the alignment constant f_a and the step size",
     quick=Setting(alignments=(0.5, 1.0, 2.0), step_sizes=(0.005, 0.02), runs=15), paper_setting=PAPER_MAP,
-    draw=_draw_map, paper="beyond", source="Section 6", independent="run",
+    draw=_draw_map, panels=(9.5, 3.2, 1, 2), paper="beyond", source="Section 6", independent="run",
     shows="The share of circles, and the imperfections of the rest, by alignment and step size, of "
     f"{PAPER_MAP.runs} runs each.",
     cost="half an hour",
@@ -759,19 +755,18 @@ def _each(rows: Columns) -> float:
     return square / numbers
 
 
-def _draw_start(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_start(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     title = f"{setting.runs} networks of each initialization and weight decay"
-    with charts.panels(10.2, 4.0, 1, 2, title) as (figure, (left, right)):
-        show_circles(tables["networks"], setting.starts, left)
-        show_totals(tables["totals"], right)
-    return {"musat-start": figure}
+    left.figure.suptitle(title)
+    show_circles(tables["networks"], setting.starts, left)
+    show_totals(tables["totals"], right)
 
 
 @recipe(
     "musat-start", item="starts of the layers",
     quick=Setting(starts=("pytorch", "xavier_uniform"), runs=12, epochs=300),
-    paper_setting=Setting(starts=STARTS, runs=500, epochs=EPOCHS), draw=_draw_start, paper="beyond",
-    source="Table 1", cost="seven minutes",
+    paper_setting=Setting(starts=STARTS, runs=500, epochs=EPOCHS),
+    draw=_draw_start, panels=(10.2, 4.0, 1, 2), paper="beyond", source="Table 1", cost="seven minutes",
     rules=(
         Statement("PyTorch's start is the nearest", "We train 100 random initializations for 2000 epochs",
             "χ² of all numbers of Table 1, of the nearest other start minus that of PyTorch's; 6 is a ratio "
