@@ -326,7 +326,7 @@ def recipe(
     cost: str,
     rules: Sequence[Rule] = (),
     draw: Draw | None = None,
-    panels: Sequence[float] = (),
+    panels: tuple[Any, ...] = (),
     shows: str = "",
     paper: Paper | None = None,
     source: str = "",
@@ -355,7 +355,7 @@ def recipe(
         Function of the setting and the tables that returns the figures by name. The decorated function then
         returns tables alone, and the figures of a stored result can be drawn again without another run. By
         default the decorated function draws its figures itself.
-    panels : sequence of float, optional
+    panels : tuple of float, optional
         Width and height in inches of a figure with the name of the recipe, and the numbers of rows and
         columns of its panels. They are further arguments of `draw`, row by row, which then draws into them.
     shows : str, optional

@@ -110,7 +110,7 @@ def show_parallelograms(theory: EffectiveTheory | None, start: Any, title: str, 
         ax.fill(*corners.T, color=series, alpha=0.25)
         ax.plot(*corners.T, color=series, linewidth=1.2)
     colors = palette.graded_colors(len(E))
-    ax.scatter(*E.T, s=charts.points(11) ** 2, c=colors, zorder=3)
+    ax.scatter(E[:, 0], E[:, 1], s=charts.points(11) ** 2, c=colors, zorder=3)
     for token, (place, color) in enumerate(zip(E, colors, strict=True)):
         look: Any = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 4}
         ax.annotate(str(token), place, color=palette.ink_on(color), **look)

@@ -5,7 +5,7 @@ Liu et al., Figures 2 and 19: embeddings in the plane, of sums with their decode
 
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,6 @@ UNTRAINED = counters.instead("accuracy", rows=FINAL | {"step": 0}, of=FINAL | {"
 
 COST = "0.1 s for each step and network, two hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
-LINES = "Lines and colors follow the tokens in the order of the strongest frequency of the final components."
 TURNS = 20
 """Number of random directions of the change with which Figure 21 is compared."""
 LATE = "two of the four networks had been trained, but not measured, when this rule was written"
@@ -100,11 +99,11 @@ def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]
     trained = nets.train(
         model, runs=1, first_run=number, seed=seed, steps=setting.steps,
         record=recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
-        observables=("train_accuracy", "validation_accuracy", "layers"), learning_rate=setting.learning_rate,
+        observables=(*PARTS, "layers"), learning_rate=setting.learning_rate,
         weight_decay=setting.weight_decay, **EMBEDDING,
     )  # fmt: skip
     ensemble = draw(model, runs=1, seed=seed, first_run=number)
-    split = {"train": ensemble.train[0], "validation": ensemble.validation[0]}
+    split = {"train_accuracy": ensemble.train[0], "validation_accuracy": ensemble.validation[0]}
     rows = []
     for frame, step in enumerate(trained.steps.tolist()):
         E = trained.positions[0, frame]
@@ -112,10 +111,10 @@ def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]
         for n, (name, axes) in product(setting.counts, (("final", trained.positions[0, -1]), ("current", E))):
             components = PCA(n).fit(axes)
             versions[name, n] = components.inverse_transform(components.transform(E))
-        rows += [
-            {"step": step, "components": name, "n": n} | _accuracies(model, trained, frame, projected, split)
-            for (name, n), projected in versions.items()
-        ]
+        for (name, n), projected in versions.items():
+            right = answered(model, trained, frame, projected, model.task.inputs) == model.task.labels
+            accuracies = {part: float(right[index].mean()) for part, index in split.items()}
+            rows.append({"step": step, "components": name, "n": n} | accuracies)
     return {"positions": trained.positions[0], "steps": trained.steps, **columns_of(rows)}
 
 
@@ -128,18 +127,6 @@ def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
     `one` is an item of what `followed` returns.
     """
     return one["validation_accuracy"][one["components"] == "actual"]
-
-
-def _accuracies(
-    model: TokenTransformer, trained: Trajectory, frame: int, E: NDArray[Any], split: dict[str, Any]
-) -> dict[str, float]:
-    """Return the training and the validation accuracy of a network at one frame with another embedding.
-
-    `E` (tokens, dim) replaces the embedding, `trained` holds the layers of each frame, and `split` the
-    indices of the examples of both sets. The keys are those of `PARTS`.
-    """
-    right = answered(model, trained, frame, E, model.task.inputs) == model.task.labels
-    return {f"{part}_accuracy": float(right[index].mean()) for part, index in split.items()}
 
 
 def answered(model: Any, trained: Trajectory, frame: int, E: Any, inputs: Any, run: int = 0) -> NDArray[Any]:
@@ -191,8 +178,6 @@ def _emerges(own: Columns) -> float:
 
 @recipe(
     "liu-1", item="Figure 1", quick=QUICK, paper_setting=PAPER, source="Figure 1",
-    shows="Embeddings of a transformer, projected on principal components, before and after it "
-    f"generalizes. The components are those of each step. {LINES}",
     cost=COST,
     rules=(
         Statement("coincides", "generalization coincides with the emergence of structure in the embeddings",
@@ -206,17 +191,20 @@ def _emerges(own: Columns) -> float:
     ),
 )  # fmt: skip
 def emergence(run: Run) -> Result:
-    """Reproduce Figure 1 of Liu et al.: the first two principal components of the embeddings over training.
+    """Embeddings of a transformer, projected on principal components, before and after it generalizes.
 
+    The components are those of each step. Lines and colors follow the tokens in the order of the strongest
+    frequency of the final components.
+
+    Notes
+    -----
     The table "frames" has a row for each network and recorded frame. The rule asks whether single frequencies
     hold more of their variance as soon as a network generalizes. The figure shows the first one that does.
     """
     ones = followed(run)
-    parts = []
-    for network, one in enumerate(ones):
-        structure = [structure_of(PCA(2).fit_transform(E)) for E in one["positions"]]
-        index = {"network": [network], "step": one["steps"]}
-        parts.append(table_of(index, validation_accuracy=actual(one), structure=structure))
+    structure = [[structure_of(PCA(2).fit_transform(E)) for E in one["positions"]] for one in ones]
+    index = {"network": range(len(ones)), "step": ones[0]["steps"]}
+    rows = table_of(index, validation_accuracy=[actual(one) for one in ones], structure=structure)
     one = next((one for one in ones if (actual(one) >= 0.9).any()), ones[0])
     accuracy, last = actual(one), len(actual(one)) - 1
     general = int(np.argmax(accuracy >= 0.9)) or last
@@ -226,7 +214,7 @@ def emergence(run: Run) -> Result:
         for ax, frame in zip(axes[0], shown, strict=True):
             title = f"step {one['steps'][frame]}\nvalidation {accuracy[frame]:.0%}"
             show_circle(PCA(2).fit_transform(one["positions"][frame]), frequency, ax, title=title)
-    return Result({"frames": joined(parts)}, {"liu-1": figure})
+    return Result({"frames": rows}, {"liu-1": figure})
 
 
 # -- Figure 21 ---------------------------------------------------------------------------------------------
@@ -258,7 +246,8 @@ def _hints(own: Columns) -> float:
 @recipe(
     "liu-21", item="Figure 21; Appendix K", quick=QUICK, paper_setting=PAPER, source="Appendix K",
     shows="The final and the initial embedding on principal axes; as the final one contains the initial "
-    f"one, the right panel shows some structure in any case. {LINES}",
+    "one, the right panel shows some structure in any case. Lines and colors follow the tokens in the order "
+    "of the strongest frequency of the final components.",
     cost=COST,
     rules=(
         Statement("lottery ticket",
@@ -363,14 +352,12 @@ def show_projected(rows: Any, part: str, ax: Axes) -> None:
 
     `part` is the column that is drawn. Lines are dashed for all dimensions, dotted for current components.
     """
-    lines = {"actual": "--", "final": "-", "current": ":"}
-    counts = sorted(set(rows["n"][rows["components"] != "actual"].tolist()))
-    for components, line in lines.items():
-        for n in counts if components != "actual" else [int(rows["n"].max())]:
-            own = where(rows, components=components, n=n)
-            color = palette.SERIES[counts.index(n)] if components != "actual" else "k"
-            label = "all dimensions" if components == "actual" else f"{n} {components} components"
-            ax.plot(own["step"], own[part], line, color=color, linewidth=1.2, label=label)
+    whole = where(rows, components="actual")
+    ax.plot(whole["step"], whole[part], "k--", linewidth=1.2, label="all dimensions")
+    counts = np.unique(rows["n"][rows["components"] != "actual"])
+    for (components, line), (k, n) in product((("final", "-"), ("current", ":")), enumerate(counts)):
+        own, label = where(rows, components=components, n=n), f"{n} {components} components"
+        ax.plot(own["step"], own[part], line, color=palette.SERIES[k], linewidth=1.2, label=label)
     ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
 
 
@@ -410,16 +397,10 @@ def plane_structure(E: NDArray[np.float64], operation: str) -> float:
     return float(np.sum((steps @ centered) ** 2) / (steps @ steps) / np.sum(centered**2))
 
 
-PAPER_PLANAR = Setting(hidden=(200, 200), seeds=40, steps=20_000, grid=300, tokens=11)
-
-
 @recipe(
-    "liu-2", item="Figure 2", quick=Setting(hidden=(30, 30), seeds=4, steps=400, grid=60, tokens=11),
-    paper_setting=PAPER_PLANAR, source="Section 3",
-    shows="Embeddings of p = 11 in the plane, and the class that the decoder assigns to every point. Shown "
-    f"are the least and the most accurate of {PAPER_PLANAR.seeds} networks with different learning rates. "
-    "The color of a point is the class of a pair of embeddings whose midpoint it is.",
-    cost="ten to thirty minutes",
+    "liu-2", item="Figure 2", quick={"hidden": (30, 30), "seeds": 4, "steps": 400, "grid": 60},
+    paper_setting=Setting(hidden=(200, 200), seeds=40, steps=20_000, grid=300, tokens=11),
+    source="Section 3", cost="ten to thirty minutes",
     rules=tuple(
         Statement(f"structure, {operation}",
             "generalization appears to be linked to the emergence of highly-structured embeddings",
@@ -430,9 +411,14 @@ PAPER_PLANAR = Setting(hidden=(200, 200), seeds=40, steps=20_000, grid=300, toke
     ),
 )  # fmt: skip
 def planar(run: Run) -> Result:
-    """Reproduce Figure 2 of Liu et al.: plane embeddings, and the class of each point by the decoder.
+    """Embeddings of p = 11 in the plane, and the class that the decoder assigns to every point.
 
-    For each task, the figure shows the networks that generalize least and most. The table "networks" has a
+    Shown are the least and the most accurate of 40 networks with different learning rates. The color of a
+    point is the class of a pair of embeddings whose midpoint it is.
+
+    Notes
+    -----
+    The table "networks" has a
     row for each network. The rules ask whether networks generalize better the more structured their
     embeddings are.
     """
@@ -459,9 +445,8 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
         learning_rate=rates.tolist(), weight_decay=0.0, embedding_learning_rate=1e-3, train_fraction=0.8,
         record=[setting.steps], observables=(*PARTS, "layers"),
     )  # fmt: skip
-    accuracy = {k: trained.observables[k][:, -1] for k in PARTS}
-    order = np.argsort(accuracy["validation_accuracy"], kind="stable")
-    shown = [int(order[0]), int(order[-1])]
+    accuracy = {k: trained.observables[k][:, -1].astype(float) for k in PARTS}
+    shown = np.argsort(accuracy["validation_accuracy"], kind="stable")[[0, -1]]
     E = trained.final.astype(float)
     frames, classes = [], []
     for k in shown:
@@ -472,11 +457,9 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
         itself = np.repeat(np.arange(len(points))[:, None], 2, axis=1)
         classes.append(answered(model, trained, -1, points, itself, k).reshape(setting.grid, setting.grid))
         frames.append([x[0], x[-1], y[0], y[-1]])
-    return {
-        **{name: values.astype(float) for name, values in accuracy.items()},
-        "structure": np.array([plane_structure(one, operation) for one in E]), "learning_rate": rates,
-        "E": E[shown], "classes": np.array(classes), "frame": np.array(frames),
-        "shown": accuracy["validation_accuracy"][shown].astype(float),
+    return accuracy | {
+        "structure": [plane_structure(one, operation) for one in E], "learning_rate": rates, "E": E[shown],
+        "classes": classes, "frame": frames, "shown": accuracy["validation_accuracy"][shown],
     }  # fmt: skip
 
 
@@ -502,7 +485,7 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
 
 @recipe(
     "liu-19", item=f"Figure 19, on {IMAGES}; Appendix I",
-    quick=Setting(encoders=2, images=200, data=DATA, hidden=200, steps=100, rate=1e-3),
+    quick={"encoders": 2, "images": 200},
     paper_setting=Setting(encoders=20, images=1500, data=DATA, hidden=200, steps=100, rate=1e-3),
     source="Appendix I", independent="encoder", cost="a minute",
     rules=(
@@ -537,12 +520,12 @@ def collapse(run: Run) -> Result:
     title = f"{len(labels)} images of {setting.data}; each class has its digit left of its median"
     with charts.panels(11.6, 4.2, 1, 3, title) as (figure, axes):
         colors = palette.class_colors(10)
-        for k, ax in enumerate(axes):
-            frame = round(k / 2 * setting.steps)
-            ax.scatter(*paths[0][frame].T, s=6, c=colors[labels], linewidths=0)
-            for digit in range(10):
-                middle = np.median(paths[0][frame][labels == digit], axis=0)
-                box = {"boxstyle": "circle,pad=0.1", "facecolor": palette.WHITE, "edgecolor": colors[digit]}
+        for ax, frame in zip(axes, (0, setting.steps // 2, setting.steps), strict=True):
+            E = paths[0][frame]
+            ax.scatter(*E.T, s=6, c=colors[labels], linewidths=0)
+            for digit, color in enumerate(colors):
+                middle = np.median(E[labels == digit], axis=0)
+                box = {"boxstyle": "circle,pad=0.1", "facecolor": palette.WHITE, "edgecolor": color}
                 beside = {"xytext": (-15, 0), "textcoords": "offset points", "ha": "center", "va": "center"}
                 ax.annotate(str(digit), middle, bbox=box, fontsize="small", **beside)
             ax.margins(x=0.1)
@@ -559,12 +542,10 @@ def _descend(setting: Setting, pixels: Any, labels: Any, seed: int) -> NDArray[n
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        sizes = (pixels.shape[1], setting.hidden, setting.hidden, 2)
-        layers = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
-        state = pixels
-        for k, layer in enumerate(layers):
-            state = layer(state).relu() if k < 2 else layer(state)
-    f = state.clone().requires_grad_()
+        sizes = (pixels.shape[1], setting.hidden), (setting.hidden, setting.hidden), (setting.hidden, 2)
+        first, second, last = (torch.nn.Linear(*pair) for pair in sizes)
+        f = last(second(first(pixels).relu()).relu())
+    f.requires_grad_()
     members = torch.nn.functional.one_hot(torch.as_tensor(labels).long(), 10).float()
     count = members.sum(dim=0)
     optimizer = torch.optim.Adam([f], lr=setting.rate)
@@ -586,6 +567,5 @@ def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float
     `f` (images, 2) are embeddings and `labels` (images,) their classes, from 0 to 9.
     """
     means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
-    within = float(np.mean(np.sum((f - means[labels]) ** 2, axis=1)))
-    between = float(np.sum((means - means.mean(axis=0)) ** 2) / 10)
-    return within, between, float(np.sum(f**2))
+    within = np.mean(np.sum((f - means[labels]) ** 2, axis=1))
+    return float(within), float(means.var(axis=0).sum()), float(np.sum(f**2))

@@ -626,6 +626,10 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 # -- Figure 4 (d) ------------------------------------------------------------------------------------------
 
 
+def _waited(mean: str, rows: Any, generator: np.random.Generator) -> Any:
+    return generator.exponential(rows[mean])
+
+
 @recipe(
     "liu-4d", item="Figure 4 (d)",
     quick={"model": SMALL, "seeds": 4, "steps": 1000, "rate": 3e-4},
@@ -640,7 +644,7 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
                 chance="none: a median of networks, which no order changes",
                 counter=counters.drawn(
                     "steps drawn from an exponential distribution of mean n_h", "networks",
-                    steps_to_rqi=lambda rows, rng, name=name: rng.exponential(rows[f"n_h_{name}"]),
+                    steps_to_rqi=partial(_waited, f"n_h_{name}"),
                 ))
             for name, words in (
                 ("mean", "of Eq. 5, with 1/|P_0(D)|"),
