@@ -73,6 +73,18 @@ def means(
     intervals(ax, places, values, **look)
 
 
+def steps(ax: Axes, x: Any, steps: Any, most: int, never: str = "", **look: Any) -> None:
+    """Draw the steps of networks to a goal over x, with triangles at `most` for those that never reach it.
+
+    `never` is the label of the triangles.
+    """
+    done = np.isfinite(steps)
+    ax.plot(x[done], steps[done], **{"linestyle": "none", "marker": "o"} | look)
+    if not done.all():
+        missed = {"marker": "^", "linestyle": "none", "color": look["color"], "label": never or None}
+        ax.plot(x[~done], np.full((~done).sum(), most), **missed)
+
+
 def survival(ax: Axes, values: Any, survived: Any, groups: Any, **look: Any) -> None:
     """Draw the survival rate of circles over a quantity, in bins of equally many circles, with intervals."""
     bins = survival_rates(values[:, None], survived[:, None], groups=groups)

@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.stats import mode
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -462,14 +463,7 @@ def _usual(*names: str) -> Callable[[Columns], Any]:
 
     Only the other quantity varies among the networks of one of them.
     """
-
-    def chosen(rows: Columns) -> Any:
-        counted = {name: np.unique(rows[name], return_counts=True) for name in names}
-        return np.all(
-            [rows[name] == values[count.argmax()] for name, (values, count) in counted.items()], axis=0
-        )
-
-    return chosen
+    return lambda rows: np.all([rows[name] == mode(rows[name]).mode for name in names], axis=0)
 
 
 def _rises(x: str) -> Measure:
@@ -618,9 +612,6 @@ SURVIVORS_AT_RANDOM = counters.drawn(
     "runs",
     larger=lambda rows, rng: 29 * rng.random(len(rows["circles"])) < rows["circles"],
 )
-NONE_REVIVED = counters.drawn(
-    "no other frequency that survives", "runs", revived=lambda rows, _: rows["revived"] & False
-)
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------
 
@@ -655,7 +646,6 @@ def _draw_signals(setting: Setting, tables: Tables, ax: Any) -> None:
 
 @recipe(
     "ding-6", item="Figure 6, left", quick=training.FEW_TRIALS, paper_setting=training.TRIALS,
-
     draw=_draw_signals, panels=(5.6, 4.0), source="Section 3.2.1", independent="embedding",
     cost="half an hour to two hours",
     rules=(
@@ -695,12 +685,9 @@ def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
     look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
     ax.scatter(start, shares, label="an embedding and a factor", **look)
     charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
-    ax.set_title(
-        f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
-        f"{setting.embeddings} embeddings, {setting.trials} trials each",
-        fontsize="medium",
-    )
-    charts.label(ax, "‖$F_k$‖ - mean of the others", "survival rate of k", ylim=(-0.03, 1.03))
+    title = f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
+    title += f"{setting.embeddings} embeddings, {setting.trials} trials each"
+    charts.label(ax, "‖$F_k$‖ - mean of the others", "survival rate of k", title, ylim=(-0.03, 1.03))
 
 
 @recipe(
@@ -710,7 +697,6 @@ def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
         size=training.PAPER, embeddings=60, factors=(0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15), trials=8,
         frequency=25,
     ),
-
     draw=_draw_scaled, panels=(5.6, 4.0), source="Section 3.2.1", independent="embedding",
     cost="two to four hours",
     rules=(
@@ -791,7 +777,7 @@ RATIOS = 1, 11
             "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             "share of networks in which any other frequency survives",
             measures.share("runs", "revived"), least=0.05, chance="none, if what is near zero stayed there",
-            counter=NONE_REVIVED),
+            counter=counters.drawn("no other frequency that survives", "runs", revived=False)),
     ),
 )  # fmt: skip
 def pairs(run: Run) -> Result:
@@ -805,14 +791,14 @@ def pairs(run: Run) -> Result:
     setting = run.setting
     rows = joined(in_parts(run, len(setting.ratios), RATIOS, partial(_train_pairs, run), name="ratios"))
     with charts.panels(5.6, 4.0) as (figure, ax):
-        for n, (name, label) in enumerate(
-            (("larger", "the larger"), ("smaller", "the smaller"), ("revived", "any other, revived"))
-        ):
-            alive = rows[name].reshape(len(setting.ratios), -1)
-            values = [evidence.share(part, CONFIDENCE) for part in alive]
-            look: Any = {"linestyle": ":"} if n == 2 else {}
+        names = {"larger": "the larger", "smaller": "the smaller", "revived": "any other, revived"}
+        for n, (name, label) in enumerate(names.items()):
+            values = [
+                evidence.share(part, CONFIDENCE) for part in rows[name].reshape(len(setting.ratios), -1)
+            ]
+            look: Any = {"color": palette.SERIES[n], "linestyle": ":" if n == 2 else "-"}
             places = np.array(setting.ratios) + 0.012 * (n - 1)  # side by side, where they agree
-            charts.intervals(ax, places, values, color=palette.SERIES[n], label=label, **look)
+            charts.intervals(ax, places, values, label=label, **look)
         title = f"all others at {setting.others:g}; {setting.pairs} pairs each"
         charts.label(ax, "r, ratio of the two signals", "survival rate", title, ylim=(-0.03, 1.03))
     return Result({"runs": rows}, {"ding-6c": figure})
@@ -1091,14 +1077,12 @@ def initial_circularity(run: Run) -> Result:
     """
     setting = run.setting
     p, generator = setting.tokens, generator_of(run.seed(setting.seed))
-    values = np.concatenate(
-        [circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims]
-    )
-    d = np.repeat(setting.dims, setting.count)
-    rows = {"d": d, "mean": values.mean(axis=1), "maximum": values.max(axis=1)}
+    values = np.stack([circularity(generator.standard_normal((setting.count, p, d))) for d in setting.dims])
+    mean, maximum = values.mean(axis=2), values.max(axis=2)
+    rows = {"d": np.repeat(setting.dims, setting.count), "mean": mean.ravel(), "maximum": maximum.ravel()}
     with charts.panels(5.6, 3.8) as (figure, ax):
         for name, color in (("maximum", palette.SECOND), ("mean", palette.FIRST)):
-            charts.means(ax, d, rows[name], color=color, label=f"{name} over frequencies")
+            charts.means(ax, rows["d"], rows[name], color=color, label=f"{name} over frequencies")
         d = np.geomspace(setting.dims[0], setting.dims[-1], 50)
         ax.plot(d, d / (d + p - 2), color=palette.INK, linewidth=0.9, linestyle="--", label="d / (d + p - 2)")
         ax.set(xscale="log", ylim=(0, 1))

@@ -78,10 +78,8 @@ def fits(
     """
     small = {"tokens": training.QUICK.tokens, "dims": (training.QUICK.dim,), "networks": 3, "seed": seeds[0]}
     whole = {"tokens": training.PAPER.tokens, "dims": (training.PAPER.dim,), "networks": 30, "seed": seeds[1]}
-    return {
-        "quick": Setting(**small | {"laws": laws, "steps": 200} | (quick or {})),
-        "paper_setting": Setting(**whole | {"laws": laws, "steps": 1000} | paper),
-    }
+    paper_setting = Setting(**whole | {"laws": laws, "steps": 1000} | paper)
+    return {"quick": small | {"steps": 200} | (quick or {}), "paper_setting": paper_setting}
 
 
 def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
@@ -635,10 +633,7 @@ def _late(own: Columns) -> float:
 
 @recipe(
     "ding-13", item="Figure 13; Appendix D",
-    quick=Setting(
-        size=training.Size(training.QUICK.tokens, training.QUICK.dim, 1200), record="10:1000,40", networks=3,
-        seed=0,
-    ),
+    quick=Setting(size=training.Size(31, 32, 1200), record="10:1000,40", networks=3, seed=0),
     paper_setting=Setting(size=training.PAPER, record="5:1000,200", networks=20, seed=130_000),
     source="Appendix D", cost="half an hour to two hours",
     rules=(
@@ -670,10 +665,8 @@ def gradients(run: Run) -> Result:
         trained = training.train_networks(run, part, setting.record, "gradient")
         slopes = fourier_signals(trained.observables["gradient"])
         alive, steps = survives(fourier_signals(trained.final)), trained.steps
-        index, sizes = (
-            {"network": part, "step": steps},
-            {"largest": slopes.max(axis=2), "mean": slopes.mean(axis=2)},
-        )
+        index = {"network": part, "step": steps}
+        sizes = {"largest": slopes.max(axis=2), "mean": slopes.mean(axis=2)}
         each = {"slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0)}
         return table_of(index, **sizes) | each
 

@@ -27,8 +27,7 @@ from grokphys.papers.liu import transition
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import GroupDecoder, ToyAddition, train
 from physics import EffectiveTheory, Operation, closures, representation_quality, simulate
-from physics.seeds import children
-from physics.seeds import generator as generator_of
+from physics.seeds import children, generator
 
 RESAMPLES = 10_000
 TOGETHER = "corrected after the run: two networks with the same start are resampled together"
@@ -80,7 +79,7 @@ def implied(samples: Sequence[tuple[int, int]], counts: Sequence[int]) -> dict[s
 
 
 @partial(counters.Chance, "what follows without the last of the samples")
-def one_sample_less(tables: Any, generator: np.random.Generator) -> Any:
+def one_sample_less(tables: Any, _: np.random.Generator) -> Any:
     """Return the tables of Figure 9 without the last of the first 4, 6 or 8 samples."""
     less = implied(CURRICULUM, (3, 5, 7))
     for rows in less.values():
@@ -169,7 +168,7 @@ def curriculum(run: Run) -> Result:
     training sets of each size that determine the representation.
     """
     tables = implied(CURRICULUM, (4, 6, 8))
-    start = generator_of(run.seed(2)).standard_normal((6, 2))
+    start = generator(run.seed(2)).standard_normal((6, 2))
     total = EffectiveTheory(6).parallelogram_count
     with charts.panels(9.6, 3.6, 1, 3) as (figure, axes):
         for ax, count in zip(axes, (4, 6, 8), strict=True):
@@ -190,6 +189,7 @@ def curriculum(run: Run) -> Result:
 
 BOUND = {"rqi": "rqi_bound", "predicted_accuracy": "accuracy_bound"}
 """Columns of Figure 10, and those that hold their bounds."""
+LABELS = "RQI", r"$\widehat{Acc}$"
 TOLERANCES = (
     (transition.STRICT, "_strict", "this δ was added after networks had been judged at δ = 0.1"),
     (transition.DELTA, "", "the tolerance to which the published code amounts; Appendix E says δ = 0.01"),
@@ -204,38 +204,33 @@ def _bound_one(name: str, end: str) -> str:
     return f"{count} networks have the bound 1, which nothing exceeds; of others {others[end]} % are within"
 
 
-def _draw_bounds(setting: Setting, tables: Tables) -> dict[str, Figure]:
+def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
     """Draw quality and predicted accuracy, and their bounds, over the training fraction and each other.
 
     They have two colors, for the tolerance of Appendix E and for the wider one.
     """
-    rows, fraction = tables["networks"], {"xlabel": transition.FRACTION, "xlim": (0, 1.02)}
+    rows, fraction, sides = (
+        tables["networks"],
+        transition.FRACTION,
+        {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03)},
+    )
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
-    title = f"p = 10: {transition.said(setting)}"
-    with charts.panels(10.4, 6.6, 2, 3, title, sharey=True) as (figure, lines):
-        for line, (name, label) in zip(
-            lines, (("rqi", "RQI"), ("predicted_accuracy", r"$\widehat{Acc}$")), strict=True
-        ):
-            bound = rows[BOUND[name]]
-            line[1].scatter(rows["fraction"], bound, color=palette.REFERENCE, **look)
-            for (delta, end, _), color in zip(
-                reversed(TOLERANCES), (palette.SECOND, palette.FIRST), strict=True
-            ):
-                for ax, x in ((line[0], rows["fraction"]), (line[2], bound)):
-                    ax.scatter(x, rows[name + end], color=color, label=f"δ = {delta}", **look)
-            line[2].plot([0, 1], [0, 1], "--", color=palette.REFERENCE, linewidth=1, label="value = bound")
-            words = f"bound of {label}"
-            line[0].set(ylabel=label, **fraction)
-            line[1].set(ylabel=words, **fraction)
-            line[2].set(ylabel=label, xlabel=words, xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        for ax in lines[1, ::2]:
-            charts.legend_below(ax)
-    return {"liu-10": figure}
+    lines[0][0].figure.suptitle(f"p = 10: {transition.said(setting)}")
+    for (left, middle, right), (name, bound), label in zip(lines, BOUND.items(), LABELS, strict=True):
+        for (delta, end, _), color in zip(TOLERANCES, (palette.FIRST, palette.SECOND), strict=True):
+            for ax, x in ((left, "fraction"), (right, bound)):
+                ax.scatter(rows[x], rows[name + end], color=color, label=f"δ = {delta}", **look)
+        middle.scatter(rows["fraction"], rows[bound], color=palette.REFERENCE, **look)
+        right.plot([0, 1], [0, 1], "--", color=palette.REFERENCE, linewidth=1, label="value = bound")
+        words = f"bound of {label}"
+        charts.label(left, fraction, label, **sides)
+        charts.label(middle, fraction, words, **sides)
+        charts.label(right, words, label, **sides)
 
 
 @recipe(
     "liu-10", item="Figure 10; Appendix E", quick=transition.QUICK, paper_setting=transition.PAPER,
-    draw=_draw_bounds, source="Appendix E",
+    draw=_draw_bounds, panels=(10.4, 6.6, 2, 3), source="Appendix E",
     cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(
         *(
@@ -364,26 +359,37 @@ LESS = "what follows from the whole chain replaced by what follows without one o
 
 
 @partial(counters.changed, LESS, "chains")
-def _one_link_less(rows: Any, generator: np.random.Generator) -> Any:
+def _one_link_less(rows: Any, rng: np.random.Generator) -> Any:
     """Return what follows if one link of each chain is left out, at random, where none should be."""
     follows = np.array(rows["follows"])
     for name in np.unique(rows["operation"]):
         own = np.flatnonzero(rows["operation"] == name)
-        follows[own[0]] = follows[generator.choice(own[1:])]
+        follows[own[0]] = follows[rng.choice(own[1:])]
     return {"follows": follows}
 
 
-def _draw_deduction(setting: int, tables: Tables) -> dict[str, Figure]:
-    """Draw what follows from random training sets of two groups, C_6 and S_3, over the training fraction."""
-    with charts.panels(9.6, 4.0, 1, 2, sharey=True) as (figure, axes):
-        for ax, name in zip(axes, ("C_6", "S_3"), strict=True):
-            show_deduction(name, where(tables["sets"], operation=name), ax)
-    return {"liu-16": figure}
+def _draw_deduction(setting: int, tables: Tables, *axes: Any) -> None:
+    """Draw which fraction of all parallelograms is given and which is implied, over the training fraction.
+
+    The groups are C_6 (cyclic, of order 6) and S_3 (permutations of three things). For S_3 the fraction that
+    follows without transitivity is drawn too.
+    """
+    for ax, name, words in zip(axes, ("C_6", "S_3"), ("linear closure", "deduction"), strict=True):
+        rows = where(tables["sets"], operation=name)
+        fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
+        ax.plot(fraction, given, color=palette.REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
+        ax.plot(fraction, implied, label=r"implied, $|P(D)|/|P_0|$")
+        ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
+        if name == "S_3":
+            alone: Any = {"color": palette.SECOND, "linewidth": 1.2, "label": "three give a fourth, alone"}
+            ax.plot(fraction, rows["chains_only"], **alone)
+        y = "part of all parallelograms"
+        charts.label(ax, "training data fraction", y, f"${name}$: {words}", xlim=(0, 1), ylim=(0, 1.03))
 
 
 @recipe(
     "liu-16", item="Figure 16; Appendix H", quick=60, paper_setting=10_000, draw=_draw_deduction,
-    source="Appendix H.1", independent="proof",
+    panels=(9.6, 4.0, 1, 2), source="Appendix H.1", independent="proof",
     shows="The part of all parallelograms that follows from random training sets of two groups, a mean "
     "over 10000 sets of each size. In S_3 three parallelograms give a fourth, and pairs that equal a "
     "third pair equal each other; the orange curve leaves out the second rule.",
@@ -463,26 +469,6 @@ def _chain_of(operation: Operation) -> tuple[list[tuple[int, ...]], tuple[int, .
     quotient = t[inverse[b]][a]
     c, g, e = t[quotient][d], t[quotient][h], t[f][quotient]
     return [(a, d, b, c), (f, c, e, d), (e, h, f, g)], (a, h, b, g)
-
-
-def show_deduction(name: str, rows: Columns, ax: Axes) -> None:
-    """Draw which fraction of all parallelograms is given and which is implied, over the training fraction.
-
-    `name` is that of the group: "C_6" (cyclic, of order 6) or "S_3" (permutations of three things). `rows`
-    has a row for each size of the training set. For S_3 the fraction that follows without transitivity is
-    drawn too.
-    """
-    fraction, given, implied = (rows[column] for column in ("fraction", "given", "implied"))
-    ax.plot(fraction, given, color=palette.REFERENCE, linestyle="--", label=r"given, $|P_0(D)|/|P_0|$")
-    ax.plot(fraction, implied, label=r"implied, $|P(D)|/|P_0|$")
-    ax.fill_between(fraction, given, implied, alpha=0.15, linewidth=0)
-    commutes = name.startswith("C")
-    if not commutes:
-        alone: Any = {"color": palette.SECOND, "linewidth": 1.2, "label": "three give a fourth, alone"}
-        ax.plot(fraction, rows["chains_only"], **alone)
-    title = f"${name[0]}_{name[2:]}$: " + ("linear closure" if commutes else "deduction")
-    y = "part of all parallelograms" if commutes else ""
-    charts.label(ax, "training data fraction", y, title, xlim=(0, 1), ylim=(0, 1.03))
 
 
 # -- Appendix L --------------------------------------------------------------------------------------------
@@ -695,7 +681,7 @@ def _draw_hexagon(setting: Setting, tables: Tables, *axes: Any) -> None:
     for ax, plane in zip(axes, ((1, 2), (1, 3), (2, 3)), strict=True):
         show_components(np.stack([best[f"PC{k}"] for k in plane], axis=1), ax)
         ax.set(**{f"{side}label": f"principal component {k}" for side, k in zip("xy", plane, strict=True)})
-    charts.legend_below(axes[0].figure.axes[1])
+    charts.legend_below(axes[1])
 
 
 @recipe(

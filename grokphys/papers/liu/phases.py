@@ -139,13 +139,10 @@ class Plane:
     thresholds: Mapping[str, float] = field(default_factory=lambda: ACCURACIES)
     labels: tuple[str, str] = ("", "")
 
-    def axes(self, model: Any) -> tuple[Axis, Axis]:
+    def axes(self, model: Any) -> list[Axis]:
         """Return the horizontal and the vertical axis of the diagram of a model."""
-        first, second = (
-            axis(model, *side, self.cells, label=label)
-            for side, label in zip((self.x, self.y), self.labels, strict=True)
-        )
-        return first, second
+        sides = zip((self.x, self.y), self.labels, strict=True)
+        return [axis(model, *side, self.cells, label=label) for side, label in sides]
 
     def edges(self, model: Any) -> list[list[float]]:
         """Return the values between which the cells lie, on the horizontal and on the vertical axis."""
@@ -207,35 +204,28 @@ def inside(rows: Columns, x: Span = ALL, y: Span = ALL) -> NDArray[np.bool_]:
     return found
 
 
-def between(phase: str | Sequence[str], x: Span, here: Span, there: Span, *, title: str = "") -> Measure:
+def between(phase: str | Sequence[str], x: Span, here: Span, there: Span, **which: str) -> Measure:
     """Return a measure of the share of a phase in one part of the vertical axis, minus that in another.
 
-    Only networks in the span x of the horizontal axis count, and only those of one diagram if there is a
-    title. `phase` may name several phases. Spans are fractions of an axis.
+    Only networks in the span x of the horizontal axis count, and only those of `which` columns have some
+    values. `phase` may name several phases. Spans are fractions of an axis.
     """
-    share = partial(measures.share, "networks", lambda rows: np.isin(rows["phase"], phase), **_of(title))
+    share = partial(measures.share, "networks", lambda rows: np.isin(rows["phase"], phase), **which)
     return measures.difference(*(share(among=partial(inside, x=x, y=y)) for y in (here, there)))
 
 
-def corner(
-    name: str, quote: str, source: str, phase: str, x: Span, y: Span, title: str = "", note: str = ""
-) -> Statement:
+def corner(name: str, quote: str, source: str, phase: str, x: Span, y: Span, note: str = "") -> Statement:
     """Return the rule that a phase is far more frequent in a corner of the plane than elsewhere.
 
-    x and y are spans of the axes as fractions. Without a title, the networks of all diagrams count. The other
-    arguments are those of `Statement`, and `excess` measures the difference.
+    x and y are spans of the axes as fractions. The other arguments are those of `Statement`.
     """
     return Statement(name, quote,
         f"share of {phase} in that ninth of the plane minus its share elsewhere; by chance 0",
-        measures.contrast("networks", f"phase == {phase!r}", partial(inside, x=x, y=y), **_of(title)),
+        measures.contrast("networks", f"phase == {phase!r}", partial(inside, x=x, y=y)),
         least=0.4, source=source, chance=CHANCE, note=note)  # fmt: skip
 
 
 CHANCE = counters.shuffled("networks", "phase")
-
-
-def _of(title: str) -> dict[str, str]:
-    return {"diagram": title} if title else {}
 
 
 FOUR = Statement("four phases", "they all include four phases",
@@ -487,7 +477,7 @@ def _for_both(name: str, quote: str, source: str, effect: str, phase: str, *span
     """Return the same rule for both losses. `phase` and the three `spans` are arguments of `between`."""
     return [
         Statement(f"{name}, {kind}", quote, f"{effect}; by chance 0",
-            between(phase, *spans, title=f"Addition, {kind}"), source=source, chance=CHANCE, least=0.1)
+            between(phase, *spans, diagram=f"Addition, {kind}"), source=source, chance=CHANCE, least=0.1)
         for kind in KINDS
     ]  # fmt: skip
 
@@ -541,7 +531,7 @@ def initialisation(run: Run) -> Result:
             "the representation weight decay in general does not affect model performance much",
             "at rates up to 1e-3, share of networks that generalize in the half of larger decays minus that "
             "in the other",
-            between(GENERAL, LOWER, UPPER, LOWER, title=f"Addition, {kind}"), least=-0.2, most=0.2,
+            between(GENERAL, LOWER, UPPER, LOWER, diagram=f"Addition, {kind}"), least=-0.2, most=0.2,
             chance="none: a shuffle can only make this statement of no effect truer", counter=OF_RATE)
         for kind in KINDS
     ),
@@ -771,25 +761,14 @@ def _bend(third: Any, values: Any) -> float:
     return float(small - 2 * middle + large)
 
 
-def show_steps(
-    ax: Axes, rows: Columns, x: str, part: str, most: int, color: Any, never: str = "", **look: Any
-) -> None:
-    """Draw the steps of networks to an accuracy over a column x, with triangles at `most` for never."""
-    steps = rows[f"{part}_steps"]
-    done = np.isfinite(steps)
-    ax.plot(rows[x][done], steps[done], color=color, **{"linestyle": "none"} | look)
-    if not done.all():
-        missed: Any = {"marker": "^", "linestyle": "none", "color": color, "label": never or None}
-        ax.plot(rows[x][~done], np.full((~done).sum(), most), **missed)
-
-
 def _draw_sizes(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw the steps to both accuracies over the number of images, as a point for each network."""
     rows = tables["networks"]
     for part, color, marker in (("train", palette.FIRST, "s"), ("validation", palette.SECOND, "o")):
         goal = f"{100 * THRESHOLDS[f'{part}_accuracy']:g} % in {part.replace('train', 'training')}"
-        look: Any = {"marker": marker, "markersize": 5, "fillstyle": "none", "label": f"to {goal}"}
-        show_steps(ax, rows, "images", part, setting.steps, color, f"never {goal}", **look)
+        look: Any = {"marker": marker, "markersize": 5, "fillstyle": "none", "color": color}
+        steps, words = rows[f"{part}_steps"], {"label": f"to {goal}", "never": f"never {goal}"}
+        charts.steps(ax, rows["images"], steps, setting.steps, **look, **words)
     ax.set(xscale="log", yscale="log")
     title = f"{setting.seeds} networks for each number of images"
     charts.label(ax, f"training images of {IMAGES}", "steps", title)
@@ -840,14 +819,13 @@ PIECE = 1, 10
 """Largest number of transformers that are trained together, on a CPU and on a GPU (for minutes)."""
 
 
-def steps_reached(trained: Any) -> tuple[Any, Any]:
+def steps_reached(trained: Any) -> tuple[Any, ...]:
     """Return the steps at which training and validation accuracy reach 90 %, each float64 (runs,).
 
     They are infinite for a network that never reaches 90 %. `trained` is a trajectory of networks that were
     trained with the thresholds `ACCURACIES`.
     """
-    first, second = (or_never(trained.observables[f"steps_to_{name}"][:, -1]) for name in ACCURACIES)
-    return first, second
+    return tuple(or_never(trained.observables[f"steps_to_{name}"][:, -1]) for name in ACCURACIES)
 
 
 # -- left --------------------------------------------------------------------------------------------------
@@ -991,7 +969,8 @@ def dropout(run: Run) -> Result:
     rows = joined(chain.from_iterable(parts))
     with charts.panels(6.0, 4.2) as (figure, ax):
         for part, color in (("train", palette.FIRST), ("validation", palette.SECOND)):
-            show_steps(ax, rows, "dropout", part, setting.steps, color, marker="o", markersize=5, label=part)
+            look: Any = {"color": color, "markersize": 5, "label": part}
+            charts.steps(ax, rows["dropout"], rows[f"{part}_steps"], setting.steps, **look)
         ax.plot([], [], "^", color=palette.REFERENCE, label=f"never in {setting.steps} steps")
         ax.axhline(1000, color=palette.REFERENCE, linestyle=":", linewidth=1)
         charts.label(ax, "rate of dropout", "steps to 90 %", yscale="log")

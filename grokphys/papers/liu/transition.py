@@ -27,8 +27,7 @@ from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share,
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import ToyAddition, networks, train
 from physics import EffectiveTheory, Operation, closures, predicted_accuracy, representation_quality
-from physics.seeds import children
-from physics.seeds import generator as generator_of
+from physics.seeds import children, generator
 
 FRACTION = "training data fraction"
 PASSED = "np.isfinite(steps_to_rqi)"
@@ -257,34 +256,30 @@ def conservation(run: Run) -> Result:
     """
     full = EffectiveTheory(TOKENS)
     masks = physics.random_training_sets(full, SHOWN_SIZE, sets=run.setting, seed=run.seed(161))
-    generator = generator_of(run.seed(161))
-    times, rows, curves = 50, [], []
-    for number, mask in enumerate(masks):
+    rng = generator(run.seed(161))
+    times, paths = np.linspace(0, 100, 51), []
+    for mask in masks:
         theory = EffectiveTheory(TOKENS, pairs=full.operation.samples[mask])
         for centred in (False, True):
-            E = generator.standard_normal((TOKENS, 1)) + 1.0
+            E = rng.standard_normal(TOKENS) + 1.0
             E = E - E.mean() if centred else E
-            moved = solve_ivp(
-                lambda _, x, theory=theory: -theory.gradient(x[:, None])[:, 0], (0.0, 2.0 * times), E[:, 0],
-                t_eval=2.0 * np.arange(times + 1), rtol=1e-10, atol=1e-12,
-            )  # fmt: skip
-            path = moved.y.T
-            norm, total = (path**2).sum(axis=1), path.sum(axis=1)
-            changes = abs(norm / norm[0] - 1), abs(total - total[0]) / np.sqrt(TOKENS * norm[0])
-            sizes = {"norm_change": changes[0].max(), "sum_change": changes[1].max()}
-            rows.append({"start": number, "centred": centred} | sizes)
-            curves.append(changes)
+            flow = lambda _, x, theory=theory: -theory.gradient(x[:, None])[:, 0]  # noqa: E731
+            paths.append(solve_ivp(flow, (0.0, 100.0), E, t_eval=times, rtol=1e-10, atol=1e-12).y)
+    moved = np.reshape(paths, (len(masks), 2, TOKENS, len(times)))
+    norm, total = (moved**2).sum(axis=2), moved.sum(axis=2)
+    first = norm[:, :, :1]
+    changes = abs(norm / first - 1), abs(total - total[:, :, :1]) / np.sqrt(TOKENS * first)
     with charts.panels(9.6, 4.0, 1, 2) as (figure, axes):
         titles = "relative change of $Z_0$", r"change of $C$ over $\sqrt{p\,Z_0}$"
-        for ax, title, linear, courses in zip(
-            axes, titles, (1e-13, 1e-4), np.swapaxes(curves, 0, 1), strict=True
-        ):
-            for first, color, label in ((0, palette.SECOND, "random start"), (1, palette.FIRST, "centered")):
-                median = np.median(courses[first::2], axis=0)
-                ax.plot(np.arange(times + 1) * 2.0, median, color=color, label=f"{label}, median")
+        for ax, title, linear, change in zip(axes, titles, (1e-13, 1e-4), changes, strict=True):
+            for k, color, label in ((0, palette.SECOND, "random start"), (1, palette.FIRST, "centered")):
+                ax.plot(times, np.median(change[:, k], axis=0), color=color, label=f"{label}, median")
             ax.set_yscale("symlog", linthresh=linear)
             charts.label(ax, "time", title)
-    return Result({"flows": columns_of(rows)}, {"liu-F": figure})
+    norm_change, sum_change = (change.max(axis=2) for change in changes)
+    index = {"start": range(len(masks)), "centred": [False, True]}
+    rows = table_of(index, norm_change=norm_change, sum_change=sum_change)
+    return Result({"flows": rows}, {"liu-F": figure})
 
 
 # -- Figures 3, 4b, 5b -------------------------------------------------------------------------------------
@@ -427,12 +422,8 @@ def show_line(rows: Any, name: str, of: Any, label: str, ax: Axes) -> None:
 
 def show_reached(rows: Any, steps: int, ax: Axes) -> None:
     """Draw the steps of networks to a representation quality of 0.95, with triangles at `steps` for never."""
-    passed = np.isfinite(rows["steps_to_rqi"])
-    x, y = (rows[name][passed] for name in ("fraction", "steps_to_rqi"))
-    ax.scatter(x, y, s=9, color=palette.SECOND, linewidths=0, label="one network")
-    never = rows["fraction"][~passed]
-    look: Any = {"s": 16, "marker": "^", "color": palette.REFERENCE, "linewidths": 0}
-    ax.scatter(never, np.full(len(never), steps), label=f"never in {steps} steps", **look)
+    look: Any = {"color": palette.SECOND, "markersize": 3, "label": "one network"}
+    charts.steps(ax, rows["fraction"], rows["steps_to_rqi"], steps, f"never in {steps} steps", **look)
     charts.label(ax, FRACTION, f"steps to RQI > {GROKKED}", xlim=(0, 1.02))
 
 
@@ -581,7 +572,7 @@ def trajectories(run: Run) -> Result:
     setting = run.setting
     full = EffectiveTheory(TOKENS)
     masks = physics.random_training_sets(full, SHOWN_SIZE, sets=setting.sets, seed=run.seed(143))
-    generator = generator_of(run.seed(143))
+    rng = generator(run.seed(143))
     times = np.linspace(0, setting.multiples, setting.frames)
     rows: list[dict[str, float]] = []
     shown: Any = None
@@ -590,7 +581,7 @@ def trajectories(run: Run) -> Result:
         n_h = grokking_steps(theory)
         if not np.isfinite(n_h["mean"]):
             continue  # the training set leaves more than a line: nothing converges
-        E: Any = theory.solve(theory.start(generator), times * n_h["mean"] * LEARNING_RATE)[:, :, 0]
+        E: Any = theory.solve(theory.start(rng), times * n_h["mean"] * LEARNING_RATE)[:, :, 0]
         E = (E - E.mean(axis=1, keepdims=True)) / E.std(axis=1, keepdims=True)
         passed = representation_quality(E[:, :, None], full, DELTA) > GROKKED
         formed = float(times[np.argmax(passed)]) if passed.any() else np.inf
@@ -626,8 +617,8 @@ def show_embeddings(x: Any, E: Any, ax: Axes) -> None:
 # -- Figure 4 (d) ------------------------------------------------------------------------------------------
 
 
-def _waited(mean: str, rows: Any, generator: np.random.Generator) -> Any:
-    return generator.exponential(rows[mean])
+def _waited(mean: str, rows: Any, rng: np.random.Generator) -> Any:
+    return rng.exponential(rows[mean])
 
 
 @recipe(
