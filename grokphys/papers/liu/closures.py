@@ -209,12 +209,9 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
 
     They have two colors, for the tolerance of Appendix E and for the wider one.
     """
-    rows, fraction, sides = (
-        tables["networks"],
-        transition.FRACTION,
-        {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03)},
-    )
+    rows, fraction = tables["networks"], transition.FRACTION
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
+    sides: Any = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03)}
     lines[0][0].figure.suptitle(f"p = 10: {transition.said(setting)}")
     for (left, middle, right), (name, bound), label in zip(lines, BOUND.items(), LABELS, strict=True):
         for (delta, end, _), color in zip(TOLERANCES, (palette.FIRST, palette.SECOND), strict=True):
