@@ -79,10 +79,10 @@ def steps(ax: Axes, x: Any, steps: Any, most: int, never: str = "", **look: Any)
     `never` is the label of the triangles.
     """
     done = np.isfinite(steps)
-    ax.plot(x[done], steps[done], **{"linestyle": "none", "marker": "o"} | look)
+    look = {"linestyle": "none", "marker": "o"} | look
+    ax.plot(x[done], steps[done], **look)
     if not done.all():
-        missed = {"marker": "^", "linestyle": "none", "color": look["color"], "label": never or None}
-        ax.plot(x[~done], np.full((~done).sum(), most), **missed)
+        ax.plot(x[~done], np.full((~done).sum(), most), **look | {"marker": "^", "label": never or None})
 
 
 def survival(ax: Axes, values: Any, survived: Any, groups: Any, **look: Any) -> None:

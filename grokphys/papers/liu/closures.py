@@ -211,10 +211,10 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
     """
     rows, fraction = tables["networks"], transition.FRACTION
     look: Any = {"s": 7, "alpha": 0.5, "linewidths": 0}
-    sides: Any = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03)}
+    sides: Any = {"xlim": (-0.03, 1.03), "ylim": (-0.03, 1.03), "legend": False}
     lines[0][0].figure.suptitle(f"p = 10: {transition.said(setting)}")
     for (left, middle, right), (name, bound), label in zip(lines, BOUND.items(), LABELS, strict=True):
-        for (delta, end, _), color in zip(TOLERANCES, (palette.FIRST, palette.SECOND), strict=True):
+        for (delta, end, _), color in zip(TOLERANCES[::-1], (palette.SECOND, palette.FIRST), strict=True):
             for ax, x in ((left, "fraction"), (right, bound)):
                 ax.scatter(rows[x], rows[name + end], color=color, label=f"δ = {delta}", **look)
         middle.scatter(rows["fraction"], rows[bound], color=palette.REFERENCE, **look)
@@ -223,6 +223,8 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
         charts.label(left, fraction, label, **sides)
         charts.label(middle, fraction, words, **sides)
         charts.label(right, words, label, **sides)
+    for ax in lines[1][::2]:
+        charts.legend_below(ax)
 
 
 @recipe(
