@@ -1,6 +1,6 @@
 """A run of particles that the user may change, and the Python calls that reproduce it bit for bit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -146,6 +146,15 @@ class ParticleRun(Run):
         drift = np.abs(self.positions - before).max() / (self.step - steps[early[-1]])
         return "Settled." if drift < AT_REST * np.abs(self.positions).max() else "Still moving."
 
+    def law(self, step: int) -> ParticleSystem:
+        """Return the law under which the step after `step` was taken, or else the present law."""
+        taken = 0
+        for segment in self.segments:
+            taken += segment.steps
+            if step < taken:
+                return segment.system
+        return self.system
+
     def python(self) -> str:
         """Return a program that reproduces this run, with the present state in the start's variable.
 
@@ -192,12 +201,9 @@ class ParticleRun(Run):
     def _measure(self) -> None:
         """Keep the present state and its measures in the history."""
         E = self.positions
-        with np.errstate(over="ignore", invalid="ignore"):  # a particle may be moved far away
-            velocity = self.velocity(E)
         self.history.append(
             self.step,
             positions=E,
-            velocity=velocity,
             time=sum(segment.steps * segment.step_size for segment in self.segments),
             circle_ratio=circle_ratio(E),
             grid_imperfections=grid_imperfections(E, modulus=self.system.modulus),
@@ -282,7 +288,7 @@ def particle_film(
     operation: Operation | None = None,
     plane: str = "axes 1, 2",
     second: Trajectory | None = None,
-    arrows: Array | None = None,
+    arrows: Callable[[int], Array] | None = None,
 ) -> Film:
     """Return a film of the first run of particles: their positions, their pair sums, and two measures.
 
@@ -298,15 +304,14 @@ def particle_film(
     second : Trajectory, optional
         Trajectory from another start, which is drawn next to the first, at the same or the next recorded
         step. It must have the observables that `trajectory` has.
-    arrows : ndarray of float64, shape (frames, tokens, dim), optional
-        Arrows of the first run.
+    arrows : callable, optional
+        Function of the number of a frame that returns arrows (tokens, dim) of the first run.
     """
     operation, steps = operation or Operation(trajectory.tokens, trajectory.tokens), trajectory.steps
     starts = {"particles": trajectory} | ({} if second is None else {"second start": second})
     axes = {name: plane_axes(run.positions[0, -1], plane) for name, run in starts.items()}
     frames = {n: np.searchsorted(run.steps, steps).clip(max=run.frames - 1) for n, run in starts.items()}
     paths = {n: run.positions[0, frames[n]].astype(np.float64) @ axes[n].T for n, run in starts.items()}
-    pointed: Any = [None] * len(steps) if arrows is None else arrows @ axes["particles"].T
     measures = {
         measure: {name: (run.steps, run.observables[measure][0]) for name, run in starts.items()}
         for measure in ROWS[1]
@@ -314,7 +319,8 @@ def particle_film(
     }
 
     def scene(frame: int) -> Scene:
-        shown = particle_panels(paths, frame, operation, arrows=pointed[frame])
+        pointed = None if arrows is None else arrows(frame) @ axes["particles"].T
+        shown = particle_panels(paths, frame, operation, arrows=pointed)
         return f"step {steps[frame]}", shown | measure_panels(measures, steps[frame])
 
     size = (8.0 if second is None else 14.0, 5.4 if measures else 4.2)

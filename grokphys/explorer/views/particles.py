@@ -176,13 +176,16 @@ class ParticlesView(View):
 
     def film(self) -> Film:
         """Return a `Film` of particles, pair sums and curves, with arrows if the page shows them."""
-        run, arrows = self.run, self.values.arrows
+        kept, run = self.run.trajectory(), self.run
+        laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
-            run.trajectory(),
+            kept,
             operation=run.system.operation,
             plane=self.values.plane,
             second=None if self._twin is None else self._twin.trajectory(),
-            arrows=AHEAD * run.history["velocity"] if arrows else None,
+            arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])
+            if self.values.arrows
+            else None,
         )
 
     def python(self) -> str:
