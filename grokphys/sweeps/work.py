@@ -99,7 +99,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 def complete(pack: Pack, path: Path) -> Outcome | None:
     """Return the outcome of a pack from its file alone, or None if that does not exist or is not whole."""
     try:
-        return Outcome("found", finals(_opened(path), pack)) if path.exists() else None
+        return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
     except (FileFormatError, OSError):
         return None
 
@@ -107,7 +107,7 @@ def complete(pack: Pack, path: Path) -> Outcome | None:
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
-            return Outcome("found", finals(_read_through(path), pack), notes)
+            return Outcome("found", finals(_read_through(path, pack), pack), notes)
         except NewerFormatError:
             raise
         except FileFormatError as error:
@@ -128,22 +128,24 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     return Outcome("computed", finals(pack.run(path), pack), notes)
 
 
-def _opened(path: Path) -> Trajectory:
-    """Open a file; a FileFormatError says if it is not complete."""
+def _opened(path: Path, pack: Pack) -> Trajectory:
+    """Open a file; a FileFormatError says if it is not complete, or is of another pack."""
     trajectory = load(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
+    if not pack.made(trajectory.parameters):
+        raise FileFormatError(f"{path} must hold the {len(pack.numbers)} runs of its pack, got other runs")
     return trajectory
 
 
-def _read_through(path: Path) -> Trajectory:
+def _read_through(path: Path, pack: Pack) -> Trajectory:
     """Open a file, and read all of it to verify its checksums; a FileFormatError says if it is damaged."""
 
     def read(_: str, item: Any) -> None:
         for part in item.iter_chunks() if getattr(item, "chunks", None) else ():
             item[part]
 
-    trajectory = _opened(path)
+    trajectory = _opened(path, pack)
     try:
         with h5py.File(path, "r", locking="best-effort") as file:
             file.visititems(read)

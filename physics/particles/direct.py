@@ -23,7 +23,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from physics.jit import kernel, piece
+from physics.jit import address_of, call, kernel, piece
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -77,15 +77,13 @@ class Law(NamedTuple):
     softening_squared: float
     apart: bool
     """Whether to sum the repulsion over different classes only, which is slower but more accurate."""
-    on_grid: bool
-    """Whether the repulsion between all pairs is summed elsewhere, by a convolution."""
 
 
 # -- repulsion -------------------------------------------------------------------------------------------
 
 
 @kernel(reorder=True)
-def _repel_plane(
+def _repel_rectangle(
     sums: Array,
     out: Array,
     a0: int,
@@ -95,24 +93,65 @@ def _repel_plane(
     repulsion: float,
     softening_squared: float,
 ) -> None:
-    """Add the repulsion d/(d² + ε²) between pair sums a < b in the plane, to the forces on both.
+    """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
 
-    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`, and
-    the forces are added to `out` (2, P). `repulsion` is the constant, and `softening_squared` is ε² > 0.
+    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`; the
+    ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant, and
+    `softening_squared` is ε². Two rows are processed at once, which halves the memory traffic of the columns.
     """
-    for a in range(a0, a1):
-        begin = max(b0, a + 1)
-        x, y, out_x, out_y = sums[0, begin:b1], sums[1, begin:b1], out[0, begin:b1], out[1, begin:b1]
-        xa, ya, total_x, total_y = sums[0, a], sums[1, a], 0.0, 0.0
+    x, y = sums[0, b0:b1], sums[1, b0:b1]
+    out_x, out_y = out[0, b0:b1], out[1, b0:b1]
+    a = a0
+    while a + 1 < a1:
+        x0, y0, x1, y1 = sums[0, a], sums[1, a], sums[0, a + 1], sums[1, a + 1]
+        total_x0 = total_y0 = total_x1 = total_y1 = 0.0
         for b in range(x.size):
-            dx, dy = xa - x[b], ya - y[b]
+            dx0, dy0, dx1, dy1 = x0 - x[b], y0 - y[b], x1 - x[b], y1 - y[b]
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            inverse1 = repulsion / (dx1 * dx1 + (dy1 * dy1 + softening_squared))
+            total_x0 += dx0 * inverse0
+            total_y0 += dy0 * inverse0
+            total_x1 += dx1 * inverse1
+            total_y1 += dy1 * inverse1
+            out_x[b] -= dx0 * inverse0 + dx1 * inverse1
+            out_y[b] -= dy0 * inverse0 + dy1 * inverse1
+        out[0, a] += total_x0
+        out[1, a] += total_y0
+        out[0, a + 1] += total_x1
+        out[1, a + 1] += total_y1
+        a += 2
+    if a < a1:
+        x0, y0 = sums[0, a], sums[1, a]
+        total_x0 = total_y0 = 0.0
+        for b in range(x.size):
+            dx0, dy0 = x0 - x[b], y0 - y[b]
+            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
+            total_x0 += dx0 * inverse0
+            total_y0 += dy0 * inverse0
+            out_x[b] -= dx0 * inverse0
+            out_y[b] -= dy0 * inverse0
+        out[0, a] += total_x0
+        out[1, a] += total_y0
+
+
+@kernel(reorder=True)
+def _repel_group(
+    sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
+) -> None:
+    """Add the repulsion between all pairs of the pair sums `a0` to before `a1` in the plane.
+
+    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared`
+    must be greater than 0, so that the force of a pair sum on itself is 0 and needs no test.
+    """
+    x, y = sums[0, a0:a1], sums[1, a0:a1]
+    out_x, out_y = out[0, a0:a1], out[1, a0:a1]
+    for r in range(x.size):
+        xr, yr = x[r], y[r]
+        for b in range(x.size):
+            dx, dy = x[b] - xr, y[b] - yr
             inverse = repulsion / (dx * dx + (dy * dy + softening_squared))
-            total_x += dx * inverse
-            total_y += dy * inverse
-            out_x[b] -= dx * inverse
-            out_y[b] -= dy * inverse
-        out[0, a] += total_x
-        out[1, a] += total_y
+            out_x[b] += dx * inverse
+            out_y[b] += dy * inverse
 
 
 @kernel(reorder=True)
@@ -185,7 +224,11 @@ def _repel(sums: Array, label: Integers, task: int, tasks: int, law: Law, out: A
             if law.apart:
                 _repel_apart(sums, label, out, a, behind, begin, end, repulsion, squared)
             else:
-                _repel_plane(sums, out, a, behind, begin, end, repulsion, squared)
+                first = begin
+                if a >= begin:
+                    _repel_group(sums, out, a, behind, repulsion, squared)
+                    first = behind
+                _repel_rectangle(sums, out, a, behind, first, end, repulsion, squared)
 
 
 # -- alignment -------------------------------------------------------------------------------------------
@@ -276,7 +319,12 @@ def _half_planes(sums: Array, units: Array, out: Array) -> None:
         else:  # a pair sum at the origin has no direction and is sorted behind all others
             key[a] = math.inf
     if not (smallest > 1e-140 and largest < 1e140):  # s_a·s_b may underflow or overflow
-        _half_spaces(sums, units, 0, pairs, out)
+        for a in range(pairs):  # as in `half_spaces`; slower, but this case is rare
+            out[0, a] = out[1, a] = 0.0
+            for b in range(pairs):
+                if sums[0, a] * sums[0, b] + sums[1, a] * sums[1, b] > 0.0:
+                    out[0, a] += units[0, b]
+                    out[1, a] += units[1, b]
         return
     order = _sorted(key)
     angle = np.empty(3 * members)  # three turns, so that no window has to wrap around
@@ -445,8 +493,29 @@ def _begin_step(position: Array, pairs: Pairs, state: Array) -> None:
             total[a] = 0.0
 
 
+class Calls(NamedTuple):
+    """Addresses of the kernels that take the time: the same code in all callers, compiled once."""
+
+    repel: int
+    """The repulsion, or 0 to leave it out."""
+    same_class: int
+    half_planes: int
+    work: int = 0
+
+
+def calls_of(pairs: Pairs, law: Law) -> Calls:
+    """Compile the kernels of a step, and return their addresses; only the types of the arguments matter."""
+    forces, state = np.empty((0, 0)), np.empty((0, 0, 0))
+    calls = Calls(
+        address_of(_repel, forces, pairs.label, 0, 1, law, forces),
+        address_of(_same_class, forces, forces, pairs.meetings, 0, 1, law, forces),
+        address_of(_half_planes, forces, forces, forces),
+    )
+    return calls._replace(work=address_of(_work, 0, 1, pairs, law, calls, state, forces))
+
+
 @kernel()
-def _work(task: int, tasks: int, pairs: Pairs, law: Law, state: Array, share: Array) -> None:
+def _work(task: int, tasks: int, pairs: Pairs, law: Law, calls: Calls, state: Array, share: Array) -> None:
     """Do one of `tasks` parts of the work, and write its forces to `share` (dim, P).
 
     If there is alignment between classes, its sums over half spaces are written to ``state[2]``: by each task
@@ -457,15 +526,15 @@ def _work(task: int, tasks: int, pairs: Pairs, law: Law, state: Array, share: Ar
         row = share[k]
         for a in range(row.size):
             row[a] = 0.0
-    if not law.on_grid:
-        _repel(sums, pairs.label, task, tasks, law, share)
-    _same_class(sums, units, pairs.meetings, task, tasks, law, share)
+    if calls.repel:
+        call(calls.repel, (sums, pairs.label, task, tasks, law, share))
+    call(calls.same_class, (sums, units, pairs.meetings, task, tasks, law, share))
     if law.alignment_diff != 0.0:
         count = pairs.label.size
         if len(sums) != 2:
             _half_spaces(sums, units, count * task // tasks, count * (task + 1) // tasks, aligned)
         elif task == tasks - 1:
-            _half_planes(sums, units, aligned)
+            call(calls.half_planes, (sums, units, aligned))
 
 
 @kernel()
@@ -495,32 +564,38 @@ def _end_step(
 
 
 @kernel()
-def _advance_run(position: Array, force: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int) -> None:
+def _advance_run(
+    position: Array, force: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
+) -> None:
     """Move one run, as `advance_runs` does."""
     state = np.empty((4, position.shape[1], pairs.first.size))
     share = np.empty((position.shape[1], pairs.first.size))
     for step in range(max(steps.number, 1)):
         _begin_step(position, pairs, state)
         for task in range(tasks):
-            _work(task, tasks, pairs, law, state, share)
+            call(calls.work, (task, tasks, pairs, law, calls, state, share))
             _add(share, state)
         _end_step(position, force, pairs, law, step, steps, state)
 
 
 @kernel(parallel=True)
-def advance_runs(positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int) -> None:
+def advance_runs(
+    positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
+) -> None:
     """Move all runs, each on one core.
 
     `positions` (runs, tokens, dim) are overwritten, and `forces`, of the same shape, receives the forces
     before the last step. The `tasks` parts of the work are done in turn, so that the bits are those of
-    `advance_rows`.
+    `advance_rows`. `calls` is what `calls_of` returns.
     """
     for run in prange(len(positions)):
-        _advance_run(positions[run], forces[run], pairs, law, steps, tasks)
+        _advance_run(positions[run], forces[run], pairs, law, steps, tasks, calls)
 
 
 @kernel(parallel=True, rows=lambda *arguments: arguments[5])
-def advance_rows(positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int) -> None:
+def advance_rows(
+    positions: Array, forces: Array, pairs: Pairs, law: Law, steps: Steps, tasks: int, calls: Calls
+) -> None:
     """Move all runs as `advance_runs` does, but each on all cores.
 
     The work of a step is cut into `tasks` parts. Each part writes its forces to a row of `shares` (tasks,
@@ -532,7 +607,7 @@ def advance_rows(positions: Array, forces: Array, pairs: Pairs, law: Law, steps:
         for step in range(max(steps.number, 1)):
             _begin_step(positions[run], pairs, state)
             for task in prange(tasks):
-                _work(np.int64(task), tasks, pairs, law, state, shares[task])  # type: ignore[arg-type]
+                call(calls.work, (np.int64(task), tasks, pairs, law, calls, state, shares[task]))
             for task in range(tasks):  # a parallel loop would cost more to start
                 _add(shares[task], state)
             _end_step(positions[run], forces[run], pairs, law, step, steps, state)

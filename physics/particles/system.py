@@ -354,7 +354,6 @@ class ParticleSystem(ForceLaw):
             self.alignment * diff,
             self.softening**2,
             self.dim != 2 or self.softening < SOFT,
-            False,
         )
 
     def _normalise(self, positions: Array) -> None:
@@ -367,14 +366,25 @@ class ParticleSystem(ForceLaw):
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
             lanes.advance(positions, forces, self._classes, law, moves)
             return
-        by_run = P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads())
-        advance = kernels.advance_runs if by_run else kernels.advance_rows
-        advance(positions, forces, self._layout, law, moves, _tasks(P))
+        options = (
+            positions,
+            forces,
+            self._layout,
+            law,
+            moves,
+            _tasks(P),
+            kernels.calls_of(self._layout, law),
+        )
+        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
+            kernels.advance_runs(*options)
+        else:
+            kernels.advance_rows(*options)
 
     def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
-        layout, law = self._layout, self._law()._replace(apart=False, on_grid=True)
-        still = kernels.Steps(0.0, 0, False)
-        kernels.advance_rows(positions, forces, layout, law, still, _tasks(self.pair_count))
+        layout, law = self._layout, self._law()._replace(apart=False)
+        still, tasks = kernels.Steps(0.0, 0, False), _tasks(self.pair_count)
+        calls = kernels.calls_of(layout, law)._replace(repel=0)
+        kernels.advance_rows(positions, forces, layout, law, still, tasks, calls)
         for position, force in zip(positions, forces, strict=True):
             force += law.repulsion * convolution.on_particles(position, layout, self.softening, chosen)
 
