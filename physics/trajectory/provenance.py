@@ -16,6 +16,7 @@ from functools import cache, cached_property, partial
 from importlib import metadata, util
 from pathlib import Path
 from tokenize import TokenError
+from types import CellType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,12 +83,15 @@ def is_ours(kind: type) -> bool:
 def own_code(*parts: Any) -> dict[str, dict[str, str]]:
     """Return the parameter that tells whether a user's own code has changed; empty if there is none.
 
-    "own_code" maps the names of functions and classes to their digests: those of `parts` and of their public
-    attributes.
+    "own_code" maps the names of functions and classes to their digests: those of `parts`, of their public
+    attributes, and of a dictionary `measures` of their class.
     """
     digests: dict[str, str] = {}  # several functions may have one name, as lambdas do
-    for value in (value for part in parts for value in (part, *public(part).values())):
-        definition = _definition(value)
+    values: list[Any] = []
+    for part in parts:
+        measures = inspect.getattr_static(part, "measures", None)
+        values += [part, *public(part).values(), *(measures.values() if isinstance(measures, dict) else ())]
+    for definition in map(_definition, values):
         if _own(definition):
             name, digest = definition.__qualname__, code_digest(definition)
             digests[name] = f"{digests[name]} {digest}" if name in digests else digest
@@ -116,12 +120,17 @@ def public(value: Any) -> dict[str, Any]:
 def code_digest(definition: Any) -> str:
     """Return digits that identify the source text of a function, or of a class and its own base classes.
 
-    Plain values and functions in the closure of a function are included. The result is "unknown" if a source
-    text cannot be had.
+    Plain values and functions in the closures and defaults of the function, or of the methods and properties
+    of the class, are included. The result is "unknown" if a source text cannot be had.
     """
-    texts = [_source(part) for part in _own(definition)]
-    if inspect.isfunction(definition):
-        for value in inspect.getclosurevars(definition).nonlocals.values():
+    own = _own(definition)
+    members = [member for part in own if inspect.isclass(part) for _, member in sorted(vars(part).items())]
+    members = [getattr(member, "fget", None) or getattr(member, "func", None) or member for member in members]
+    texts = [_source(part) for part in own]
+    for function in (part for part in map(_definition, [definition, *members]) if inspect.isfunction(part)):
+        closure = [cell.cell_contents for cell in function.__closure__ or () if cell != CellType()]
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        for value in (*closure, *defaults):
             texts += [_source(value)] if inspect.isfunction(value) else []
             texts += [repr(value)] if isinstance(value, PLAIN) else []
     return _digits("\n".join(texts).encode()) if all(texts) else UNKNOWN

@@ -459,6 +459,64 @@ def test_an_edit_of_ones_own_code_is_noticed(tmp_path, monkeypatch):
     assert provenance.own_code(physics.ParticleSystem(5)) == {}
 
 
+def mean(positions):
+    return positions.mean(axis=(1, 2))
+
+
+def largest(positions):
+    return positions.max(axis=(1, 2))
+
+
+def by_closure(rate):
+    class Decay(Still):
+        def advance(self, positions, step_size, steps):
+            positions *= (1 - rate * step_size) ** steps
+
+    return Decay()
+
+
+def by_default(rate):
+    class Decay(Still):
+        def advance(self, positions, step_size, steps, rate=rate):
+            positions *= (1 - rate * step_size) ** steps
+
+    return Decay()
+
+
+def by_property(rate):
+    class Decay(Still):
+        @property
+        def rate(self):
+            return rate
+
+        def advance(self, positions, step_size, steps):
+            positions *= (1 - self.rate * step_size) ** steps
+
+    return Decay()
+
+
+def by_measure(rate):
+    class Measured(Still):
+        measures = {"size": mean if rate == 1 else largest}  # noqa: RUF012 (as users write it)
+
+    return Measured()
+
+
+@pytest.mark.parametrize("make", [by_closure, by_default, by_property, by_measure])
+def test_a_run_of_ones_own_code_with_another_constant_is_not_resumed(tmp_path, make):
+    options = {"steps": 9, "initial": np.ones((1, 4, 2)), "out": tmp_path / "t.h5"}
+
+    def interrupt(step, *_):
+        if step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        physics.simulate(make(1.0), **options, callback=interrupt)
+    with pytest.raises(InputError, match="own_code"):
+        physics.simulate(make(3.0), **options, resume=True)
+    assert physics.simulate(make(1.0), **options, resume=True).frames == 10
+
+
 def test_the_digest_of_a_package_is_of_all_its_source(tmp_path, monkeypatch):
     package = tmp_path / "some_package"
     (package / "inner").mkdir(parents=True)
