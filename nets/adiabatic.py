@@ -97,6 +97,8 @@ def adiabatic_force(
                 layers = {key: np.asarray(values[run, frame], np.float64) for key, values in recorded.items()}
             else:
                 layers = _drawn(ensemble, [children(child, [int(k)])[0] for k in members])
+                scale = np.broadcast_to(_of_members(made.get("layer_scale", 1.0), run), len(members))
+                layers = {key: np.einsum("m,m...->m...", scale, value) for key, value in layers.items()}
             whole = Ensemble(
                 ensemble.model,
                 {key: embedding if key == EMBEDDING else layers[key] for key in ensemble.parameters},

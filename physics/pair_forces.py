@@ -277,8 +277,8 @@ def _factor(function: Any, on: Sites, constants: int, name: str = "function") ->
     if not inspect.isfunction(plain):
         raise InputError(f"{what}, got {type(function).__name__}")
     options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
-    for name in ("nopython", "parallel"):
-        options.pop(name, None)
+    for option in ("nopython", "parallel"):
+        options.pop(option, None)
     compiled = numba.njit(**options)(plain)
     if on == "tokens":
         factor = numba.njit(lambda r2, same_class, parameters: compiled(r2, *parameters))

@@ -73,9 +73,10 @@ class Basis:
 
 
 class Extent(NamedTuple):
-    """Between which distances and up to which radius the pair sums lie, in units of the size."""
+    """Between which distances and which radii the pair sums lie, in units of the size."""
 
     nearest: float
+    innermost: float
     longest: float
     farthest: float
 
@@ -115,10 +116,10 @@ def terms_of(basis: Basis | Named, extent: Extent, classes: int, ranges: Sequenc
     """
     if isinstance(basis, Basis):
         return _free(basis, extent, by_class=classes > 0)
-    softening, reach = Basis().softening, extent[1:]
+    softening, reach = Basis().softening, extent[2:]
     r = np.linspace(0.0, reach[0], FINE)
     attraction, repulsion = r / np.sqrt(r**2 + softening**2), r / (r**2 + softening**2)
-    radius = _splines(RADIAL, 0.25, reach[1], np.linspace(0.0, reach[1], GRID))
+    radius = _splines(RADIAL, max(0.25, extent.innermost), reach[1], np.linspace(0.0, reach[1], GRID))
     angle = np.zeros((GRID, 0))
     if basis == "musat":
         tables = Tables(np.stack([attraction, repulsion], 1), angle, radius, *reach, True, False)
@@ -143,7 +144,7 @@ def terms_of(basis: Basis | Named, extent: Extent, classes: int, ranges: Sequenc
 
 
 def _free(basis: Basis, extent: Extent, by_class: bool) -> Terms:
-    reach = extent[1:]
+    reach = extent[2:]
     r = np.linspace(0.0, reach[0], FINE)
     radii = np.linspace(0.0, reach[1], GRID)
     distance = np.zeros((FINE, 0))
@@ -155,7 +156,7 @@ def _free(basis: Basis, extent: Extent, by_class: bool) -> Terms:
     angles = np.linspace(0.0, np.pi, GRID)
     count = basis.angle - jump if basis.angle else 0
     angle = _splines(count, None, np.pi, angles) if count else np.zeros((GRID, 0))
-    radius = _splines(basis.radial or RADIAL, 0.25, reach[1], radii)
+    radius = _splines(basis.radial or RADIAL, max(0.25, extent.innermost), reach[1], radii)
     tables = Tables(distance, angle, radius, *reach, jump, False)
     names = [
         *(f"distance {k}, {kind}" for kind in CLASSES for k in range(distance.shape[1])),
@@ -174,7 +175,11 @@ def _splines(count: int, first: float | None, reach: float, grid: Array) -> Arra
     if first is None:
         knots = np.linspace(0.0, reach, inner + 2)[1:-1]
     else:
-        knots = np.geomspace(first, 0.75 * reach, inner) if inner > 1 else np.full(inner, 0.4 * reach)
+        knots = (
+            np.geomspace(min(first, 0.4 * reach), 0.75 * reach, inner)
+            if inner > 1
+            else np.full(inner, 0.4 * reach)
+        )
     padded = np.concatenate([np.zeros(4), knots, np.full(4, reach)])
     return np.asarray(BSpline.design_matrix(np.minimum(grid, reach), padded, 3).toarray(), np.float64)
 

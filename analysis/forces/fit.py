@@ -65,7 +65,8 @@ def fit_forces(
         Networks or particles with the same numbers of tokens N and of dimensions D; networks are the runs of
         all of them. Frames count in units of their own size: centered and with a root mean square of 1.
     target : {"gradient", "displacement"} or ndarray (runs, frames, tokens, dim), default "gradient"
-        The force: minus the recorded gradient, the displacement by `lag` steps, or forces of your own.
+        The force: minus the recorded gradient, the displacement by `lag` steps, or forces of your own, of one
+        trajectory. A gradient counts times the size of the points, displacements and your own forces by it.
     lag : int, default 20
         Number of steps of a displacement. One step of Adam is jitter, late in a training.
     on : {"pair sums", "tokens"}, default "pair sums"
@@ -92,7 +93,8 @@ def fit_forces(
         Penalty on standardized constants, at least 0. By default cross-validation over networks chooses it
         for a `Basis`, and it is 0 for a named law.
     resamples : int, default 100
-        Number of resamples of networks for the bands of the kernels.
+        Number of resamples of networks for the bands of the kernels, which show how far networks differ at
+        each place, and not the error of the splines or of the ridge.
     seed : int or numpy.random.SeedSequence, default 0
         Seed of folds and resamples.
 
@@ -126,6 +128,8 @@ def fit_forces(
     True
     """
     basis = checked_basis(basis)
+    if basis == "arccos" and on == "tokens":
+        raise InputError("on must be 'pair sums' for the basis 'arccos', which acts on classes, got 'tokens'")
     choice("amplitude", amplitude, get_args(Amplitude))
     whole_number("resamples", resamples, 0)
     if ridge is not None:
@@ -171,7 +175,7 @@ def extent_of(frames: Frames, basis: Basis | Named) -> Extent:
     so that the data determine all of them; laws by name end at the largest distance.
     """
     some = _some(frames, SEARCHED)
-    nearest, spans, radii = [], [], []
+    nearest, innermost, spans, radii = [], [], [], []
     for points, network in zip(some.points, some.network, strict=True):
         first, second, label = (array[network] for array in frames.pairs[:3])
         sums = points[first] + np.where(second[:, None] >= 0, points[second], 0.0)
@@ -181,9 +185,12 @@ def extent_of(frames: Frames, basis: Basis | Named) -> Extent:
         chosen = gaps[same] if same.any() else gaps[~np.eye(len(gaps), dtype=bool)]
         nearest.append(chosen.min())
         spans.append(chosen.max() if isinstance(basis, Basis) else 2 * gaps.max())
-        radii.append(np.sqrt((sums**2).sum(axis=-1)).max())
+        lengths = np.sqrt((sums**2).sum(axis=-1))
+        innermost.append(lengths.min())
+        radii.append(lengths.max())
     middle = np.median if isinstance(basis, Basis) else np.max
-    return Extent(float(np.median(nearest)), float(middle(spans)), float(middle(radii)))
+    inner = [float(np.median(values)) for values in (nearest, innermost)]
+    return Extent._make([*inner, float(middle(spans)), float(middle(radii))])
 
 
 def _some(frames: Frames, most: int) -> Frames:
@@ -211,7 +218,7 @@ def solve(
     penalty = ridge * np.diag(spread**2)
     if amplitude == "shared":
         left = (weight @ gram).reshape(size, size)
-        return np.asarray(linalg.solve(left + penalty, weight @ moments.along, assume_a="pos"))
+        return _solution(left + penalty, weight @ moments.along)
     unit = 1.0 / np.sqrt(moments.square)
     constants, factor, best = start, unit, -np.inf
     for _ in range(ROUNDS):
@@ -226,11 +233,15 @@ def solve(
             best, factor = total, pointed / squared
         left = ((weight * factor**2) @ gram).reshape(size, size)
         scale = np.trace(left / np.outer(spread, spread)) / size
-        constants = linalg.solve(
-            left + scale * penalty, (weight * factor * unit) @ moments.along, assume_a="pos"
-        )
+        constants = _solution(left + scale * penalty, (weight * factor * unit) @ moments.along)
     assert constants is not None
     return np.asarray(constants)
+
+
+def _solution(left: Array, right: Array) -> Array:
+    """Return the smallest constants that solve the normal equations, which may be collinear."""
+    scale = np.sqrt(np.maximum(np.diag(left), 1e-300))
+    return np.asarray(linalg.lstsq(left / np.outer(scale, scale), right / scale, cond=1e-13)[0] / scale)
 
 
 def _chosen_ridge(moments: Moments, amplitude: Amplitude, draws: np.random.Generator) -> float:

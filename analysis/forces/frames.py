@@ -1,14 +1,14 @@
 """What a force law is fitted to: frames of networks, their measured forces, and the projection on shapes."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.classes import class_names, class_options, recorded_operation, unfinite_text
-from physics.checks import choice, finite_array, names_in, short_text, whole_number
+from physics.checks import choice, finite_array, regular_array, sequence, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.tabulated import Pairs
 from physics.trajectory import Trajectory
@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Sites = Literal["pair sums", "tokens"]
 Projection = Literal["shape", "axes", "none"]
+FLAT = 1e-9
+"""Size of a direction beside the largest one below which it is rounding."""
 
 
 class Frames(NamedTuple):
@@ -56,7 +58,7 @@ def frames_of(
     trajectories: Any, target: Any, lag: int, on: Sites, pairs: Any, modulus: int | None, project: Projection
 ) -> Frames:
     """Return the frames of trajectories, all networks numbered on; see `fit_forces` for the arguments."""
-    given = [trajectories] if isinstance(trajectories, Trajectory) else list(trajectories)
+    given = [trajectories] if isinstance(trajectories, Trajectory) else sequence("trajectories", trajectories)
     for each in given:
         if not isinstance(each, Trajectory):
             raise InputError(f"trajectories must be Trajectory objects, got {type(each).__name__}")
@@ -68,15 +70,18 @@ def frames_of(
     sizes = {(each.tokens, each.dim) for each in given}
     if len(sizes) > 1:
         raise InputError(f"trajectories must agree in tokens and dim, got {sorted(sizes)}")
-    if given[0].dim == 1 and project == "shape":
+    if project == "shape" and not 1 < given[0].dim < given[0].tokens:
         raise InputError(
-            "trajectories must have at least 2 dimensions, as a shape in one has no rotation, got 1; pass "
-            "project='axes' for the part beside mean and scale"
+            f"trajectories must have at least 2 dimensions, and fewer than their {given[0].tokens} tokens, for "
+            f"forces on shapes, got {given[0].dim}; pass project='axes' for the part beside mean and scale"
         )
     parts, first = [], 0
     for each in given:
         parts.append(_frames(each, target, lag, on, pairs, modulus, project, first))
         first += each.runs
+    moduli = {part.modulus for part in parts}
+    if len(moduli) > 1:
+        raise InputError(f"trajectories must agree in the modulus of their classes, got {moduli}")
     counts = {part.pairs.label.shape[1] for part in parts}
     if len(counts) > 1:
         raise InputError(f"pairs must be equally many in all trajectories, got {sorted(counts)}")
@@ -129,7 +134,11 @@ def _frames(
     along = shown(force)
     assert along is not None
     classes = 0 if on == "tokens" else int(layout.label.max()) + 1
-    return Frames(points, along, gauge, network, steps, layout, classes, modulus, shown(second))
+    frames = Frames(points, along, gauge, network, steps, layout, classes, modulus, shown(second))
+    moved = (along**2).sum(axis=1) > 0
+    if not moved.any():
+        raise InputError("trajectories must hold a frame with a force, got none")
+    return frames.only(moved)
 
 
 def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Integers, Array, Array | None]:
@@ -181,15 +190,23 @@ def _pairs(trajectory: Trajectory, on: Sites, pairs: Any, modulus: int | None) -
     if pairs is None:
         members = _training_pairs(trajectory)
     else:
-        members = np.asarray(pairs)
+        members = regular_array("pairs", pairs)
         if members.dtype.kind not in "iu" or members.shape[-1:] != (2,) or members.ndim not in (2, 3):
             raise InputError(
                 "pairs must be whole numbers of the shape (pairs, 2) or (runs, pairs, 2), got "
                 f"{short_text(pairs)}"
             )
+        if members.ndim == 3 and len(members) != runs:
+            raise InputError(f"pairs must have rows for each of {runs} runs, got {len(members)}")
         if members.size and not 0 <= members.min() <= members.max() < tokens:
             raise InputError(f"pairs must name tokens from 0 to {tokens - 1}, got {short_text(pairs)}")
         members = np.broadcast_to(members, (runs, *members.shape[-2:]))
+    once = np.sort(members.min(axis=-1) * tokens + members.max(axis=-1), axis=-1)
+    if not members.shape[-2] > 1 or (once[..., 1:] == once[..., :-1]).any():
+        raise InputError(
+            "pairs must be at least 2, each once in either order, got fewer or repeated ones; training "
+            "sets of ordered pairs hold most pairs twice"
+        )
     return sites_of(tokens, members, modulus), modulus
 
 
@@ -211,6 +228,9 @@ def _modulus(trajectory: Trajectory, modulus: int | None) -> int:
     """Return the modulus of the classes, which is that of the trajectory if it records one."""
     tokens = trajectory.tokens
     recorded = recorded_operation(trajectory.parameters, tokens)
+    selected = trajectory.parameters.get("selected_tokens")
+    if selected is not None and list(selected) != list(range(tokens)):
+        raise InputError(f"trajectories must hold their tokens in order, got {short_text(selected)}")
     if recorded is None:
         return tokens if modulus is None else whole_number("modulus", modulus, 2)
     stated = class_options(recorded).get("modulus")
@@ -283,7 +303,10 @@ def _gauge(points: Array, project: Projection) -> Array:
             columns.append(stretch)
     if not columns:
         return np.zeros((frames, tokens * dim, 0))
-    return np.asarray(np.linalg.qr(np.stack([c.reshape(frames, -1) for c in columns], axis=-1))[0])
+    stacked = np.stack([column.reshape(frames, -1) for column in columns], axis=-1)
+    basis, sizes, _ = np.linalg.svd(stacked, full_matrices=False)
+    known = sizes > FLAT * sizes[:, :1]  # flat points are scaled or turned in fewer directions
+    return np.asarray(basis * known[:, None])
 
 
 def projected(vectors: Array, gauge: Array) -> Array:
@@ -297,16 +320,22 @@ def checked_windows(windows: Any, steps: Integers) -> dict[str, tuple[float, flo
     """Return windows as names with their first and last step; None is the whole training."""
     if windows is None:
         return {"all": (-np.inf, np.inf)}
-    named = windows.items() if isinstance(windows, Mapping) else ((None, each) for each in windows)
+    named = (
+        list(windows.items())
+        if isinstance(windows, Mapping)
+        else [(None, each) for each in sequence("windows", windows)]
+    )
+    if not named:
+        raise InputError("windows must hold at least one window, got none")
     checked: dict[str, tuple[float, float]] = {}
     for name, ends in named:
-        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+        pair = sequence("windows", ends)
+        if len(pair) != 2:
             raise InputError(f"windows must be pairs of a first and a last step, got {short_text(ends)}")
-        first, last = (whole_number("windows", end, 0) for end in ends)
+        first, last = (whole_number("windows", end, 0) for end in pair)
         label = str(name) if name is not None else f"{first} to {last}"
         inside = np.count_nonzero((steps >= first) & (steps <= last))
         if not inside:
             raise InputError(f"windows must hold a frame with a force, got {label} without one")
         checked[label] = (float(first), float(last))
-    names_in("windows", list(checked))
     return checked

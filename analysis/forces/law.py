@@ -193,6 +193,10 @@ class ForceLaw:
             raise InputError(
                 f"held_out must have the tokens and dim of the fit, {self._size}, got {points.shape[1:]}"
             )
+        if frames.modulus != self._modulus:
+            raise InputError(
+                f"held_out must have the modulus of the fit, {self._modulus}, got {frames.modulus}"
+            )
         scores = {}
         for name, fit in self.fits.items():
             part = frames.within(*fit.steps)
@@ -208,7 +212,7 @@ class ForceLaw:
                 dot = (part.force * part.second_force).sum(axis=1)
                 norms = np.sqrt((part.force**2).sum(axis=1) * (part.second_force**2).sum(axis=1))
                 ceiling = _by_network(np.maximum(dot / np.maximum(norms, 1e-300), 0.0), part.network)
-            freedom = part.force.shape[1] - part.gauge.shape[-1]
+            freedom = part.force.shape[1] - float((part.gauge**2).sum(axis=(1, 2)).mean())
             scores[name] = ForceScore(
                 _by_network(directions(moments, fit.constants), part.network),
                 _share(residual, moments.square, part.network),

@@ -198,8 +198,11 @@ def test_bands_and_tables(networks):
     )
 
 
-def test_layers_that_start_where_they_are_and_do_not_move_give_the_recorded_gradient(networks):
+def test_layers_that_start_where_they_are_and_do_not_move_give_the_recorded_gradient(networks, tmp_path):
     own = adiabatic_force(networks, steps=1, draws=1, averaged=1).observables["gradient_own"]
+    networks.save(tmp_path / "t.h5")  # which sorts the names of the layers
+    stored = adiabatic_force(physics.load(tmp_path / "t.h5"), steps=1, draws=1, averaged=1)
+    np.testing.assert_array_equal(stored.observables["gradient_own"], own)
     again = nets.train(
         nets.ConstantAttention(11), runs=16, steps=1, record=1, seed=5, freeze_embedding=True,
         initial={"embedding": networks.positions[:, 2]}
@@ -222,6 +225,10 @@ def test_layers_that_start_where_they_are_and_do_not_move_give_the_recorded_grad
         ({"on": "tokens", "modulus": 11}, "on"),
         ({"modulus": 12}, "modulus"),
         ({"pairs": [[0, 99]]}, "pairs"),
+        ({"pairs": [[0, 1], [1, 0], [2, 3]]}, "pairs"),
+        ({"pairs": np.zeros((3, 4, 2), int)}, "pairs"),
+        ({"windows": []}, "windows"),
+        ({"basis": "arccos", "on": "tokens"}, "on"),
         ({"windows": [(1, 5)]}, "windows"),
         ({"ridge": -1.0}, "ridge"),
         ({"target": "displacement", "lag": 7}, "lag"),
@@ -243,8 +250,14 @@ def test_trajectories_that_are_refused(networks, musat):
         fit_forces(bare)
     with pytest.raises(InputError, match="at least 2 networks"):
         fit_forces(runs_of(networks, slice(0, 1)), basis=SMALL)
-    with pytest.raises(InputError, match="dim"):
-        fit_forces(physics.simulate(ParticleSystem(5, 1)), "displacement", lag=1)
+    for dim in (1, 5):
+        with pytest.raises(InputError, match="dim"):
+            fit_forces(physics.simulate(ParticleSystem(5, dim)), "displacement", lag=1)
+    plain = nets.train(nets.ToyAddition(7, dim=2), steps=20, record=10, observables=("gradient",))
+    with pytest.raises(InputError, match="in order"):
+        fit_forces(plain.select_tokens([6, 0, 3, 1, 2, 5, 4]), basis="musat")
+    with pytest.raises(InputError, match="modulus"):
+        fit_forces([plain, nets.train(nets.ConstantAttention(7), steps=20, observables=("gradient",))])
     with pytest.raises(InputError, match="coincide"):
         fit_forces(
             Trajectory(np.zeros((2, 3, 5, 2)), [0, 1, 2]), np.ones((2, 3, 5, 2)), pairs=[[0, 1], [1, 2]]
@@ -295,3 +308,14 @@ def test_the_force_is_a_pair_force_with_memory():
     on_tokens = np.zeros((11, 2))
     np.add.at(on_tokens, pairs, force[:, None])
     np.testing.assert_allclose(on_tokens, -trained.observables["gradient"][0, last], rtol=1e-9, atol=1e-12)
+
+
+def test_flat_points_have_fewer_directions_that_do_not_count():
+    """Points on a line in the plane: no stretch of the second axis is invented, and forces across it stay."""
+    line = np.random.default_rng(0).standard_normal((3, 4, 7, 2)) * [1.0, 0.0]
+    across = np.random.default_rng(1).standard_normal((3, 4, 7, 2)) * [0.0, 1.0]
+    runs = Trajectory(line, [0, 1, 2, 3])
+    law = fit_forces(
+        runs, across, pairs=np.stack(np.triu_indices(7), 1), basis="musat", project="axes", resamples=0
+    )
+    assert law.score(runs, target=across)["all"].chance == 1 / (2 * (14 - 3))
