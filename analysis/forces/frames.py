@@ -72,7 +72,7 @@ def frames_of(
         raise InputError(f"trajectories must agree in tokens and dim, got {sorted(sizes)}")
     if project == "shape" and not 1 < given[0].dim < given[0].tokens:
         raise InputError(
-            f"trajectories must have at least 2 dimensions, and fewer than their {given[0].tokens} tokens, for "
+            f"trajectories must have at least 2 dimensions and fewer than their {given[0].tokens} tokens for "
             f"forces on shapes, got {given[0].dim}; pass project='axes' for the part beside mean and scale"
         )
     parts, first = [], 0
