@@ -92,7 +92,7 @@ class PairKernels(Value):
     >>> import numpy as np, physics
     >>> from physics.particles.tabulated import PairKernels
     >>> spring = PairKernels(distance=[[0.0, -5.0]] * 2, longest=5.0)
-    >>> physics.PairForces(spring, tokens=2, dim=1).forces([[0.0], [3.0]]).tolist()
+    >>> physics.PairForces(spring, tokens=2, dim=1).forces([[0.0], [3.0]]).round(9).tolist()
     [[3.0], [-3.0]]
     """
 
