@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,27 @@ def test_many_processes_may_fill_the_cache_at_once(tmp_path):
         assert all(process.returncode == 0 for process in started), finished
         assert len({out for out, _ in finished}) == 1
     assert any(tmp_path.rglob("*.nbi"))
+
+
+TWICE = """
+import hashlib, physics
+trajectory = physics.simulate(physics.ParticleSystem(40), steps=40, runs=2)
+print(hashlib.sha256(trajectory.positions.tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_the_process_that_compiles_has_the_bits_of_those_that_load(tmp_path):
+    """In a copy without compiled code, as sums that may be reordered depend on what they are inlined into."""
+    for package in ("physics", "nets", "analysis", "grokphys"):
+        source = Path(physics.__file__).parents[1] / package
+        shutil.copytree(source, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+    options = {"env": environment, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300}
+    first, second = (subprocess.run([sys.executable, "-c", TWICE], **options) for _ in range(2))
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    assert any(tmp_path.rglob("*.nbi"))
+    assert first.stdout == second.stdout
 
 
 CALLED = """
