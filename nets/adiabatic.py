@@ -96,7 +96,7 @@ def adiabatic_force(
             if child is None:
                 layers = {key: np.asarray(values[run, frame], np.float64) for key, values in recorded.items()}
             else:
-                layers = _drawn(ensemble, [children(child, [int(k)])[0] for k in members])
+                layers = _drawn(ensemble, children(child, members.tolist()))
                 scale = np.broadcast_to(_of_members(made.get("layer_scale", 1.0), run), len(members))
                 layers = {key: np.einsum("m,m...->m...", scale, value) for key, value in layers.items()}
             whole = Ensemble(

@@ -163,12 +163,9 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     try:
         model = _model_of(made["model"])
         if "train_examples" in start:
-            stored = {
+            parameters = {
                 name.removeprefix(PARAMETER): v for name, v in start.items() if name.startswith(PARAMETER)
             }
-            # A file sorts names, but the compiled engine takes parameters in the order of the model.
-            order = model.initial(*(np.random.default_rng(k) for k in (0, 1)))
-            parameters = {name: stored[name] for name in sorted(stored, key=[*order, *stored].index)}
             train = start["train_examples"]
             validation = start.get("validation_examples", train[:, :0])
             return Ensemble(model, parameters, train, validation, start.get("targets"), [])

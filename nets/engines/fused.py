@@ -45,11 +45,14 @@ class FusedEngine:
         self._ensemble = ensemble
         model, architecture = ensemble.model, ensemble.model.architecture
         assert architecture is not None
+        # The kernels count on this order; a file sorts names.
+        order = architecture.shapes(0, 0)
         self._places, size = {}, 0
-        for name, value in ensemble.parameters.items():
-            self._places[name] = slice(size, size + value[0].size)
-            size += value[0].size
-        stacked = [value.reshape(ensemble.runs, -1) for value in ensemble.parameters.values()]
+        for name in order:
+            count = ensemble.parameters[name][0].size
+            self._places[name] = slice(size, size + count)
+            size += count
+        stacked = [ensemble.parameters[name].reshape(ensemble.runs, -1) for name in order]
         self._parameters = np.concatenate(stacked, axis=1).astype(dtype)
         moments = {name: np.zeros_like(self._parameters) for name in ("first", "second")}
         self._stores = {"parameters": self._parameters, **moments}
