@@ -149,7 +149,7 @@ def fit_forces(
         extent = extent_of(part, basis)
         ranges = _ranges(part, extent) if basis == "screened" else ()
         terms = terms_of(basis, extent, part.classes, ranges)
-        moments = moments_of(part, terms)
+        moments, body = moments_of(part, terms, one_body(terms))
         _require_determined(moments, terms, name)
         used = ridge
         if used is None:
@@ -160,8 +160,7 @@ def fit_forces(
         for k in range(resamples):
             counts = np.bincount(draws.integers(len(networks), size=len(networks)), minlength=len(networks))
             drawn[k] = solve(moments, used, amplitude, counts[numbers].astype(float), constants)
-        body = one_body(terms)
-        alone = solve(moments_of(part, body), 1e-6, amplitude)
+        alone = solve(body, 1e-6, amplitude)
         scale = float((moments.along @ constants).sum())
         scale /= float(np.einsum("i,mij,j->", constants, moments.gram, constants, optimize=True))
         fits[name] = WindowFit((first, last), terms, constants, drawn, used, scale, alone, ranges)
@@ -266,7 +265,7 @@ def _ranges(frames: Frames, extent: Extent) -> tuple[float, float]:
 
     def loss(logarithms: Array) -> float:
         ranges = tuple(np.exp(np.clip(logarithms, -3.0, 3.0)).tolist())
-        moments = moments_of(few, terms_of("screened", extent, frames.classes, ranges))
+        moments = moments_of(few, terms_of("screened", extent, frames.classes, ranges))[0]
         return -float(directions(moments, solve(moments, 1e-9, "frame")).mean())
 
     start = np.log(list(SCREENING.values()))

@@ -145,17 +145,15 @@ def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Integers, 
     """Return the frames with a force, and the force (runs, frames, tokens, dim) of one or two draws."""
     steps = np.asarray(trajectory.steps)
     if isinstance(target, str) and target == "displacement":
-        after = np.searchsorted(steps, steps + lag)
-        kept = np.flatnonzero(
-            (after < len(steps)) & (steps[np.minimum(after, len(steps) - 1)] == steps + lag)
-        )
+        kept = np.flatnonzero(np.isin(steps + lag, steps))
         if not len(kept):
             raise InputError(
                 f"lag must be a difference of recorded steps, got {lag}, by which no two of the "
                 f"{len(steps)} frames differ"
             )
         positions = np.asarray(trajectory.positions, np.float64)
-        return kept, positions[:, after[kept]] - positions[:, kept], None
+        after = np.searchsorted(steps, steps[kept] + lag)
+        return kept, positions[:, after] - positions[:, kept], None
     if isinstance(target, str):
         choice("target", target, ("gradient", "displacement"))
         if "gradient" not in trajectory.observables:

@@ -202,8 +202,7 @@ class ForceLaw:
             part = frames.within(*fit.steps)
             if not len(part.points):
                 raise InputError(f"held_out must hold a frame of the window {name}, got none")
-            moments = moments_of(part, fit.terms)
-            body = moments_of(part, one_body(fit.terms))
+            moments, body = moments_of(part, fit.terms, one_body(fit.terms))
             predicted = np.einsum("i,mij,j->m", fit.constants, moments.gram, fit.constants, optimize=True)
             residual = moments.square - 2 * fit.scale * (moments.along @ fit.constants)
             residual += fit.scale**2 * predicted
@@ -323,13 +322,11 @@ def _kernels(fit: WindowFit) -> dict[str, Kernel]:
             curves[name] = Kernel(grid, values[:, 0], *_band(values[:, 1:].T))
 
     r = np.linspace(0.0, tables.longest, len(tables.distance))
-    angles = np.linspace(0.0, np.pi, 513)
+    angles = np.linspace(0.0, np.pi, len(tables.angle))
     parts = {name: np.split(features[terms.block(name)], 2) for name in BY_CLASS}
     for kind in (1, 0):
         add(f"distance, {CLASSES[kind]}", r, tables.distance @ parts["distance"][kind])
-        along = np.zeros((len(angles), features.shape[1]))
-        if tables.angle.shape[1]:
-            along = along + tables.angle @ parts["angle"][kind]
+        along = tables.angle @ parts["angle"][kind]
         if tables.jump:
             along = along + (angles < np.pi / 2)[:, None] * parts["jump"][kind]
         add(f"angle, {CLASSES[kind]}", angles, along)

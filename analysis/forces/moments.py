@@ -33,10 +33,14 @@ class Moments(NamedTuple):
         return Moments(*(array[chosen] for array in self))
 
 
-def moments_of(frames: Frames, terms: Terms) -> Moments:
-    """Return the moments of the terms of a law in frames."""
-    count, size = len(frames.points), terms.mix.shape[1]
-    gram, along, whole = np.empty((count, size, size)), np.empty((count, size)), np.empty((count, size))
+def moments_of(frames: Frames, terms: Terms, *others: Terms) -> list[Moments]:
+    """Return the moments of each law in frames; the laws share their tables, and so their features."""
+    count, square = len(frames.points), (frames.force**2).sum(axis=1)
+    mixes = [law.mix for law in (terms, *others)]
+    results = []
+    for terms_of_law in (mix.shape[1] for mix in mixes):
+        gram, along, whole = (np.empty((count, *[terms_of_law] * axes)) for axes in (2, 1, 1))
+        results.append(Moments(gram, along, square, whole, frames.network))
     pairs = (
         frames.pairs if terms.weighted else frames.pairs._replace(weights=np.ones_like(frames.pairs.weights))
     )
@@ -44,12 +48,13 @@ def moments_of(frames: Frames, terms: Terms) -> Moments:
         part = slice(start, start + BLOCK)
         raw = np.empty((*frames.points[part].shape, len(terms.mix)))
         features(np.ascontiguousarray(frames.points[part]), frames.network[part], pairs, terms.tables, raw)
-        forces = raw.reshape(len(raw), -1, len(terms.mix)) @ terms.mix
-        whole[part] = (forces**2).sum(axis=1)
-        forces = projected(forces, frames.gauge[part])
-        gram[part] = forces.swapaxes(1, 2) @ forces
-        along[part] = (forces.swapaxes(1, 2) @ frames.force[part][..., None])[..., 0]
-    return Moments(gram, along, (frames.force**2).sum(axis=1), whole, frames.network)
+        for moments, mix in zip(results, mixes, strict=True):
+            forces = raw.reshape(len(raw), -1, len(mix)) @ mix
+            moments.whole[part] = (forces**2).sum(axis=1)
+            forces = projected(forces, frames.gauge[part])
+            moments.gram[part] = forces.swapaxes(1, 2) @ forces
+            moments.along[part] = (forces.swapaxes(1, 2) @ frames.force[part][..., None])[..., 0]
+    return results
 
 
 def directions(moments: Moments, constants: Array) -> Array:
