@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from nets.engines.choice import Engine
 from nets.engines.ensemble import PARAMETER, Ensemble, draw
 from nets.models import Model
-from nets.recording import described_record
 from nets.settings import PER_MEMBER, Settings
 from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
 from physics.theory.groups import FiniteGroup
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_digest, fields, is_ours, own_code, plain
+from physics.trajectory.schedule import described_record
 
 PER_RUN = ("run_numbers", *PER_MEMBER, "unseen_classes")
 """Parameters that may have one entry for each run."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nets.checkpoint import SECONDS, remove
-from nets.recording import described_record, due
 from physics.checks import file_path, flag, mapping, names_in, regular_array
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory, load
@@ -26,6 +25,7 @@ from physics.trajectory.header import Layout, chosen_tokens, observable_name
 from physics.trajectory.locks import replace_as_a_whole
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.recording import FileRecorder
+from physics.trajectory.schedule import described_record, due
 
 
 class Recorder:

@@ -18,7 +18,6 @@ from nets.models.sound import require_model
 from nets.networks import Networks
 from nets.observing import TRAINING, Observer
 from nets.provenance import described
-from nets.recording import recording_steps
 from nets.settings import RATES, Settings, TrainingSettings
 from physics.checks import file_path, flag, whole_number
 from physics.errors import InputError
@@ -28,6 +27,7 @@ from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout
 from physics.trajectory.locks import signals_deferred
 from physics.trajectory.recording import FileRecorder, recorder
+from physics.trajectory.schedule import recording_steps
 
 BATCH_BYTES = 2**26
 """Memory in bytes for the indices of the examples that are drawn for one piece of the training."""

@@ -20,6 +20,7 @@ from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, measured_types
 from physics.trajectory.provenance import own_code
 from physics.trajectory.recording import recorder
+from physics.trajectory.schedule import described_record, recording_steps
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ def simulate(
     steps: int = 100,
     step_size: float | None = None,
     runs: int = 1,
-    record_every: int = 1,
+    record: int | str | Sequence[int] = 1,
     observables: Sequence[str] = (),
     seed: Seed = 0,
     first_run: int = 0,
@@ -59,9 +60,10 @@ def simulate(
     runs : int, default 1
         Number of runs R, at least 1. If `initial` holds the positions of several runs, it sets R, and `runs`
         may be left out.
-    record_every : int, default 1
-        Number of steps from one recorded frame to the next, at least 1. Step 0 and the last step are always
-        recorded.
+    record : int, str or sequence of int, default 1
+        When to record, as in `nets.train`: every k-th step, ``"log:n"`` for about n steps a decade,
+        ``"1:100,50"`` for every step up to 100 and then every fiftieth, each with step 0 and the last step;
+        or a list of steps, of which step 0 must be the first.
     observables : str or sequence of str, default ()
         What to measure at every frame in addition to what the system always records: names in
         ``system.measures``. A `ParticleSystem` offers "circle_ratio", "grid_imperfections", "mean_force" and
@@ -123,7 +125,7 @@ def simulate(
     --------
     >>> import physics
     >>> system = physics.ParticleSystem(tokens=7, alignment=2.0)
-    >>> trajectory = physics.simulate(system, steps=50, runs=4, record_every=10, observables=["circle_ratio"])
+    >>> trajectory = physics.simulate(system, steps=50, runs=4, record=10, observables=["circle_ratio"])
     >>> trajectory.steps.tolist()
     [0, 10, 20, 30, 40, 50]
     >>> trajectory.final.shape, trajectory.observables["circle_ratio"].shape
@@ -136,7 +138,9 @@ def simulate(
     tokens, dim = size_of(system, initial)
     steps = whole_number("steps", steps, 1)
     runs = whole_number("runs", runs, 1)
-    record_every = whole_number("record_every", record_every, 1)
+    schedule = recording_steps(record, steps)
+    if schedule[0] or len(schedule) < 2:
+        raise InputError(f"record must hold step 0, the start, and a later step, got {record!r}")
     if step_size is None and not hasattr(system, "default_step_size"):
         raise InputError(f"step_size must be given for {name_of(system)}, which has no default_step_size")
     given = getattr(system, "default_step_size", None) if step_size is None else step_size
@@ -149,14 +153,13 @@ def simulate(
     require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run (--first-run)")
     positions = starts(system, (tokens, dim), runs, seed, first_run, initial)
 
-    frames = -(-steps // record_every) + 1
     parameters = {
         "program": "physics.simulate",
         "system": describe(system),
         "steps": steps,
         "step_size": step_size,
         "runs": len(positions),
-        "record_every": record_every,
+        "record": described_record(record),
         "observables": list(measures),
         "seed": describe_seed(seed),
         "first_run": first_run,
@@ -165,30 +168,28 @@ def simulate(
     }
 
     found = measured(system, measures, positions)
-    layout = Layout(len(positions), tokens, dim, "float64", frames, measured_types(found))
-    with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as record:
+    layout = Layout(len(positions), tokens, dim, "float64", len(schedule), measured_types(found))
+    with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as log:
         at, advice = 0, ""
         watched = hasattr(system, "largest_step_size") and not getattr(system, "normalise", False)
-        if record.frames:
-            if not np.array_equal(record.frame(0), positions):
+        if log.frames:
+            if not np.array_equal(log.frame(0), positions):
                 raise InputError(
                     "initial must equal the start of the unfinished run to resume it, got other positions"
                 )
-            at = record.last_step
-            positions = record.frame(-1)
-        with shown(progress, steps, at, "simulate") as tell:
-            goes = at < steps and not record.complete
-            while goes:
-                step = min(at - at % record_every + record_every, steps)
-                kept = f"the frames up to step {at} are kept{record.where}"
-                before, first = positions.copy(), not record.frames
+            at = log.last_step
+            positions = log.frame(-1)
+        with shown(progress, int(schedule[-1]), at, "simulate") as tell:
+            for step in map(int, schedule[:0] if log.complete else schedule[schedule > at]):
+                kept = f"the frames up to step {at} are kept{log.where}"
+                before, first = positions.copy(), not log.frames
                 try:
                     advance(system, positions, step_size, step - at)
                 except SimulationError as error:
                     raise SimulationError(f"between step {at} and step {step}, {error}; {kept}") from None
                 finally:  # frame 0 is kept even if the first steps fail, unless the system is unusable
                     if first and not isinstance(sys.exception(), InputError):
-                        record.append(0, 0.0, before, found)
+                        log.append(0, 0.0, before, found)
                 if first and not goes_on(callback, 0, 0.0, before, found):
                     break
                 overflowed = not np.isfinite(positions).all()
@@ -203,10 +204,11 @@ def simulate(
                         stacklevel=2,
                     )
                 at, found = step, measured(system, measures, positions)
-                record.append(at, at * step_size, positions, found)
+                log.append(at, at * step_size, positions, found)
                 tell(at)
-                goes = goes_on(callback, at, at * step_size, positions, found) and at < steps
-    return record.result()
+                if not goes_on(callback, at, at * step_size, positions, found):
+                    break
+    return log.result()
 
 
 def _replay(

@@ -48,7 +48,7 @@ class Thomson:
 # %%
 # Twelve electrons end at the corners of an icosahedron, whose energy is known.
 
-run = physics.simulate(Thomson(12), runs=10, steps=600, record_every=10)
+run = physics.simulate(Thomson(12), runs=10, steps=600, record=10)
 energy = run.observables["energy"]
 print(f"Energies at the end: {energy[:, -1].min():.6f} to {energy[:, -1].max():.6f}; known minimum 49.165253")
 

@@ -20,7 +20,7 @@ kind = "simulate"
 
 [fixed]
 runs = 50
-record_every = 100
+record = 100
 
 [grid]
 alignment = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0]

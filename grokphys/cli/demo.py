@@ -9,7 +9,7 @@ def demo(
     *,
     directory: Directory = Path("results/demo"),
     runs: int = 100,
-    epochs: int = 2000,
+    steps: int = 2000,
     seed: int = 0,
     overwrite: Overwrite = False,
 ) -> int:
@@ -25,8 +25,8 @@ def demo(
         directory: Directory to write to. It will hold the trajectories and report.html.
         runs: Number of runs, at least 1: of the particles for each of three alignment constants, and of the
             networks.
-        epochs: Number of epochs, at least 1, for which the networks are trained. An epoch is one step of the
-            optimizer, because each step uses all training examples.
+        steps: Number of steps of the optimizer, at least 1, for which the networks are trained. Each is an
+            epoch, because it uses all training examples.
         seed: Seed of the ensemble, a whole number of at least 0. All four ensembles use it: the particles at
             three alignment constants, and the networks.
         overwrite: Replace files that exist.
@@ -34,7 +34,7 @@ def demo(
     from grokphys.report.demo import demonstrate
 
     report, sections = demonstrate(
-        directory, runs=runs, epochs=epochs, seed=seed, overwrite=overwrite, progress=True
+        directory, runs=runs, steps=steps, seed=seed, overwrite=overwrite, progress=True
     )
     for section in sections:
         for table in section.tables:

@@ -22,7 +22,7 @@ def fit_ode(
     alpha: Annotated[str, tyro.conf.arg(metavar="NUMBER|aic|bic|cv")] = "0.01",
     l1_ratio: float = 0.5,
     max_iter: int = 100_000,
-    form: Literal["increment", "generator"] = "increment",
+    kind: Literal["increment", "generator"] = "increment",
     first: int = 0,
     last: int = 1000,
     resamples: int = 0,
@@ -52,7 +52,7 @@ def fit_ode(
         l1_ratio: Fraction of the L1 norm in the penalty elastic-net, greater than 0 and at most 1.
         max_iter: Largest number of sweeps of coordinate descent for each frequency, at least 1. One sweep
             updates every coefficient once.
-        form: What the law describes: the change from one frame to the next (increment), or the rate of change
+        kind: What the law describes: the change from one frame to the next (increment), or the rate of change
             dx/dt for each step (generator).
         first: First step to fit, a whole number of at least 0.
         last: Last step to fit, a whole number greater than --first.
@@ -69,7 +69,7 @@ def fit_ode(
     """
     from grokphys.report import laws as fits
 
-    recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, form, resamples)
+    recipe = fits.recipe_of(law, penalty, alpha, l1_ratio, max_iter, kind, resamples)
     if whole_number("last", last, 1) <= whole_number("first", first, 0):
         raise InputError(f"last must be greater than {first}, the value of --first, got {last}")
     if resamples and directory is None:
@@ -91,7 +91,7 @@ def fit_ode(
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     scores = fits.fit(runs, recipe)
     intervals = fits.interval_rows(runs, scores.law, recipe, resamples) if resamples else []
-    print(fits.summary(scores, recipe, f"steps {window['first']} to {window['last']}, {count}, {form}"))
+    print(fits.summary(scores, recipe, f"steps {window['first']} to {window['last']}, {count}, {kind}"))
     if table is not None:
         write_table(table, fits.rows(runs, scores, recipe))
         print(f"{count} in {table}")

@@ -27,7 +27,7 @@ def simulate(
     steps: int = 100,
     step_size: Annotated[float | None, given_otherwise("0.02", "FLOAT")] = None,
     runs: int = 1,
-    record_every: int = 1,
+    record: int | str = 1,
     observables: Annotated[tuple[Observable, ...], given_otherwise("none", "NAME ...")] = (),
     seed: int = 0,
     first_run: int = 0,
@@ -67,8 +67,10 @@ def simulate(
             number times its force to the position of each particle.
         runs: Number of runs, at least 1. Run k has its own random stream, derived from the seed and k, so it
             does not depend on the other runs.
-        record_every: Number of steps, at least 1, from one recorded frame to the next. The initial state and
-            the last step are always recorded.
+        record: When to record: K (every K steps, K at least 1), 'log' (about 20 frames in each decade),
+            'log:N' (about N in each), or '1:1000,100' (every step to 1000, then every hundredth). These
+            record step 0 and the last step too. A list such as 0,10,100, which begins with step 0, records
+            exactly its steps.
         observables: What to record in addition to the positions: circle_ratio (largest norm of a particle
             over the smallest), grid_imperfections (their number), mean_force (mean length of the force) or
             potential.
@@ -84,7 +86,7 @@ def simulate(
         steps=steps,
         step_size=step_size,
         runs=runs,
-        record_every=record_every,
+        record=record,
         observables=observables,
         seed=seed,
         first_run=first_run,

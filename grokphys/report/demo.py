@@ -26,7 +26,7 @@ ABOUT = "The simulated runs are the particles with f_a = 1, the trained ones net
 
 
 def demonstrate(
-    out: Path, *, runs: int, epochs: int, seed: int, overwrite: bool, progress: bool
+    out: Path, *, runs: int, steps: int, seed: int, overwrite: bool, progress: bool
 ) -> tuple[Path, list[Section]]:
     """Run the demonstration, and write its trajectories and its report to a directory.
 
@@ -36,8 +36,8 @@ def demonstrate(
         Directory to write to, which is created if it does not exist.
     runs : int
         Number of runs of each ensemble, at least 1.
-    epochs : int
-        Number of epochs of training, at least 1.
+    steps : int
+        Number of steps of training, at least 1.
     seed : int
         Seed of all ensembles, at least 0.
     overwrite : bool
@@ -59,7 +59,7 @@ def demonstrate(
     OutputError
         If a file exists and `overwrite` is False, or cannot be written.
     """
-    runs, epochs = whole_number("runs", runs, 1), whole_number("epochs", epochs, 1)
+    runs, steps = whole_number("runs", runs, 1), whole_number("steps", steps, 1)
     parent_seed(seed)
     began = time.perf_counter()
     report, trained = out / "report.html", out / f"networks_wd{WEIGHT_DECAY:g}.h5"
@@ -72,7 +72,7 @@ def demonstrate(
         alignment: simulate(ParticleSystem(alignment=alignment), out=path, **common)
         for alignment, path in simulated.items()
     }
-    networks = train(ConstantAttention(), steps=epochs, weight_decay=WEIGHT_DECAY, out=trained, **common)
+    networks = train(ConstantAttention(), steps=steps, weight_decay=WEIGHT_DECAY, out=trained, **common)
     with stages("demo", "tables", "compare", "fit") as begin:
         begin()
         covered, *tables = musat.tables(particles, {WEIGHT_DECAY: networks})

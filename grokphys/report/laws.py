@@ -30,7 +30,7 @@ Run = tuple[Row, Signals]
 
 
 def recipe_of(
-    law: str, penalty: str, alpha: str, l1_ratio: float, max_iter: int, form: str, resamples: int
+    law: str, penalty: str, alpha: str, l1_ratio: float, max_iter: int, kind: str, resamples: int
 ) -> Recipe:
     """Return the recipe that the options of `grokphys fit-ode` describe.
 
@@ -46,7 +46,7 @@ def recipe_of(
         Fraction of the L1 norm in the elastic net, greater than 0 and at most 1.
     max_iter : int
         Largest number of sweeps of coordinate descent, at least 1.
-    form : {"increment", "generator"}
+    kind : {"increment", "generator"}
         Whether the law describes changes from frame to frame, or rates of change for each step.
     resamples : int
         Number of times that the fit is repeated on resampled data: 0 for none, otherwise at least 2.
@@ -67,7 +67,7 @@ def recipe_of(
             weight = float(alpha)
         except ValueError:
             raise InputError(f"alpha must be a number of at least 0, aic, bic or cv, got {alpha!r}") from None
-    recipe = Recipe(law, None if penalty == "least-squares" else penalty, weight, l1_ratio, max_iter, form)
+    recipe = Recipe(law, None if penalty == "least-squares" else penalty, weight, l1_ratio, max_iter, kind)
     if whole_number("resamples", resamples, 0) == 1:
         raise InputError("resamples must be 0 or at least 2, got 1")
     if resamples:

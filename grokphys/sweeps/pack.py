@@ -188,7 +188,7 @@ def _system(common: Values) -> Any:
 
 
 def _simulate(pack: Pack, **storing: Any) -> Trajectory:
-    names = ("steps", "step_size", "record_every", "observables", "seed")
+    names = ("steps", "step_size", "record", "observables", "seed")
     options = {name: pack.common[name] for name in names}
     first, runs = pack.numbers[0], len(pack.numbers)
     return simulate(pack.system, first_run=first, runs=runs, **options, **storing)

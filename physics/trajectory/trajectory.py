@@ -181,7 +181,7 @@ class Trajectory:
         Examples
         --------
         >>> import physics
-        >>> steps, times = physics.simulate(steps=4, record_every=2).clock("positions")
+        >>> steps, times = physics.simulate(steps=4, record=2).clock("positions")
         >>> steps.tolist(), times.tolist()
         ([0, 2, 4], [0.0, 0.04, 0.08])
         """

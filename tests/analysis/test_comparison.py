@@ -76,7 +76,7 @@ def test_imperfections_are_those_of_the_runs_that_are_no_circles():
 
 def test_the_same_distribution_twice_shows_no_difference():
     first, again = (
-        physics.simulate(physics.ParticleSystem(tokens=7), runs=30, steps=40, record_every=40, first_run=k)
+        physics.simulate(physics.ParticleSystem(tokens=7), runs=30, steps=40, record=40, first_run=k)
         for k in (0, 30)
     )
     comparison = analysis.compare(first, again)

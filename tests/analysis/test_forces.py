@@ -16,7 +16,7 @@ R = np.linspace(0.0, 8.0, 4001)
 
 def with_forces(system, **options):
     """A trajectory of particles, and the forces on them."""
-    runs = physics.simulate(system, **{"runs": 12, "steps": 60, "record_every": 6, "seed": 3} | options)
+    runs = physics.simulate(system, **{"runs": 12, "steps": 60, "record": 6, "seed": 3} | options)
     return runs, np.stack([system.forces(run) for run in runs.positions])
 
 
@@ -88,7 +88,7 @@ def test_a_hidden_law_of_finite_range_is_found_on_training_sets(tmp_path):
         longest=8.0,
     )
     system = physics.PairForces(hidden, 11, 2, on="pair sums", pairs=pairs, normalise=True)
-    physics.simulate(system, runs=10, steps=80, record_every=8, out=tmp_path / "hidden.h5")
+    physics.simulate(system, runs=10, steps=80, record=8, out=tmp_path / "hidden.h5")
     runs = physics.load(tmp_path / "hidden.h5")
     forces = np.stack([system.forces(run) for run in runs.positions])
     law = fit_forces(runs, forces, basis="screened", windows=[(8, 80)], resamples=0)
@@ -101,7 +101,7 @@ def test_a_hidden_law_of_finite_range_is_found_on_training_sets(tmp_path):
 
 
 def test_displacements_of_normalised_runs_show_the_law_beside_mean_and_scale():
-    runs = physics.simulate(ParticleSystem(11), runs=10, steps=40, record_every=1)
+    runs = physics.simulate(ParticleSystem(11), runs=10, steps=40, record=1)
     axes = fit_forces(
         runs, "displacement", lag=1, basis="musat", project="axes", windows=[(1, 40)], resamples=0
     )

@@ -70,8 +70,7 @@ def test_partners_who_are_chosen_do_not_win_by_the_choice():
     gained, nearer = [], 0
     for seed in range(12):
         first, second = (
-            physics.simulate(system, runs=12, steps=60, record_every=10, seed=each)
-            for each in (seed, seed + 1000)
+            physics.simulate(system, runs=12, steps=60, record=10, seed=each) for each in (seed, seed + 1000)
         )
         motion = analysis.compare(first, second).motion
         gained.append(motion.mean_error.estimate - motion.chance_error.estimate)

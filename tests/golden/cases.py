@@ -64,7 +64,7 @@ def interval(value: Any) -> list[float]:
 
 def moved(system: Any, observables: Any = (), **options: Any) -> dict[str, Any]:
     """Simulate three runs for thirty steps, and record four frames."""
-    settings = {"steps": 30, "runs": 3, "record_every": 10, "seed": 20} | options
+    settings = {"steps": 30, "runs": 3, "record": 10, "seed": 20} | options
     return recorded(physics.simulate(system, observables=observables, **settings))
 
 
@@ -98,7 +98,7 @@ def register_particles() -> None:
 
         def compute(name: str = name) -> Arrays:
             system = particle_systems()[name]
-            few = {"steps": 4, "runs": 1, "record_every": 2} if name == "many" else {}
+            few = {"steps": 4, "runs": 1, "record": 2} if name == "many" else {}
             return moved(system, MEASURES if system.dim == 2 else ("mean_force", "potential"), **few)
 
         compute.__name__ = name
@@ -557,9 +557,7 @@ def nonlinear():
 def two_ensembles() -> tuple[Any, Any]:
     """Return two small ensembles of particles of different alignment."""
     return tuple(
-        physics.simulate(
-            physics.ParticleSystem(7, alignment=strength), runs=8, steps=60, record_every=5, seed=seed
-        )
+        physics.simulate(physics.ParticleSystem(7, alignment=strength), runs=8, steps=60, record=5, seed=seed)
         for strength, seed in ((2.0, 1), (0.5, 2))
     )
 

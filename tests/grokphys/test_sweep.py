@@ -48,7 +48,7 @@ TRAIN = {
 LONG = {
     "kind": "simulate",
     "pack": 2,
-    "fixed": {"tokens": 17, "runs": 2, "steps": 8000, "record_every": 500},
+    "fixed": {"tokens": 17, "runs": 2, "steps": 8000, "record": 500},
     "grid": {"alignment": [0.0, 0.5, 1.0]},
 }
 

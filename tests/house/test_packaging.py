@@ -102,7 +102,7 @@ import x.npy --out x.h5
 sweep sweep.toml --directory sweep
 reproduce liu-9 ding-2 --budget quick --directory figures
 bench particles --budget quick --directory bench
-demo --runs 3 --epochs 10 --directory demo
+demo --runs 3 --steps 10 --directory demo
 """
 
 

@@ -14,9 +14,9 @@ import analysis
 import nets
 import nets.recorder
 import physics
-from nets.recording import due, recording_steps
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.log import Log
+from physics.trajectory.schedule import due, recording_steps
 
 P = 11
 STILL = pytest.mark.filterwarnings("ignore:the recorded parameter never changed:RuntimeWarning")

@@ -13,13 +13,13 @@ rng = np.random.default_rng(0)
 K = 150
 A = rng.standard_normal((K, K)) / np.sqrt(K) - np.eye(K)
 flow = physics.AffineFlow(A, rng.standard_normal((K, 3)))
-line("flow", physics.simulate(flow, runs=2, steps=20, record_every=7).positions)
+line("flow", physics.simulate(flow, runs=2, steps=20, record=7).positions)
 line("closed flow", flow.solve(rng.standard_normal((K, 3)), [0.3, 2.0]))
 
 full = physics.EffectiveTheory(120, dim=20)
 samples = full.operation.samples
 theory = physics.EffectiveTheory(120, dim=20, pairs=samples[rng.permutation(len(samples))[:2000]])
-line("theory", physics.simulate(theory, steps=40, step_size=2.0, record_every=11).positions)
+line("theory", physics.simulate(theory, steps=40, step_size=2.0, record=11).positions)
 line("spectrum", theory.spectrum, theory.ground_states, theory.hessian())
 masks = physics.random_training_sets(full, size=3000, sets=3)
 line("rates", physics.grokking_rates(full, masks))

@@ -21,7 +21,7 @@ def test_affine_flow_is_the_augmented_exponential():
     times = np.array([0.0, 0.7, -0.4, 2.0])
     flow = AffineFlow(A, b)
     np.testing.assert_allclose(flow.solve(x0, times), affine_solution(A, b, x0, times), atol=1e-12)
-    moving = simulate(flow, initial=x0[:, None], steps=40, step_size=0.05, record_every=7)
+    moving = simulate(flow, initial=x0[:, None], steps=40, step_size=0.05, record=7)
     np.testing.assert_allclose(moving.positions[0, :, :, 0], flow.solve(x0, moving.times), atol=1e-11)
 
 
@@ -84,7 +84,7 @@ def test_velocity_is_eq_37_for_one_sample():
 
 def test_balance_is_conserved_without_decay():
     network = LinearNetwork(LABELS, network_rate=0.3, input_rate=0.7)
-    moving = simulate(network, steps=600, record_every=100, seed=1)
+    moving = simulate(network, steps=600, record=100, seed=1)
     A, _, x = network.unpack(moving.positions[0])
     balance = A.swapaxes(1, 2) @ A / 0.3 - x.swapaxes(1, 2) @ x / 0.7
     np.testing.assert_allclose(balance, np.broadcast_to(balance[0], balance.shape), atol=1e-9)
@@ -104,7 +104,7 @@ def test_order_of_the_steps():
 def test_samples_of_one_label_attract_each_other_whatever_the_label():
     """Eqs. 39 and 40: the external force is gone from the difference, along the whole coupled flow."""
     network = LinearNetwork(LABELS, network_rate=0.4, decay=0.1)
-    moving = simulate(network, steps=200, record_every=20)
+    moving = simulate(network, steps=200, record=20)
     A, _, r = network.unpack(moving.positions[0])
     velocity = network.unpack(network.velocity(moving.positions[0]))[2]
     difference = r[:, 0] - r[:, 1]
@@ -166,7 +166,7 @@ def test_embeddings_of_the_network_reach_the_parallelograms_of_the_theory():
     theory = EffectiveTheory(5, dim=2)
     labels = np.outer(theory.operation.label - 4, [0.5, 0.2, -0.3, 0.1])
     network = LinearNetwork(labels, pairs=theory.operation.samples, network_rate=0.02, input_rate=0.5)
-    moving = simulate(network, steps=1500, step_size=0.02, record_every=1500, seed=2)
+    moving = simulate(network, steps=1500, step_size=0.02, record=1500, seed=2)
     first, last = (theory.loss(network.unpack(frame)[2]) for frame in moving.positions[0])
     assert last < 1e-3 * first
 

@@ -114,7 +114,7 @@ import numba, numpy as np
 import physics
 
 def simulate(seed):  # as many pair sums as all cores share in every step
-    moved = physics.simulate(physics.ParticleSystem(56), steps=40, seed=seed, record_every=20)
+    moved = physics.simulate(physics.ParticleSystem(56), steps=40, seed=seed, record=20)
     found[seed] = moved.final
 
 def run(together):

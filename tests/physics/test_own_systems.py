@@ -73,9 +73,9 @@ class Plain:
 @pytest.mark.parametrize(
     "system", [InPlace(), Returning(), Both(), OneBuffer(), Plain()], ids=lambda system: type(system).__name__
 )
-@pytest.mark.parametrize("record_every", [1, 3])
-def test_in_place_or_returned_the_run_is_the_same(system, record_every, tmp_path):
-    options = {"steps": 7, "runs": 3, "step_size": 0.1, "record_every": record_every, "seed": 2}
+@pytest.mark.parametrize("record", [1, 3])
+def test_in_place_or_returned_the_run_is_the_same(system, record, tmp_path):
+    options = {"steps": 7, "runs": 3, "step_size": 0.1, "record": record, "seed": 2}
     found = physics.simulate(system, **options, out=tmp_path / "own.h5")
     for run, child in enumerate(np.random.SeedSequence(2).spawn(3)):
         expected = np.random.default_rng(child).standard_normal((4, 2))
@@ -121,7 +121,7 @@ def test_an_overflow_of_returned_positions_is_named():
                 return positions * 1e100**steps
 
     with pytest.raises(SimulationError, match=r"the state overflowed in step 4; .* up to step 2 are kept"):
-        physics.simulate(Growing(), steps=8, record_every=2, initial=np.ones((4, 2)))
+        physics.simulate(Growing(), steps=8, record=2, initial=np.ones((4, 2)))
 
 
 def test_a_run_that_a_callback_ended_is_complete_and_is_not_continued(tmp_path):
@@ -151,7 +151,7 @@ def test_a_callback_sees_every_frame_and_may_end_the_run(at, stored, tmp_path):
         def observables(self, positions):
             return {"first": positions[:, 0]}  # a view, which the next step changes
 
-    options = {"steps": 7, "runs": 2, "step_size": 0.5, "record_every": 3}
+    options = {"steps": 7, "runs": 2, "step_size": 0.5, "record": 3}
     whole = physics.simulate(Measured(), **options)
     out = tmp_path / "own.h5" if stored else None
     found = physics.simulate(Measured(), **options, out=out, callback=callback)

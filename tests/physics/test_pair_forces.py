@@ -130,5 +130,5 @@ def test_steps_are_plain_euler_steps_and_adaptive_ones_follow_the_flow():
     adaptive = PairForces(harmonic, 5, 2, integrator="adaptive", relative_tolerance=1e-10)
     np.testing.assert_allclose(euler.final - x + centered, centered * (1 - 5 * 0.02) ** 10, rtol=1e-10)
     for every in (1, 5, 10):
-        exact = physics.simulate(adaptive, initial=x, runs=4, steps=10, record_every=every)
+        exact = physics.simulate(adaptive, initial=x, runs=4, steps=10, record=every)
         np.testing.assert_allclose(exact.final - x + centered, centered * np.exp(-5 * 0.2), rtol=1e-8)

@@ -65,19 +65,36 @@ def test_a_seed_sequence_is_a_seed():
 
 
 def test_a_run_of_an_ensemble_can_be_made_again_from_its_parameters():
-    run = physics.simulate(ParticleSystem(5), runs=4, steps=5, seed=3, record_every=2).run(2)
+    run = physics.simulate(ParticleSystem(5), runs=4, steps=5, seed=3, record=2).run(2)
     system = dict(run.parameters["system"])
     assert system.pop("type") == "ParticleSystem"
-    names = ("steps", "step_size", "runs", "record_every", "seed", "first_run")
+    names = ("steps", "step_size", "runs", "record", "seed", "first_run")
     again = physics.simulate(ParticleSystem(**system), **{name: run.parameters[name] for name in names})
     np.testing.assert_array_equal(again.positions, run.positions)
 
 
-def test_recording_fewer_frames_changes_nothing_else():
+@pytest.mark.parametrize(
+    ("record", "steps"), [(4, [0, 4, 8, 10]), ("1:2,5", [0, 1, 2, 7, 10]), ([0, 3, 7], [0, 3, 7])]
+)
+def test_recording_fewer_frames_changes_nothing_else(record, steps, tmp_path):
+    """A list may end before the last step; an interrupted run goes on with its next frame."""
     full = physics.simulate(ParticleSystem(5), steps=10)
-    sparse = physics.simulate(ParticleSystem(5), steps=10, record_every=4)
-    np.testing.assert_array_equal(sparse.steps, [0, 4, 8, 10])
-    np.testing.assert_array_equal(sparse.positions, full.positions[:, [0, 4, 8, 10]])
+    sparse = physics.simulate(ParticleSystem(5), steps=10, record=record)
+    np.testing.assert_array_equal(sparse.steps, steps)
+    np.testing.assert_array_equal(sparse.positions, full.positions[:, steps])
+
+    def interrupt(step, *_):
+        if step == steps[2]:
+            raise KeyboardInterrupt
+
+    options = {"steps": 10, "record": record, "out": tmp_path / "run.h5"}
+    with pytest.raises(KeyboardInterrupt):
+        physics.simulate(ParticleSystem(5), callback=interrupt, **options)
+    resumed = physics.simulate(ParticleSystem(5), resume=True, **options)
+    np.testing.assert_array_equal(resumed.positions, sparse.positions)
+    for lacking in ([1, 5], [0]):
+        with pytest.raises(InputError, match="record must hold step 0, the start, and a later step"):
+            physics.simulate(ParticleSystem(5), record=lacking)
 
 
 def test_recorded_frames_do_not_alias_the_moving_state():
@@ -136,6 +153,6 @@ def test_a_law_that_is_solved_exactly_is_not_cured_by_smaller_steps():
 def test_the_cure_of_an_overflow_is_that_of_the_first_leap():
     system = physics.PairForces(lambda r2: -r2, tokens=5, dim=2)
     with pytest.raises(SimulationError, match="step_size below") as error:
-        physics.simulate(system, steps=100, record_every=100, runs=3)
+        physics.simulate(system, steps=100, record=100, runs=3)
     size = float(re.search(r"below (\S+) or", str(error.value)).group(1))
     assert np.isfinite(physics.simulate(system, steps=1000, runs=3, step_size=size).final).all()

@@ -363,7 +363,7 @@ def particles_and_attention(run: Run) -> Result:
     rules compare the disparity to particles with those to other networks and to the particles' starts.
     """
     setting = run.setting
-    moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=run.seed(8300), record_every=2)
+    moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=run.seed(8300), record=2)
     every, steps = setting.epochs // 50, setting.epochs
     options: dict[str, Any] = {"weight_decay": 1.0, "record": every, "seed": run.seed(8301)}
     trained = train(ConstantAttention(), runs=setting.runs, steps=steps, **options)

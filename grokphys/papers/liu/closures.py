@@ -536,7 +536,7 @@ def emergence(run: Run) -> Result:
             network = physics.LinearNetwork(labels, pairs=pairs, network_rate=ratio)
             state = network.start(rng) if state is None else state
             A, b, E = network.unpack(state)
-            moving = simulate(network, initial=state, steps=200, step_size=0.01, record_every=10)
+            moving = simulate(network, initial=state, steps=200, step_size=0.01, record=10)
             limit = network.adiabatic(A, b).solve(E.ravel(), moving.times).reshape(-1, *E.shape)
             _, _, moved = network.unpack(moving.positions[0])
             distance = float(np.abs(moved - limit).max())

@@ -25,10 +25,10 @@ from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import Task, TokenTransformer, ToyAddition, train
 from nets.engines.ensemble import draw
 from nets.models.images import load_images
-from nets.recording import recording_steps
 from nets.tasks import modular_addition
 from physics import EffectiveTheory, Trajectory
 from physics.seeds import generator
+from physics.trajectory.schedule import recording_steps
 
 
 def frequency_of(E: NDArray[Any]) -> int:

@@ -72,7 +72,7 @@ def particles(
     2, 17, 2). `seed` is that of the ensemble, and `step_size` the time that passes in one step.
     """
     system = ParticleSystem(alignment=alignment)
-    return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record_every=steps)
+    return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record=steps)
 
 
 def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **options: Any) -> Trajectory:

@@ -318,7 +318,7 @@ def test_fit_ode_makes_one_table_of_many_files(grokphys, particle_files, tmp_pat
     (particle_files / "broken.h5").write_text("nothing")
     table = tmp_path / "fits.csv"
     status, out, err = grokphys(
-        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--form", "generator", "--last", 15,
+        "fit-ode", particle_files / "*.h5", "--law", "mean-field", "--kind", "generator", "--last", 15,
         "--table", table,
     )  # fmt: skip
     assert status == 1
@@ -452,7 +452,7 @@ def test_compare_holds_predictions_against_the_accuracy_on_all_pairs(grokphys, f
 
 
 def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
-    status, out, err = grokphys("demo", "--directory", tmp_path / "demo", "--runs", 6, "--epochs", 40)
+    status, out, err = grokphys("demo", "--directory", tmp_path / "demo", "--runs", 6, "--steps", 40)
     assert status == 0, err
     report = tmp_path / "demo" / "report.html"
     assert out.splitlines()[-1] == str(report)
@@ -473,7 +473,7 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
     for name in ("particles_fa0.5", "particles_fa1", "particles_fa2", "networks_wd1"):
         assert physics.load(tmp_path / "demo" / f"{name}.h5").runs == 6
     undrawn()
-    again = ("demo", "--directory", tmp_path / "demo", "--runs", 3, "--epochs", 10)
+    again = ("demo", "--directory", tmp_path / "demo", "--runs", 3, "--steps", 10)
     status, _, err = grokphys(*again)
     assert (status, "report.html exists; choose another name or pass --overwrite" in err) == (1, True)
     assert physics.load(tmp_path / "demo" / "particles_fa1.h5").runs == 6

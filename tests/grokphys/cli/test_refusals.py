@@ -127,7 +127,7 @@ REFUSED = [
     ("import good.npy --out fifo.h5 --overwrite", 1, "fifo.h5"),
     (f"simulate {SMALL} --out fifo.h5 --overwrite", 1, "fifo.h5"),
     (f"simulate {SMALL} --out none/t.h5", 1, "none"),
-    ("demo --directory exists --runs 1 --epochs 2", 1, "exists"),
+    ("demo --directory exists --runs 1 --steps 2", 1, "exists"),
     ("fit-ode good.h5 --last 6 --directory exists", 1, "exists"),
 ]
 

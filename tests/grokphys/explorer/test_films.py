@@ -58,7 +58,7 @@ def test_particles_and_their_pair_sums():
 
 def test_a_second_start_is_drawn_beside_the_first_at_the_same_step():
     system = physics.ParticleSystem(7)
-    first = physics.simulate(system, steps=6, seed=1, record_every=2, observables=("circle_ratio",))
+    first = physics.simulate(system, steps=6, seed=1, record=2, observables=("circle_ratio",))
     second = physics.simulate(system, steps=6, seed=2, observables=("circle_ratio",))
     axes = drawn(particle_film(first, second=second), 2)
     np.testing.assert_allclose(offsets(axes["second start"]), second.positions[0, 4])

@@ -24,7 +24,7 @@ def meet(first: Interval, second: Interval) -> bool:
 @pytest.mark.parametrize("alignment", sorted(TABLE_2))
 def test_musat_table_2(alignment):
     system = physics.ParticleSystem(alignment=alignment)
-    found = structures(physics.simulate(system, runs=1000, seed=1, record_every=100).final)
+    found = structures(physics.simulate(system, runs=1000, seed=1, record=100).final)
     paper = TABLE_2[alignment]
     assert meet(found.circles, proportion(paper.circles, 100))
     assert meet(found.grid_imperfections, paper.imperfections)

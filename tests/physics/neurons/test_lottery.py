@@ -287,7 +287,7 @@ def test_weights_are_packed_and_moved_by_simulate():
     start = race.start(np.random.default_rng(6))
     theta, xi = race.unpack(start)
     np.testing.assert_allclose(race.pack(theta, xi) + start.mean(axis=0), start, atol=1e-16)
-    moving = simulate(race, steps=6, step_size=3.0, runs=2, record_every=2, seed=6)
+    moving = simulate(race, steps=6, step_size=3.0, runs=2, record=2, seed=6)
     theta, xi = race.unpack(moving.initial)
     wanted = race.solve(theta, xi, moving.times)
     for found, value in zip(race.unpack(moving.positions), wanted, strict=True):

@@ -66,7 +66,7 @@ def test_the_adaptive_integrator_follows_the_flow_to_its_tolerance(normalise, di
             7, dim, **smooth, normalise=normalise, integrator="adaptive", relative_tolerance=tolerance
         )
         start = random_positions(7, dim, seed=2)
-        trajectory = physics.simulate(system, steps=4, step_size=0.25, initial=start, record_every=2)
+        trajectory = physics.simulate(system, steps=4, step_size=0.25, initial=start, record=2)
         np.testing.assert_array_equal(trajectory.times, [0.0, 0.5, 1.0])
         np.testing.assert_array_equal(trajectory.initial[0], start)
         errors.append(np.abs(trajectory.final[0] - exact_flow(system, start, 1.0)).max())
@@ -119,7 +119,7 @@ def test_adaptive_runs_do_not_depend_on_their_company_and_resume_to_the_same_bit
     normalise, tmp_path, monkeypatch
 ):
     system = ParticleSystem(5, normalise=normalise, integrator="adaptive", relative_tolerance=1e-3)
-    options = {"seed": 4, "record_every": 3, "observables": ("potential", "circle_ratio")}
+    options = {"seed": 4, "record": 3, "observables": ("potential", "circle_ratio")}
     ensemble = physics.simulate(system, steps=12, runs=3, **options)
     alone = physics.simulate(system, steps=12, first_run=2, **options)
     np.testing.assert_array_equal(alone.positions[0], ensemble.positions[2])
@@ -163,7 +163,7 @@ def test_observables_are_recorded_on_request(tmp_path):
     system = ParticleSystem(6, 3, modulus=4, attraction=0.7, repulsion=1.3, softening=0.3)
     names = ("circle_ratio", "grid_imperfections", "mean_force", "potential")
     out = tmp_path / "run.h5"
-    trajectory = physics.simulate(system, runs=2, steps=4, record_every=2, observables=names, out=out)
+    trajectory = physics.simulate(system, runs=2, steps=4, record=2, observables=names, out=out)
     assert trajectory.parameters["observables"] == list(names)
     assert set(trajectory.observables) == set(names)
 
@@ -226,7 +226,7 @@ def test_an_explosion_names_its_step_and_a_size_and_keeps_what_was_recorded(tmp_
     # Same-class pair sums push each other away at once: without normalization nothing holds them.
     system = ParticleSystem(5, attraction=-1.0, softening=0.0, normalise=False)
     start = random_positions(5)
-    options = {"steps": 50, "step_size": 1e308, "initial": start, "record_every": 10}
+    options = {"steps": 50, "step_size": 1e308, "initial": start, "record": 10}
     with pytest.raises(SimulationError) as error:
         physics.simulate(system, **options)
     sentence = str(error.value)

@@ -218,7 +218,7 @@ def test_published_integration_is_another_flow():
 def test_simulate_uses_the_closed_solution():
     theory = EffectiveTheory(7, dim=2, pairs=PAIRS)
     starts = np.stack([shifted(theory, seed) for seed in range(3)])
-    moving = simulate(theory, initial=starts, runs=3, steps=1000, step_size=0.3, record_every=137)
+    moving = simulate(theory, initial=starts, runs=3, steps=1000, step_size=0.3, record=137)
     assert moving.times[-1] == 300
     np.testing.assert_allclose(moving.positions, theory.solve(starts, moving.times), atol=1e-11)
     np.testing.assert_allclose(

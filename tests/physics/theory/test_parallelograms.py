@@ -397,7 +397,7 @@ def test_generalised_parallelograms():
 def test_trajectories_and_their_flat_matrices():
     rng = np.random.default_rng(3)
     theory = EffectiveTheory(6, pairs=[(0, 2), (1, 1), (2, 4), (3, 3), (0, 4), (1, 3)])
-    moving = physics.simulate(theory, runs=3, steps=400, record_every=100)
+    moving = physics.simulate(theory, runs=3, steps=400, record=100)
     quality = physics.representation_quality(moving, theory)
     assert quality.shape == (3, 5)
     assert np.array_equal(quality, physics.representation_quality(moving.positions, theory))

@@ -42,7 +42,7 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
 
     Examples
     --------
-    >>> from nets.recording import recording_steps
+    >>> from physics.trajectory.schedule import recording_steps
     >>> recording_steps(25, 100).tolist(), recording_steps("1:4,50", 100).tolist()
     ([0, 25, 50, 75, 100], [0, 1, 2, 3, 4, 54, 100])
     """
