@@ -33,6 +33,7 @@ myst_heading_anchors = 3
 html_theme = "pydata_sphinx_theme"
 html_title = "GrokPhys"
 html_static_path = ["static"]
+html_extra_path = ["extra"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {

@@ -2,7 +2,7 @@
 
 Formulas become MathML, which needs no scripts, no fonts and no network. Bars in docstrings stay bars, and
 signatures show real defaults. Links to the source of an example, which a reader of the repository follows,
-lead to its page in the gallery.
+lead to its page in the gallery; those to the live page are no pages of Sphinx.
 """
 
 import re
@@ -25,8 +25,12 @@ THIN, SLASH = '<mspace width="0.167em"/>', '<mo lspace="0" rspace="0">&#x0002F;<
 GALLERY = (
     (re.compile(r"\]\(((?:\.\./)?)examples/GALLERY_HEADER\.rst\)"), r"](\1made/examples/index.rst)"),
     (re.compile(r"\]\(((?:\.\./)?)examples/(\w+)\.py\)"), r"](\1made/examples/\2.rst)"),
+    (
+        re.compile(r"\[([^\]]*)\]\(((?:\.\./)?)extra/(live/index\.html(?:#[\w-]+)?)\)"),
+        r'<a href="\2\3">\1</a>',
+    ),
 )
-"""Links to examples, and where they lead on the site."""
+"""Links to examples and to the live page, and where they lead on the site."""
 
 
 def mathml(formula: str, display: Literal["inline", "block"] = "inline") -> str:
@@ -76,7 +80,7 @@ def show_defaults(
 
 
 def link_gallery(app: Any, page: str, source: list[str]) -> None:
-    """Let links to examples lead to their pages in the gallery."""
+    """Let links to examples and to the live page lead to where these are on the site."""
     for pattern, target in GALLERY:
         source[0] = pattern.sub(target, source[0])
 
