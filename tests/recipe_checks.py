@@ -23,7 +23,7 @@ def held_by_chance(name: str, tables, *, draws: int = 100) -> dict[str, float]:
         verdicts = [
             decide(rule, measured(rule, rule.chance(tables, generator), 0.95)).verdict for _ in range(draws)
         ]
-        found[rule.name] = verdicts.count("holds") / draws
+        found[rule.name] = verdicts.count("agrees") / draws
     return found
 
 
@@ -48,8 +48,8 @@ def table(name: str, part: str) -> dict[str, np.ndarray]:
 
 def note(name: str, rule: str) -> str:
     """Return the note of a rule, or why it was withdrawn."""
-    found = next(one for one in recipes()[name].rules if one.name == rule)
-    return getattr(found, "withdrawn", "") or found.note
+    recipe = recipes()[name]
+    return recipe.withdrawn.get(rule) or next(one.note for one in recipe.rules if one.name == rule)
 
 
 def claims(name: str) -> dict[str, dict]:

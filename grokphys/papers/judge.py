@@ -1,16 +1,20 @@
 """Verdicts: rules that were written before a run, applied to its tables.
 
 All claims of an item are decided together, because a test of many claims at 5 % each would often err in one
-of them. A claim is decided against chance, or against the paper, if it *holds*, *does not hold* or is *not
-covered*. Holm's procedure controls these decisions: of m claims the most decisive is tested at the level
-α / m, and the remaining ones at α / (m - k) once k are decided. The probability that any of these decisions
-is wrong is therefore at most α = 5 %.
+of them. A statement is decided, against chance or against the paper, if it *agrees* or *disagrees*, and a
+number if it *disagrees*. Holm's procedure controls these decisions: of m claims the most decisive is tested
+at the level α / m, and the remaining ones at α / (m - k) once k are decided. The probability that any of
+these decisions is wrong is therefore at most α = 5 %.
 
-*Covered* is no such decision, because it says only that nothing contradicts the paper's number. It leaves the
-level of the other decisions unchanged, and requires agreement at 95 % within a margin.
+That a number *agrees* is no such decision, because it says only that nothing contradicts the paper's number.
+It leaves the level of the other decisions unchanged, and requires agreement at 95 % within a margin.
 """
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from scipy import stats
@@ -40,18 +44,14 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
     -------
     tuple of Claim
         One claim for each rule, in the order of the rules. Its interval has the level at which the claim was
-        decided or left open, or 95 % if it is a number that is covered, or a statement that is withdrawn.
+        decided or left open, or 95 % if it is a number that agrees.
     """
-    claims = {
-        k: Claim(rule, measured(rule, tables, CONFIDENCE), "withdrawn")
-        for k, rule in enumerate(rules)
-        if isinstance(rule, Statement) and rule.withdrawn
-    }
-    open_ = [k for k in range(len(rules)) if k not in claims]
+    claims: dict[int, Claim] = {}
+    open_ = list(range(len(rules)))
     while open_:
         level = 1 - ALPHA / len(open_)
         claims |= {k: decide(rules[k], measured(rules[k], tables, level), level) for k in open_}
-        left = [k for k in open_ if claims[k].verdict == "inconclusive"]
+        left = [k for k in open_ if claims[k].verdict == "undecided"]
         if left == open_:
             break
         open_ = left
@@ -59,8 +59,25 @@ def judge(rules: tuple[Rule, ...], tables: Tables) -> tuple[Claim, ...]:
         rule = rules[k]
         if isinstance(rule, Number):
             found = measured(rule, tables, CONFIDENCE)
-            claims[k] = Claim(rule, found, "covered") if covered(rule, found) else claims[k]
-    return tuple(claims[k] for k in range(len(rules)))
+            claims[k] = Claim(rule, found, "agrees") if agrees(rule, found) else claims[k]
+    return tuple(_worded(claims[k]) for k in range(len(rules)))
+
+
+def counted(verdicts: Iterable[str]) -> str:
+    """Return how many claims have each verdict in words, such as "2 of 3 agree, 1 disagrees"."""
+    counts = Counter(verdicts)
+    judged = counts.total() - counts["other data"]
+    told = [f"{counts['agrees']} of {judged} agree"] * bool(judged)
+    told += [f"{counts[word]} {word}" for word in get_args(Word)[1:] if counts[word]]
+    return re.sub(r"\b(\d\d+|[2-9]) disagrees", r"\1 disagree", ", ".join(told))
+
+
+def _worded(claim: Claim) -> Claim:
+    """Return a claim whose verdict says if no number of runs decides it, or if it is one of other data."""
+    if claim.rule.fidelity.startswith("other data"):
+        return replace(claim, verdict="other data")
+    hopeless = claim.verdict == "undecided" and claim.rule.undecidable
+    return replace(claim, verdict="undecidable") if hopeless else claim
 
 
 def measured(rule: Rule, tables: Tables, level: float) -> Interval:
@@ -110,18 +127,18 @@ def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:
     Returns
     -------
     Claim
-        A number is "not covered" if it differs from the printed one, and otherwise "inconclusive", because
-        `covered` decides separately. A statement "holds", "does not hold" or is "inconclusive". If the
-        estimate or a bound is NaN, the claim is "inconclusive".
+        A number "disagrees" if it differs from the printed one, and is otherwise "undecided", because
+        `agrees` decides separately. A statement "agrees", "disagrees" or is "undecided". If the estimate or a
+        bound is NaN, the claim is "undecided".
     """
     if np.isnan([found.estimate, found.low, found.high]).any():  # infinite bounds are allowed
-        return Claim(rule, found, "inconclusive")
+        return Claim(rule, found, "undecided")
     if isinstance(rule, Number):
-        return Claim(rule, found, "not covered" if _differs(rule, found, level) else "inconclusive")
+        return Claim(rule, found, "disagrees" if _differs(rule, found, level) else "undecided")
     return Claim(rule, found, _statement(rule, found))
 
 
-def covered(rule: Number, found: Interval) -> bool:
+def agrees(rule: Number, found: Interval) -> bool:
     """Return whether our number agrees with the printed one.
 
     Parameters
@@ -160,5 +177,5 @@ def _differs(printed: Number, found: Interval, level: float) -> bool:
 
 def _statement(rule: Statement, found: Interval) -> Word:
     if rule.least <= found.low and found.high <= rule.most:
-        return "holds"
-    return "does not hold" if found.high < rule.least or found.low > rule.most else "inconclusive"
+        return "agrees"
+    return "disagrees" if found.high < rule.least or found.low > rule.most else "undecided"

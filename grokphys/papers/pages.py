@@ -12,18 +12,27 @@ from dataclasses import astuple
 from typing import Any
 
 from analysis.stats.intervals import Interval
-from grokphys.papers.recipe import Number, Paper, Recipe, Rule
+from grokphys.papers.judge import counted
+from grokphys.papers.recipe import FIDELITY, Number, Paper, Recipe, Rule, Word
 from grokphys.papers.results import Stored
 
 PAGES = ("rules.md", "scoreboard.md", "gallery.md", "findings.md")
-VERDICTS = {
-    "holds": "The whole interval of our effect lies in the range that the rule of a statement allows.",
-    "does not hold": "The whole interval of our effect lies outside this range.",
-    "covered": "Our number agrees with that of the paper, and its interval is narrow enough to decide.",
-    "not covered": "The interval of the difference between our number and that of the paper excludes zero.",
-    "inconclusive": "The interval is too wide to decide, so more runs would be needed.",
-    "withdrawn": "The rule turned out to be no test of the statement, and is not judged.",
+VERDICTS: Mapping[Word, tuple[str, str]] = {
+    "agrees": (
+        "●",
+        "The whole interval of our effect lies in the range that the rule of a statement allows, or our "
+        "number agrees with that of the paper and its interval is narrow enough to tell.",
+    ),
+    "disagrees": (
+        "✕",
+        "The whole interval of our effect lies outside this range, or the interval of the difference between "
+        "our number and that of the paper excludes zero.",
+    ),
+    "undecided": ("○", "The interval is too wide to decide, so more runs would be needed."),
+    "undecidable": ("◌", "Undecided, and no number of runs would change that."),
+    "other data": ("–", "Our data are not those of the paper, so there is no verdict."),
 }
+"""Sign and meaning of each verdict."""
 PAPERS: Mapping[Paper, str] = {
     "Musat": "Musat, *Clustering and Alignment*",
     "Liu": "Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*",
@@ -63,7 +72,7 @@ def filled(text: str, recipes: Recipes, results: Results, replicas: Results) -> 
         "replicas": lambda: _replica_table(recipes, results, replicas),
         "runs": lambda: _runs([*results.values(), *replicas.values()]),
         "gallery": lambda: _gallery(recipes, results),
-        "claims": lambda *names: _judged([recipes[name] for name in names], results, "statement or number"),
+        "claims": lambda *names: _judged([recipes[name] for name in names], results),
     }
 
     def part(mark: re.Match[str]) -> str:
@@ -92,24 +101,27 @@ def _rules(recipes: Recipes) -> list[str]:
 
 
 def _verdicts(recipes: Recipes, results: Results) -> list[str]:
-    verdicts = Counter(claim["verdict"] for one in results.values() for claim in one.about["claims"])
-    rows = ((f"**{word}**", str(verdicts[word]), meaning) for word, meaning in VERDICTS.items())
-    return [
-        f"{len(results)} of {len(recipes)} recipes have run at the setting of the paper, and their "
-        f"{verdicts.total() - verdicts['withdrawn']} claims are judged. The others are listed as "
-        "*not run yet*.",
-        "",
-        *table(("verdict", "claims", "meaning"), rows),
-    ]
+    """Return how many claims of the papers have each verdict, at their setting and at the nearest."""
+    of_papers = [name for name in results if recipes[name].paper != "beyond"]
+    rules = [rule for name in of_papers for rule in recipes[name].rules]
+    claims = [claim for name in of_papers for claim in results[name].about["claims"]]
+    counts = Counter(
+        (claim["verdict"], rule.fidelity.partition(":")[0]) for claim, rule in zip(claims, rules, strict=True)
+    )
+    settings = FIDELITY[:2]
+    rows = (
+        (f"{sign} **{word}**", *(str(counts[word, setting]) for setting in settings), meaning)
+        for word, (sign, meaning) in VERDICTS.items()
+    )
+    return table(("verdict", "setting of the paper", "nearest setting", "meaning"), rows)
 
 
 def _scoreboard(recipes: Recipes, results: Results) -> list[str]:
     lines = []
     for paper, title in PAPERS.items():
         chosen = [one for one in recipes.values() if one.paper == paper]
-        if chosen:
-            told = "statement or number" if paper == "beyond" else "the paper says"
-            lines += [f"## {title}", "", *_judged(chosen, results, told)]
+        if chosen and paper != "beyond":
+            lines += [f"## {title}", "", *_judged(chosen, results)]
             missing = NOT_MADE.get(paper, {}).items()
             lines += [f"{item} is not reproduced: it is {why}.\n" for item, why in missing]
     return lines
@@ -131,6 +143,8 @@ def _gallery(recipes: Recipes, results: Results) -> list[str]:
             lines += [typeset(f"**{title}{'' if title.endswith('?') else '.'}** {one.shows}"), ""]
             for name in results[one.name].about["figures"]:
                 lines += [f"![{one.item}](gallery/{name}.png)", ""]
+            if verdicts := [claim["verdict"] for claim in results[one.name].about["claims"]]:
+                lines += [f"**{counted(verdicts)}** ([the scoreboard](scoreboard.md))", ""]
             lines += [f"`grokphys reproduce {one.name} --budget paper`", ""]
     return lines
 
@@ -156,22 +170,23 @@ def typeset(text: str) -> str:
     return "`".join(parts)
 
 
-def _judged(recipes: Iterable[Recipe], results: Mapping[str, Stored], told: str) -> list[str]:
-    """Return the lines of a table of judged claims, and of a table of the recipes that have not run.
+def _judged(recipes: Iterable[Recipe], results: Results) -> list[str]:
+    """Return the lines of a table of judged claims, of one of the recipes that have not run, and a list.
 
-    Recipes without a result among `results`, which are by name, have not run. `told` is the title of the
-    column with the statement or the number that is judged.
+    Recipes without a result among `results`, which are by name, have not run. The list has the rules that
+    were withdrawn.
     """
     chosen = list(recipes)
     rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
-    waiting = [one for one in chosen if one.name not in results]
-    lines = [*table(("item", "claim", told, "here", "sample", "verdict"), rows), ""] if rows else []
-    if waiting:
+    lines = [*table(("item", "claims", "setting", "verdict"), rows), ""] if rows else []
+    if waiting := [one for one in chosen if one.name not in results]:
         header = ("not run yet", "what it tests", "cost on two cores")
-        lines += table(
-            header, ((f"{one.item} `{one.name}`", first_sentence(one.shows), one.cost) for one in waiting)
-        )
-        lines.append("")
+        told = ((f"{one.item} `{one.name}`", first_sentence(one.shows), one.cost) for one in waiting)
+        lines += [*table(header, told), ""]
+    reasons = [(f"`{one.name}`, {rule}", why) for one in chosen for rule, why in one.withdrawn.items()]
+    if reasons:
+        lines += ["Withdrawn, because the rule turned out to be no test:", ""]
+        lines += [typeset(f"* {rule}: {why}.") for rule, why in reasons] + [""]
     return lines
 
 
@@ -193,12 +208,13 @@ def _replica_table(
             if claim["name"] in before:
                 pair = before[claim["name"]], claim
                 verdicts = {one["verdict"] for one in pair}
-                change = "undecided once" if "inconclusive" in verdicts else "opposite verdicts"
+                change = "undecided once" if "undecided" in verdicts else "opposite verdicts"
                 near = {None: "exact", True: "apart", False: "near"}[_apart(*pair)]
                 here = counts.setdefault(f"`{name}`", Counter())
                 here.update(["claims", near, "same verdict" if len(verdicts) == 1 else change])
                 if len(verdicts) > 1:
-                    found = (f"{_ours(one, recipes[name])}: {one['verdict']}" for one in pair)
+                    (rule,) = (one for one in recipes[name].rules if one.name == claim["name"])
+                    found = (f"{_ours(one, rule)}: {one['verdict']}" for one in pair)
                     rows.append((f"`{name}`", claim["name"], shift, *found))
     words = ("claims", "same verdict", "undecided once", "opposite verdicts")
     every = sum(counts.values(), Counter())
@@ -234,7 +250,7 @@ def _numbers(claim: Mapping[str, Any]) -> list[float]:
 
 def _rule_row(rule: Rule) -> Sequence[str]:
     name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
-    note = f" (*{_note(rule)}*)" if _note(rule) else ""
+    note = f" (*{rule.note}*)" if rule.note else ""
     if isinstance(rule, Number):
         told = (f"{rule.quoted} ({rule.source})", f"this number{note}", f"margin {rule.margin:g}", "")
     else:
@@ -245,12 +261,6 @@ def _rule_row(rule: Rule) -> Sequence[str]:
     return (name, *told, rule.independent)
 
 
-def _note(rule: Rule) -> str:
-    """Return the note of a rule, after the reason for which it was withdrawn, if it was."""
-    withdrawn = "" if isinstance(rule, Number) else rule.withdrawn
-    return "; ".join(filter(None, (f"withdrawn: {withdrawn}" if withdrawn else "", rule.note)))
-
-
 def _range(least: float, most: float) -> str:
     if least == -float("inf"):
         return f"at most {most:g}"
@@ -258,36 +268,45 @@ def _range(least: float, most: float) -> str:
 
 
 def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
-    name, said, noted = f"{recipe.item} `{recipe.name}`", "", ""
-    notes = {rule.name: _note(rule) for rule in recipe.rules}
-    claims = stored.about["claims"]
-    if not claims:
-        yield name, first_sentence(recipe.shows), "", "", "", "no claim to judge"
-    for claim in claims:
-        paper, measured = claim.get("printed"), claim["name"]
-        note, before = notes.get(measured, ""), noted
-        noted, note = note, f"*{note}*" if note and note != before else ""
-        if paper is not None:
-            measured += f" ({note})" if note else ""
-        else:
-            rule = _range(float(claim["least"]), float(claim["most"]))
-            own = claim["source"].startswith(OURS)
-            paper = claim["quote"] if own else f"“{claim['quote']}”"
-            paper = "the same" if claim["quote"] == said else paper
-            limits = f"rule: {rule}; {note}" if note else f"rule: {rule}"
-            said, measured = claim["quote"], f"**{measured}**: {claim['effect']} ({limits})"
-        of = f"{claim['count']:,} {claim['independent']}{'' if claim['count'] == 1 else 's'}"
-        marks = f"**{claim['verdict']}**" + (", *fitted*" if claim["fitted"] else "")
-        yield name, measured, paper, _ours(claim, recipe), of, marks
+    """Yield a row of cells for each family of claims of a recipe, whose members are folded in the second."""
+    name, pairs = (
+        f"{recipe.item} `{recipe.name}`",
+        list(zip(recipe.rules, stored.about["claims"], strict=True)),
+    )
+    for family in dict.fromkeys(rule.family for rule in recipe.rules) or [""]:
+        members = [pair for pair in pairs if pair[0].family == family]
+        title = family or first_sentence(recipe.shows)
+        fidelities = dict.fromkeys(rule.fidelity for rule, _ in members)
+        reasons = [words.partition(": ")[2] for words in fidelities]
+        folded = [*(_member(*pair) for pair in members), *(f"Setting: {why}." for why in reasons if why)]
+        if folded:
+            items = "".join(f"<li>{item}</li>" for item in folded)
+            title = f"<details><summary>{title}</summary><ul>{items}</ul></details>"
+        words = [claim["verdict"] for _, claim in members]
+        told = counted(words)
+        if len(members) == 1:
+            told = f"{words[0]}: {_ours(members[0][1], members[0][0])}"
+        signs = "".join(VERDICTS[word][0] for word in words)
+        setting = ", ".join(dict.fromkeys(words.partition(":")[0] for words in fidelities))
+        yield name, title, setting or "ours", f"{signs} {told}" if members else "no claim to judge"
         name = ""
 
 
-def _ours(claim: Mapping[str, Any], recipe: Recipe) -> str:
+def _member(rule: Rule, claim: Mapping[str, Any]) -> str:
+    """Return what a rule asks, our number, the sample and the verdict as a line of HTML."""
+    told, asked, limits, _, unit = _rule_row(rule)[1:]
+    of = f"{claim['count']:,} {unit}{'' if claim['count'] == 1 else 's'}"
+    hopeless = f" ({rule.undecidable})" if claim["verdict"] == "undecidable" else ""
+    return (
+        f"**{rule.name}**: **{claim['verdict']}**{hopeless}. {told}. Here {asked}: {_ours(claim, rule)} "
+        f"of {of} (rule: {limits}{'; *fitted*' if rule.fitted else ''})"
+    )
+
+
+def _ours(claim: Mapping[str, Any], rule: Rule) -> str:
     """Return the estimate of a claim and the possible part of its interval as text, with suitable digits."""
-    ranges = {rule.name: rule.possible for rule in recipe.rules}
-    possible = ranges.get(claim["name"], (-math.inf, math.inf))
     middle, left, right = _numbers(claim)
-    value, low, high, _ = astuple(Interval(middle, left, right, claim["count"]).within(*possible))
+    value, low, high, _ = astuple(Interval(middle, left, right, claim["count"]).within(*rule.possible))
     digits = claim["digits"]
     if value == low == high and claim["count"] == 1:
         return f"{value:.{digits}f}, exact"

@@ -28,7 +28,7 @@ Examples
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -38,6 +38,7 @@ from analysis.stats.intervals import Interval
 from grokphys.papers.counters import Chance
 from grokphys.papers.evidence import Measure, Tables
 from grokphys.papers.pieces import Piece, kept, piece_digits
+from physics.checks import choice
 from physics.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class _Terms:
     fitted: str = ""
     digits: int = 2
     note: str = ""
+    family: str = ""
+    fidelity: str = ""
+    undecidable: str = ""
     possible: tuple[float, float] = (-np.inf, np.inf)
 
 
@@ -81,12 +85,12 @@ class Number(_Terms):
     measure : callable
         Function of the tables and a confidence level that returns our number with its interval.
     margin : float
-        Largest half-width of our interval, in the unit of the number, with which the number can be covered.
+        Largest half-width of our interval, in the unit of the number, with which the numbers can agree.
     interval : tuple of float, optional
         95 % interval of the printed number, if the paper has one or a count of successes implies one.
     counted : bool, default False
         Whether the printed number is a count, which is not rounded.
-    source, independent, fitted, digits, note, possible
+    source, independent, fitted, digits, note, family, fidelity, undecidable, possible
         As in `Statement`.
     """
 
@@ -117,11 +121,10 @@ class Number(_Terms):
 
 @dataclass(frozen=True)
 class Statement(_Terms):
-    """The rule for a statement of a paper: an effect, and how large it must be for the statement to hold.
+    """The rule for a statement of a paper: an effect, and how large it must be to agree with the statement.
 
-    The statement holds if the whole interval of the effect lies between `least` and `most`, and does not hold
-    if the whole interval lies below or above. Otherwise the data are inconclusive. Statements of equality
-    have both bounds.
+    The effect agrees if its whole interval lies between `least` and `most`, and disagrees if the whole
+    interval lies below or above. Otherwise the claim is undecided. Statements of equality have both bounds.
 
     Attributes
     ----------
@@ -135,15 +138,13 @@ class Statement(_Terms):
         Function of the tables and a confidence level that returns the effect with its interval.
     chance : callable or str
         Model of data for which the statement is not true: a function of tables and a random generator that
-        returns shuffled tables, on which the statement may hold in at most 5 % of cases. If nothing can be
-        shuffled, the reason.
+        returns shuffled tables, which may agree in at most 5 % of cases. If nothing can be shuffled, the
+        reason.
     least, most : float, default -inf and inf
-        The smallest and the largest effect with which the statement holds; at least one must be finite.
+        The smallest and the largest effect that agrees with the statement; at least one must be finite.
     counter : callable, optional
         Model of data in which the statement is false, for a statement whose `chance` is a reason because
-        nothing can be shuffled. As on shuffled tables, the statement may hold in at most 5 % of cases.
-    withdrawn : str, default ""
-        Why the rule is no test, if that was found out after the run; it is then not judged.
+        nothing can be shuffled. As shuffled tables, it may agree in at most 5 % of cases.
     source : str
         Place of the statement in the paper; by default that of the recipe.
     independent : str
@@ -156,6 +157,14 @@ class Statement(_Terms):
         Number of decimals of our number that are shown.
     note : str, default ""
         What was corrected in the measurement, or made clearer in words, after the run; the pages show it.
+    family : str, default ""
+        Title of the row in which the pages show this rule, with all others of the recipe that have the same.
+        By default the row is that of the recipe.
+    fidelity : str, default that of the recipe
+        Whether the networks are trained at the setting of the paper: "paper's", "nearest" or "other data", of
+        which the last has no verdict. What is different follows a colon. Ours, beyond the papers, have none.
+    undecidable : str, default ""
+        Why no number of runs can decide the claim, if it is undecided.
     possible : tuple of float, default (-np.inf, np.inf)
         Smallest and largest possible value, at which a shown interval ends; see also `measured`.
 
@@ -173,7 +182,6 @@ class Statement(_Terms):
     least: float = -np.inf
     most: float = np.inf
     counter: Chance | None = None
-    withdrawn: str = ""
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():
@@ -214,15 +222,15 @@ class Result:
         return arrays
 
 
-Word = Literal["covered", "not covered", "holds", "does not hold", "inconclusive", "withdrawn"]
+Word = Literal["agrees", "disagrees", "undecided", "undecidable", "other data"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """A rule applied to a result: our number or effect `found`, and the `verdict`.
 
-    The interval of `found` has the level at which the claim was decided or left open, or 95 % if the
-    verdict is "covered" or "withdrawn".
+    The interval of `found` has the level at which the claim was decided or left open, or 95 % if it is a
+    number that agrees.
     """
 
     rule: Rule
@@ -297,7 +305,7 @@ class Recipe:
         Settings for the budgets "quick" and "paper".
     make : callable
         Function of a `Run` that returns a `Result` with its figures.
-    name, paper, item, shows, cost, rules, draw
+    name, paper, item, shows, cost, rules, draw, withdrawn
         As in `recipe`.
     """
 
@@ -310,9 +318,11 @@ class Recipe:
     rules: tuple[Rule, ...]
     make: Callable[[Run], Result]
     draw: Draw | None = None
+    withdrawn: Mapping[str, str] = field(default_factory=dict)
 
 
 PACKAGES: Mapping[str, Paper] = {"musat": "Musat", "liu": "Liu", "ding": "Ding", "he": "He"}
+FIDELITY = ("paper's", "nearest", "other data")
 RECIPES: dict[str, Recipe] = {}
 """Recipes by name, in the order of their registration; `run.recipes` imports and sorts all of them."""
 
@@ -332,6 +342,8 @@ def recipe(
     source: str = "",
     independent: str = "network",
     fitted: str = "",
+    fidelity: str = "",
+    withdrawn: Mapping[str, str] = MappingProxyType({}),
     registry: MutableMapping[str, Recipe] = RECIPES,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
     """Return a decorator that registers a function as the recipe of an item of a paper.
@@ -363,8 +375,10 @@ def recipe(
         sentence must stand alone, as lists have no other.
     paper : {"Musat", "Liu", "Ding", "He", "beyond"}, optional
         Paper to which the item belongs, by default that after which the package of the recipe is named.
-    source, independent, fitted : str
-        These attributes of the rules that do not state their own.
+    source, independent, fitted, fidelity : str
+        These attributes of the rules that do not state their own; `fidelity` is by default "paper's".
+    withdrawn : mapping of str to str, optional
+        Names of rules that turned out to be no test after the run, and why.
     registry : dict, optional
         Mapping to which the recipe is added; by default `RECIPES`.
 
@@ -376,7 +390,8 @@ def recipe(
     Raises
     ------
     InputError
-        If the registry has a recipe of this name already, or if two rules have the same name.
+        If the registry has a recipe of this name already, if two rules have the same name, or if `fidelity`
+        begins with another word.
     """
 
     def register(make: Callable[[Run], Result]) -> Callable[[Run], Result]:
@@ -402,15 +417,26 @@ def recipe(
                 replace(result, figures=figures_of(run.setting, result.columns())) if figures_of else result
             )
 
-        terms: dict[str, Any] = {"source": source, "independent": independent, "fitted": fitted}
+        of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
+        faithful = fidelity or ("" if of == "beyond" else FIDELITY[0])
+        terms: dict[str, Any] = {
+            "source": source,
+            "independent": independent,
+            "fitted": fitted,
+            "fidelity": faithful,
+        }
         completed = tuple(
             replace(rule, **{key: getattr(rule, key) or terms[key] for key in terms}) for rule in rules
         )
+        for rule in completed:
+            if rule.fidelity:
+                choice("fidelity", rule.fidelity.partition(":")[0], FIDELITY)
         small = Setting(**vars(paper_setting) | quick) if isinstance(quick, dict) else quick
         settings: dict[Budget, Any] = {"quick": small, "paper": paper_setting}
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
-        of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
-        registry[name] = Recipe(name, of, item, caption, settings, cost, completed, drawn, figures_of)
+        registry[name] = Recipe(
+            name, of, item, caption, settings, cost, completed, drawn, figures_of, withdrawn
+        )
         return make
 
     return register

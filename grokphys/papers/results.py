@@ -5,7 +5,6 @@ directory, `TABLE.json`, is one object of columns. Floating-point numbers have e
 is null, and infinities are "inf" and "-inf".
 """
 
-import hashlib
 import json
 import os
 import platform
@@ -48,11 +47,10 @@ class Stored:
 
 
 def described(rule: Rule) -> dict[str, Any]:
-    """Return what of a rule is fixed before a run, in a form that JSON can hold.
+    """Return the text of a rule, in a form that JSON can hold.
 
     This is its name, the words or the number of the paper, their source, the effect, the model of chance (as
-    "shuffled" if it is a function), the bounds or the margin, the independent unit, and what was fitted. The
-    function that measures, notes, decimals and possible values may change after a run.
+    "shuffled" if it is a function), the bounds or the margin, the independent unit, and what was fitted.
     """
     if isinstance(rule, Number):
         own = {"printed": rule.quoted, "margin": rule.margin}
@@ -64,10 +62,19 @@ def described(rule: Rule) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in names} | own
 
 
-def rules_digest(rules: Sequence[Rule]) -> str:
-    """Return sixteen hexadecimal digits that change with what `described` returns for any of the rules."""
-    text = json.dumps([described(rule) for rule in rules], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def same_terms(recipe: Recipe, stored: Stored) -> bool:
+    """Return whether a stored result was judged by the rules of a recipe.
+
+    The name of each rule, what the paper says or prints, and the bounds or the margin are then those of the
+    stored claim. Nothing else may change what is claimed after a run. A claim that is stored and has no rule
+    must be among the withdrawn.
+    """
+    terms = ("name", "quote", "printed", "least", "most", "margin")
+    today, then = (
+        {text["name"]: [text.get(term) for term in terms] for text in texts}
+        for texts in (map(described, recipe.rules), stored.about["claims"])
+    )
+    return today == {name: text for name, text in then.items() if name not in recipe.withdrawn}
 
 
 def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
@@ -132,7 +139,6 @@ def write_result(
         "setting": setting_of(run.setting),
         "seeds": sorted(run.seeds),
         "seed_shift": run.shift,
-        "rules": rules_digest(recipe.rules),
         "sources": code_digest(),
         "made_with": made_here(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},

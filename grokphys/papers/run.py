@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from grokphys import papers
 from grokphys.output import FigureFormat, make_directory, save_figure, write_bytes, write_text
-from grokphys.papers.judge import judge
+from grokphys.papers.judge import counted, judge
 from grokphys.papers.pages import PAGES, filled
 from grokphys.papers.pieces import DATE, code_digest
 from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
-from grokphys.papers.results import WIDTH, Stored, read_result, rounded, rules_digest, setting_of
+from grokphys.papers.results import WIDTH, Stored, read_result, rounded, same_terms, setting_of
 from grokphys.progress import progress
 from physics.errors import InputError, OutputError
 
@@ -122,12 +122,12 @@ def run_recipes(
 
 
 def is_complete(directory: Path, recipe: Recipe, budget: Budget) -> bool:
-    """Return whether a directory has a result of a recipe at this budget, of the present code and rules.
+    """Return whether a directory has a result of a recipe at this budget, of the present code.
 
     A `FileFormatError` says that the stored result cannot be read.
     """
     stored = read_result(directory / recipe.name)
-    today = {"budget": budget, "sources": code_digest(), "rules": rules_digest(recipe.rules)}
+    today = {"budget": budget, "sources": code_digest()}
     return stored is not None and today.items() <= stored.about.items()
 
 
@@ -144,6 +144,8 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
     for claim in result.claims:
         print(f"  {said(claim)}")
+    if result.claims:
+        print(f"  {counted(claim.verdict for claim in result.claims)}")
     seconds, date = time.perf_counter() - began, started.strftime(DATE)
     return papers.results.write_result(
         directory, recipe, result, run, seconds=seconds, date=date, figures=figures
@@ -260,7 +262,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     Raises
     ------
     InputError
-        If a page is missing, or a result to copy was judged by other rules than the present ones.
+        If a page is missing, or a result was judged by other rules than the present ones.
     FileFormatError
         If a stored result cannot be read.
     """
@@ -271,25 +273,32 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     make_directory(results, gallery)
     shifts = [f"{path.name}/" for path in sorted(made.glob("seeds-*"))]
     for place in (f"{shift}{name}" for shift in ("", *shifts) for name in recipes):
-        name, stored = place.rpartition("/")[2], read_result(made / place)
+        recipe, stored = recipes[place.rpartition("/")[2]], read_result(made / place)
         if stored is None or stored.about["budget"] != "paper":
             continue
-        if stored.about["rules"] != rules_digest(recipes[name].rules):
-            raise InputError(f"the rules of {name} have changed since it ran; run it again, with other seeds")
+        _refuse_other_rules(recipe, stored)
         make_directory(results / place)
         for old in (results / place).iterdir():
             old.unlink()
         for path in sorted((made / place).glob("*.json"), key=lambda path: path.name == "result.json"):
             write_bytes(results / place / path.name, path.read_bytes())
-        for figure in stored.about["figures"] if place == name else ():
-            write_bytes(gallery / f"{figure}.png", (made / name / f"{figure}.png").read_bytes())
+        for figure in stored.about["figures"] if place == recipe.name else ():
+            write_bytes(gallery / f"{figure}.png", (made / place / f"{figure}.png").read_bytes())
     current, replicas = stored_results(recipes, results), stored_replicas(recipes, results)
     for place, stored in {**current, **replicas}.items():
-        papers.results.write_claims(
-            results / place, stored, judge(recipes[place.rpartition("/")[2]].rules, stored.tables)
-        )
+        recipe = recipes[place.rpartition("/")[2]]
+        _refuse_other_rules(recipe, stored)
+        papers.results.write_claims(results / place, stored, judge(recipe.rules, stored.tables))
     texts = {page: (docs / page).read_text(encoding="utf-8") for page in PAGES}
     return [write_text(docs / page, filled(text, recipes, current, replicas)) for page, text in texts.items()]
+
+
+def _refuse_other_rules(recipe: Recipe, stored: Stored) -> None:
+    """Raise an `InputError` if a result was judged by other rules than those of its recipe."""
+    if not same_terms(recipe, stored):
+        raise InputError(
+            f"the rules of {recipe.name} have changed since it ran; run it again, with other seeds"
+        )
 
 
 def stored_results(recipes: Iterable[str], directory: Path) -> dict[str, Stored]:

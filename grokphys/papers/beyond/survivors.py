@@ -191,7 +191,7 @@ ODD, SELECTS = ("tanh", "asinh"), ("silu", "relu")
 
 def _selection_rules(tokens: int) -> tuple[Statement, ...]:
     at = f"p = {tokens}"
-    tanh, quarter, silu = Kind("tanh"), Kind("tanh", 0.25), Kind("silu")
+    tanh, silu = Kind("tanh"), Kind("silu")
     plain = {"tokens": tokens, "activation": "tanh", "even": 0.0}
     selecting: Any = (
         (ODD, "selects nothing", "an odd activation lets all circles survive", {"least": 0.85}),
@@ -217,13 +217,6 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
                 "networks", "even", "effective", by="network", tokens=tokens, activation="tanh",
             ),
             most=-0.5, chance=counters.shuffled("networks", "even", within="activation"),
-            note=PAIRED_SELECTION),
-        Statement(f"{at}: there is a threshold", "a little of the even part changes nothing",
-            f"{PART} at λ = 0.25 minus that at 0; 0 below a threshold",
-            gap(tokens, quarter, tanh, np.mean, "effective"), least=-0.05, most=0.05,
-            chance="shuffling λ would make them alike; the fall over all λ is the rule before",
-            counter=counters.instead("networks", rows={"even": 0.5}, of={"even": 0.25}),
-            withdrawn="a smooth curve that begins flat passes as well, without any threshold",
             note=PAIRED_SELECTION),
     )  # fmt: skip
 
@@ -260,6 +253,10 @@ MIXED = tuple(Kind("tanh", even) for even in (0.1, 0.25, 0.5, 0.75, 1.0, 2.0, 4.
     ),
     draw=_draw_selection, source=SOURCE_SELECTION, cost="one to two hours",
     rules=(*_selection_rules(31), *_selection_rules(59)),
+    withdrawn=dict.fromkeys(
+        ("p = 31: there is a threshold", "p = 59: there is a threshold"),
+        "a smooth curve that begins flat passes as well, without any threshold",
+    ),
 )  # fmt: skip
 def selection(run: Run) -> Result:
     """The effective number of circles, as a share of all, by the even part of the activation.

@@ -221,14 +221,8 @@ RANDOM = counters.changed(
             measures.of_networks("planes", lambda own: own["variance"].sum()), least=0.95,
             chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
             counter=RANDOM, note="the chance was said to be a fifth until after the run"),
-        Statement("better", "the Fourier transformation … can reveal circular representations better",
-            "part of a plane's variance at its own frequency: Fourier planes minus pairs of components",
-            measures.mean("planes", lambda rows: rows["in_fourier"] - rows["in_components"], by="network"),
-            least=0.1, source="Section 2",
-            chance="there is nothing to shuffle between the two bases but the sign: 0",
-            counter=RANDOM,
-            withdrawn="random embeddings pass by more, as a Fourier plane is made for its own frequency"),
     ),
+    withdrawn={"better": "random embeddings pass by more, as a Fourier plane is made for its own frequency"},
 )  # fmt: skip
 def components(run: Run) -> Result:
     """A final embedding along pairs of principal components and in Fourier planes.
@@ -293,8 +287,6 @@ def _part(points: Array, k: int) -> float:
 
 PIECE_04 = 10, 410
 """Largest number of networks that are trained together, on a CPU and on a GPU."""
-WINDOW = 16
-"""Largest distance from d = p of the dimensions that the rule "transition" compares."""
 
 
 def _loss(chosen: Callable[[Any, Any], Any]) -> Measure:
@@ -334,20 +326,15 @@ def _draw_frozen(setting: Setting, tables: Tables, first: Any, second: Any) -> N
     ),
     draw=_draw_frozen, panels=(9.6, 3.7, 1, 2), source="Section 3.1", cost="three to four hours",
     rules=(
-        Statement("transition", "the test loss is sharply better when d > p than when d < p",
-            "log₁₀ of the test loss at the end: mean of 43 ≤ d < 59 minus mean of 59 < d ≤ 75; by chance 0",
-            measures.difference(
-                _loss(lambda d, p: (p - WINDOW <= d) & (d < p)),
-                _loss(lambda d, p: (p < d) & (d <= p + WINDOW)),
-            ),
-            least=0.3, chance=counters.shuffled("networks", "test_loss", within="step"),
-            withdrawn="the loss falls as steeply about other dimensions: it has a slope, and no step at p"),
         Statement("small d",
             "at 10,000 steps, models with the small ds (d≤20) have lower loss than models with medium ds",
             "log₁₀ of the test loss at the end: mean of 20 < d ≤ 59 minus mean of 16 ≤ d ≤ 20; by chance 0",
             measures.difference(_loss(lambda d, p: (d > 20) & (d <= p)), _loss(lambda d, p: d <= 20)),
             least=0.1, chance=counters.shuffled("networks", "test_loss", within="step")),
     ),
+    withdrawn={
+        "transition": "the loss falls as steeply about other dimensions: it has a slope, and no step at p",
+    },
 )  # fmt: skip
 def frozen(run: Run) -> Result:
     """How well layers learn from fixed random embeddings, by the embedding dimension.

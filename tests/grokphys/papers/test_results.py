@@ -11,11 +11,11 @@ import pytest
 from pictures import SMALLEST, letters
 from recipe_checks import DOCS, published
 
-from analysis.stats.intervals import Interval
-from grokphys.papers.judge import judge
-from grokphys.papers.pages import PAGES, VERDICTS, filled
+from analysis.stats.intervals import CONFIDENCE, Interval
+from grokphys.papers.judge import decide, judge, measured
+from grokphys.papers.pages import PAGES, filled
 from grokphys.papers.recipe import Claim, Number, Recipe, Statement
-from grokphys.papers.results import Stored, rules_digest, setting_of
+from grokphys.papers.results import Stored, same_terms, setting_of
 from grokphys.papers.run import recipes, said, stored_replicas
 
 RECIPES = recipes()
@@ -23,12 +23,8 @@ RESULTS = published()
 REPLICAS = stored_replicas(RECIPES, DOCS / "results")
 EVERY = RESULTS | REPLICAS
 STATEMENTS = [(name, rule) for name in RESULTS for rule in RECIPES[name].rules if isinstance(rule, Statement)]
-FALSE = [
-    (name, rule.name, "chance" if callable(rule.chance) else "counter")
-    for name, rule in STATEMENTS
-    if not rule.withdrawn
-]
-"""Statements that are judged, and which of their attributes makes data in which they are false."""
+FALSE = [(name, rule.name, "chance" if callable(rule.chance) else "counter") for name, rule in STATEMENTS]
+"""Statements, and which of their attributes makes data in which they are false."""
 PASSED = {
     ("liu-10", "small sets"): "0.4, the bound of the rule, is itself a fraction: 22 of 55 samples",
     ("he-neurons", "phase symmetry"): "ι = 2 and 4 do not tell half of the circle from all of it",
@@ -43,31 +39,37 @@ def test_the_pages_are_functions_of_recipes_and_results(page):
 
 
 def test_pages_state_what_was_judged():
-    board = (DOCS / "scoreboard.md").read_text(encoding="utf-8")
-    claims = [claim for one in RESULTS.values() for claim in one.about["claims"]]
-    for verdict in VERDICTS:
-        assert f"| **{verdict}** | {sum(claim['verdict'] == verdict for claim in claims)} |" in board
-    recipe = Recipe("r", "beyond", "an item", "What it shows. More.", {}, "a day", (NUMBER,), None)
+    of = {"shows": "What it shows. More.", "settings": {}, "cost": "a day", "make": None}
+    recipe = Recipe("r", "Musat", "an item", rules=(NUMBER,), withdrawn={"w": "a proof"}, **of)
     text = filled("a <!-- fill claims r -->old<!-- end --> b", {"r": recipe}, {}, {})
     assert text.startswith("a <!-- fill claims r -->")
     assert "| an item `r` | What it shows. | a day |" in text
+    assert "* `r`, w: a proof." in text
     assert "old" not in text
     assert text.endswith("<!-- end --> b")
     claim = {"name": "n", "estimate": 64.02, "low": -16.4, "high": 111.7, "count": 13, "digits": 1,
-             "printed": "77.4", "independent": "network", "fitted": "", "verdict": "covered"}  # fmt: skip
+             "printed": "77.4", "independent": "network", "fitted": "", "verdict": "agrees"}  # fmt: skip
     result = Stored({"claims": [claim]}, {})
-    text = filled("<!-- fill claims r --><!-- end -->", {"r": recipe}, {"r": result}, {})
-    assert "| 77.4 | 64 [0,\N{NO-BREAK SPACE}100] | 13 networks | **covered** |" in text, "what is possible"
+    parts = "<!-- fill claims r --><!-- end --><!-- fill verdicts --><!-- end -->"
+    text = filled(parts, {"r": recipe}, {"r": result}, {})
+    here = "64 [0,\N{NO-BREAK SPACE}100]"  # what is possible
+    assert f"{here} of 13 networks" in text
+    assert f"| nearest | ● agrees: {here} |" in text
+    assert "<li>Setting: on digits.</li>" in text
+    assert "| ● **agrees** | 0 | 1 |" in text
+    both = replace(recipe, rules=(NUMBER, replace(NUMBER, name="m", family="steps")))
+    text = filled(parts, {"r": both}, {"r": Stored({"claims": [claim] * 2}, {})}, {})
+    assert text.count("<details>") == 2
+    assert "|  | <details><summary>steps</summary>" in text
 
 
-NUMBER = Number("n", "77.4", None, 12.0, digits=1, possible=(0.0, 100.0), independent="network")
+NUMBER = Number("n", "77.4", None, 12.0, digits=1, possible=(0.0, 100.0), independent="network",
+                fidelity="nearest: on digits")  # fmt: skip
 
 
 def test_a_claim_is_told_with_what_is_possible():
-    told = said(Claim(NUMBER, Interval(64.02, -16.4, 111.7, 13), "inconclusive"))
-    assert told == "n: 77.4; here 64.0 [0.0, 100.0] of 13 (networks): inconclusive"
-    assert rules_digest([NUMBER]) == rules_digest([replace(NUMBER, possible=(-np.inf, np.inf))])
-    assert rules_digest([NUMBER]) != rules_digest([replace(NUMBER, margin=11.0)])
+    told = said(Claim(NUMBER, Interval(64.02, -16.4, 111.7, 13), "undecided"))
+    assert told == "n: 77.4; here 64.0 [0.0, 100.0] of 13 (networks): undecided"
 
 
 def test_every_result_has_a_recipe():
@@ -81,7 +83,7 @@ def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_
     rules = recipe.rules
     assert about["budget"] == "paper"
     assert about["setting"] == setting_of(recipe.settings["paper"])
-    assert about["rules"] == rules_digest(rules)
+    assert same_terms(recipe, EVERY[place])
     for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
         assert claim.found.count == stored["count"]
@@ -130,7 +132,7 @@ def draws(name, rule, model, seed):
     while rng.bit_generator.state != before:
         before = rng.bit_generator.state
         tables = getattr(chosen, model)(RESULTS[name].tables, rng)
-        yield judge((chosen,), tables)[0].verdict == "holds"
+        yield decide(chosen, measured(chosen, tables, CONFIDENCE)).verdict == "agrees"
 
 
 @pytest.mark.parametrize(("name", "rule", "model"), FALSE)

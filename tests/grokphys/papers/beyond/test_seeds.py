@@ -80,10 +80,10 @@ def test_rules_tell_a_sharp_diagram_from_one_with_wide_borders():
         name: {one.rule.name: one.verdict for one in judge(rules, {"networks": table(phases)})}
         for name, phases in (("sharp", sharp), ("wide", wide))
     }
-    assert told["sharp"]["one phase"] == told["sharp"]["beyond chance"] == "holds"
-    assert told["wide"]["one phase"] == "does not hold"
-    assert told["wide"]["beyond chance"] == told["wide"]["borders"] == "holds"
-    assert told["sharp"]["borders"] != "holds"
+    assert told["sharp"]["one phase"] == told["sharp"]["beyond chance"] == "agrees"
+    assert told["wide"]["one phase"] == "disagrees"
+    assert told["wide"]["beyond chance"] == told["wide"]["borders"] == "agrees"
+    assert told["sharp"]["borders"] != "agrees"
     rates = held_by_chance("liu-seeds", {"networks": table(wide)}, draws=60)
     assert all(rate <= 0.1 for rate in rates.values()), rates
 

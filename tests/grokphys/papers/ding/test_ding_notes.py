@@ -149,7 +149,7 @@ def test_networks_without_weight_decay_in_the_notes_of_figure_10():
     assert accuracy[16:] == pytest.approx((0.113, 0.387, 0.638, 0.647), abs=5e-4)
     assert note("ding-10", "no generalization") == "16 of the 20 are at 1 % or below, and four at 11 to 65 %"
     assert note("ding-10", "no decay").endswith("some 100 networks would be needed")
-    for times, verdict in ((3, "inconclusive"), (5, "holds")):
+    for times, verdict in ((3, "undecided"), (5, "agrees")):
         more = {
             name: np.concatenate([values[~without], np.tile(values[without], times)])
             for name, values in rows.items()
