@@ -144,7 +144,8 @@ def _gallery(recipes: Recipes, results: Results) -> list[str]:
             for name in results[one.name].about["figures"]:
                 lines += [f"![{one.item}](gallery/{name}.png)", ""]
             if verdicts := [claim["verdict"] for claim in results[one.name].about["claims"]]:
-                lines += [f"**{counted(verdicts)}** ([the scoreboard](scoreboard.md))", ""]
+                page = "findings" if paper == "beyond" else "scoreboard"
+                lines += [f"**{counted(verdicts)}** ([the {page}]({page}.md))", ""]
             lines += [f"`grokphys reproduce {one.name} --budget paper`", ""]
     return lines
 

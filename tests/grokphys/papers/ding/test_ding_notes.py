@@ -34,7 +34,8 @@ def test_random_embeddings_in_the_notes_of_figure_3():
     assert "the first 10 of 58 components have 37 %" in claims("ding-3")["significant"]["chance"]
     assert np.mean(hits) == pytest.approx(0.36, abs=0.12)
     assert "36 % of the pairs" in note("ding-3", "correspondence")
-    assert np.mean(own) - np.mean(paired) > 2 * claims("ding-3")["better"]["estimate"]
+    trained = table("ding-3", "planes")
+    assert np.mean(own) - np.mean(paired) > 2 * np.mean(trained["in_fourier"] - trained["in_components"])
 
 
 def part_at(points, k):
@@ -104,7 +105,6 @@ def test_frozen_embeddings_improve_by_no_step_at_p():
     falls = {
         c: loss[(c - 16 <= d) & (d < c)].mean() - loss[(c < d) & (d <= c + 16)].mean() for c in range(46, 71)
     }
-    assert falls[59] == pytest.approx(claims("ding-4")["transition"]["estimate"], rel=1e-5)
     assert min(falls.values()) > 0.9
     assert sorted(falls.values()).index(falls[59]) < 8, "two thirds of the others show more"
 
