@@ -13,6 +13,7 @@ from sklearn.linear_model import ElasticNet, Lasso
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import analysis
+import nets
 import physics
 from analysis.laws.ode import fit_trajectories
 from analysis.laws.regressors import LinearODERegressor
@@ -353,6 +354,15 @@ def test_a_score_is_over_all_frames_but_the_first_of_each_trajectory():
     assert found.derivative == pytest.approx((1 - ((told - changes) ** 2).sum(axis=0) / spread).mean())
     assert found.reached == 1
     assert Growth("increment", 0.0).score(np.zeros((4, 2))).relative_error == 0
+
+
+def test_the_linear_law_of_a_network_is_nearer_to_it_than_that_of_another():
+    small = nets.EmbeddingMLP(11, 8, hidden=(16,))
+    signals = analysis.trajectory_signals(nets.train(small, runs=2, steps=100, record=1, observables=()))
+    laws = [fit_trajectories(x, penalty=None) for x in signals]
+    own, other = ([law.score(x).relative_error for law, x in zip(laws, xs, strict=True)]
+                  for xs in (signals, signals[::-1]))  # fmt: skip
+    assert max(own) < 0.5 * min(other)
 
 
 # -- fits -------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Whether a law fitted to some networks predicts the survivors of others, or later steps of the same ones.
 
-Comparisons of three simulated systems of the papers with the networks that they describe.
+Comparisons of two simulated systems of the papers with the networks that they describe.
 
 Beyond Liu et al.: the critical training fraction of addition of p = 5 to 60 symbols, and of groups.
 
@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.circles import StoppingRule, signals_of, survives, trajectory_signals
+from analysis.circles import survives, trajectory_signals
 from analysis.comparison.compared import Comparison, compare
 from analysis.comparison.motion import frame_mean
 from analysis.comparison.relabelling import no_relabelling
-from analysis.laws import Law, fit_trajectories
+from analysis.laws import Law
 from analysis.phases import PHASES
 from analysis.plots import palette
 from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
@@ -40,8 +40,7 @@ from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, t
 from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
-from grokphys.report.circles import RECIPES
-from nets import ConstantAttention, EmbeddingMLP, ToyAddition, train
+from nets import ConstantAttention, ToyAddition, train
 from nets.provenance import training_sets
 from physics import FiniteGroup, Operation, ParticleSystem, Trajectory, simulate
 from physics.theory.operations import random_orders
@@ -237,7 +236,6 @@ def _pairs(comparison: Comparison) -> dict[str, Array]:
 
 GEOMETRIC = "the mean over the networks is geometric"
 OPPOSITE = f"{GEOMETRIC}, and decides: by the median both verdicts of this item would be the opposite"
-ONE_CLOCK = "corrected after the run: both have the clock of the training; before, its unit was fitted"
 NEARER = "distance to its own partner over that to the partner of another run; by chance 1"
 
 
@@ -378,79 +376,6 @@ def particles_and_attention(run: Run) -> Result:
     table["to_networks"] = shapes.nearest_trained
     drawn = [near, show_nearest(comparison, [moved], [trained])]
     return Result({"networks": table}, _named("compare-particles", drawn))
-
-
-# -- linear ODE against embedding MLP ----------------------------------------------------------------------
-
-
-BLOWN_UP = 10
-"""Largest absolute value of a rollout, in units of the largest signal of all networks."""
-
-
-PAPER_SIGNALS = Setting(model=EmbeddingMLP(), runs=20, steps=1000)
-
-
-@recipe(
-    "compare-ode", item="side by side: linear law and networks",
-    quick=Setting(model=EmbeddingMLP(tokens=11, dim=8, hidden=(16,)), runs=6, steps=100),
-    paper_setting=PAPER_SIGNALS, source="beyond the papers: Ding, Figure 9, shows one run",
-    shows="Signals of the linear law (ODE) compared with those of the network that it was fitted to. The "
-    "first two pictures are of laws by Lasso, the last two by least squares. Signals |F_k| are those of the "
-    "pair of median error, with a color for each frequency; errors are medians and quartiles of "
-    f"{PAPER_SIGNALS.runs} networks. Times are steps, and equal for both.",
-    cost="ten minutes",
-    rules=tuple(
-        Statement(name,
-            "the dynamics of the signals is approximated by a linear ordinary differential equation",
-            f"{NEARER}; in sample; a law that blows up is held at {BLOWN_UP} times the largest signal",
-            _ratio("networks", "distance", "to_another", law=name), most=0.5,
-            chance=counters.exchanged("networks", "distance", "to_another"),
-            note=f"{GEOMETRIC}; the partner of a network is the law that was fitted to it; {ONE_CLOCK}")
-        for name in RECIPES
-    ),
-)  # fmt: skip
-def ode_and_mlp(run: Run) -> Result:
-    """Beyond the papers: compare the signals of the linear law with those of the network it was fitted to.
-
-    The table "networks" has a row for each network and fit. The rules judge how much nearer a network is to
-    its own law than to the law of another network.
-    """
-    setting = run.setting
-    trained = train_networks(run, range(setting.runs), 1, model=setting.model, steps=setting.steps, seed=8400)
-    signals = signals_of(trained, 0, setting.steps)
-    clock = signals[0].steps
-    networks = _as_trajectory(np.stack([one.values for one in signals]), clock)
-    bound = BLOWN_UP * float(networks.positions.max())
-    parts: list[Columns] = []
-    drawn: list[Any] = []
-    for name, recipe_ in RECIPES.items():
-        laws = [fit_trajectories(one.values, **recipe_) for one in signals]
-        frames = np.arange(len(clock))
-        paths = [law.predict(one.values[0], frames) for law, one in zip(laws, signals, strict=True)]
-        held = np.nan_to_num(np.stack(paths), nan=bound, posinf=bound, neginf=-bound)
-        rolled = _as_trajectory(held.clip(-bound, bound), clock)
-        found = compare(rolled, networks, names=("ODE", "networks"), states=True, paired=True, align="none")
-        parts.append({"law": np.full(setting.runs, name), "run": np.arange(setting.runs), **_pairs(found)})
-        drawn += [show_typical_pair(found, [rolled], [networks]), show_motion(found)]
-    return Result({"networks": evidence.joined(parts)}, _named("compare-ode", drawn))
-
-
-def _as_trajectory(signals: Array, steps: NDArray[np.int64]) -> Trajectory:
-    """Return signals (runs, frames, K) at steps (frames,) as a trajectory, for `analysis.compare`.
-
-    The trajectory has a token for each of the K frequencies, and observables such as the number of surviving
-    circles.
-    """
-    rule = StoppingRule()
-    decided = np.array([rule.first(steps, np.nan_to_num(one)) for one in signals], float)  # None is NaN
-    return Trajectory(
-        signals[..., None], steps,
-        observables={
-            "surviving_circles": survives(signals).sum(axis=-1).astype(float),
-            "strongest_signal": signals.max(axis=-1),
-            "steps_to_decided_survivors": np.repeat(decided[:, None], len(steps), axis=1),
-        },
-    )  # fmt: skip
 
 
 # -- the transition by the number of symbols ---------------------------------------------------------------
