@@ -36,7 +36,9 @@ def example(name: str) -> Trajectory:
     >>> physics.example("ding").positions.shape
     (1, 80, 59, 128)
     """
-    return load(example_path(name))
+    trajectory = load(example_path(name))
+    assert trajectory.positions.size  # now in memory
+    return trajectory
 
 
 def example_path(name: str) -> Path:

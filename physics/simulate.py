@@ -23,6 +23,8 @@ from physics.trajectory.recording import recorder
 from physics.trajectory.schedule import described_record, recording_steps
 
 Array = NDArray[np.float64]
+GROWN = 1e9
+"""Growth that counts as blowing up: a step moves points this many times the width of the start."""
 
 
 def simulate(
@@ -103,8 +105,9 @@ def simulate(
     Warns
     -----
     UserWarning
-        If a step is so large that it moves points farther than their run is wide. The message names the first
-        such step, and a smaller `step_size`. Only systems that have `largest_step_size` are watched.
+        If a step moves points farther than their run is wide, or than 1e9 times its width at the start. The
+        message names the first such step, and a smaller `step_size`. Only systems that have
+        `largest_step_size` are watched.
 
     Raises
     ------
@@ -170,7 +173,8 @@ def simulate(
     found = measured(system, measures, positions)
     layout = Layout(len(positions), tokens, dim, "float64", len(schedule), measured_types(found))
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as log:
-        at, advice = 0, ""
+        at, advice, width = 0, "", np.ptp(positions, axis=1).max(axis=1)
+        far = np.where(width > 0.0, GROWN * width, np.inf)
         watched = hasattr(system, "largest_step_size") and not getattr(system, "normalise", False)
         if log.frames:
             if not np.array_equal(log.frame(0), positions):
@@ -193,16 +197,17 @@ def simulate(
                 if first and not goes_on(callback, 0, 0.0, before, found):
                     break
                 overflowed = not np.isfinite(positions).all()
-                if overflowed or (watched and not advice and leaps(before, positions, step - at).any()):
-                    last, (leap, run), cure = _replay(system, before, step_size, at, step)
-                    advice = advice or cure  # what went wrong first has made the rest worse
+                if overflowed or (watched and not advice and leaps(before, positions, step - at, far).any()):
+                    last, leap, cure = _replay(system, before, step_size, at, step, far)
                     if overflowed:
-                        raise SimulationError(f"the state overflowed in step {last}{advice}; {kept}")
-                    warnings.warn(
-                        f"step {leap} of size {step_size:g} moved points of run {first_run + run} farther "
-                        f"than that run is wide, so that it may blow up{advice}",
-                        stacklevel=2,
-                    )
+                        raise SimulationError(f"the state overflowed in step {last}{advice or cure}; {kept}")
+                    if leap:
+                        advice = cure  # what went wrong first has made the rest worse
+                        warnings.warn(
+                            f"step {leap[0]} of size {step_size:g} moved points of run {first_run + leap[1]} "
+                            f"farther than {leap[2]}, so that it may blow up{cure}",
+                            stacklevel=2,
+                        )
                 at, found = step, measured(system, measures, positions)
                 log.append(at, at * step_size, positions, found)
                 tell(at)
@@ -212,27 +217,27 @@ def simulate(
 
 
 def _replay(
-    system: System, positions: Array, step_size: float, at: int, end: int
-) -> tuple[int, tuple[int, int], str]:
+    system: System, positions: Array, step_size: float, at: int, end: int, far: Array
+) -> tuple[int, tuple[int, int, str] | None, str]:
     """Repeat steps `at` + 1 to `end` one by one from `positions`, which are overwritten, or until overflow.
 
-    The result is the last step, the first step and run in which points leaped, and what to change.
+    The result is the last step; the step and the run in which points first leaped, and how far; and a cure.
     """
-    leap: tuple[int, int] | None = None
-    while True:
-        before = positions.copy()
+    leap, unless, cause = None, "", positions
+    while at < end and np.isfinite(positions).all():
+        before, at = positions.copy(), at + 1
         advance(system, positions, step_size, 1)
-        at += 1
-        finite = bool(np.isfinite(positions).all())
-        leaped = ~np.isfinite(positions).all(axis=(1, 2)) | leaps(before, positions, 1)
-        if leap is None and (leaped.any() or at == end):
-            leap, cause = (at, int(leaped.argmax())), before
-        if leap and (at == end or not finite):
-            break
+        if leap is None:
+            cause, leaped = before, leaps(before, positions, 1, far)
+            if leaped.any():
+                run = int(leaped.argmax())
+                grew = not leaps(before, positions, 1, np.inf)[run]
+                leap = at, run, f"{GROWN:g} times its width at the start" if grew else "that run is wide"
+                unless = ", unless its law itself grows" * grew
     if getattr(type(system), "advance", None) is AffineFlow.advance:
         return at, leap, ", because its law, which is solved exactly, grows without bound; take fewer steps"
     careful = getattr(system, "largest_step_size", lambda _: 0.1 * step_size)(cause)
     if not careful > sys.float_info.min:
         return at, leap, ", and would for every step_size; make the constants smaller"
     adaptive = ' or integrator="adaptive"' if getattr(system, "integrator", None) == "euler" else ""
-    return at, leap, f"; try a step_size below {min(careful, step_size):.2g}{adaptive}"
+    return at, leap, f"; try a step_size below {min(careful, step_size):.2g}{adaptive}{unless}"

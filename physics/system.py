@@ -334,14 +334,15 @@ def measured(
     return found
 
 
-def leaps(before: Array, after: Array, steps: int) -> NDArray[np.bool_]:
+def leaps(before: Array, after: Array, steps: int, far: Any) -> NDArray[np.bool_]:
     """Return for each run whether points moved farther in `steps` steps than so many times its width.
 
     `before` and `after` are positions (runs, tokens, dim); the width is the largest extent along an axis. A
-    run without any except for rounding, such as that of a single token, never leaps.
+    run without any except for rounding, such as that of a single token, never leaps; others do beyond `far`.
     """
-    moved, width = np.abs(after - before).max(axis=(1, 2)), np.ptp(before, axis=1).max(axis=1)
-    return np.asarray((moved > steps * width) & (width > 1e-12 * np.abs(before).max(axis=(1, 2))))
+    with np.errstate(over="ignore"):
+        moved, width = np.abs(after - before).max(axis=(1, 2)), np.ptp(before, axis=1).max(axis=1)
+    return ~(moved <= np.minimum(steps * width, far)) & (width > 1e-12 * np.abs(before).max(axis=(1, 2)))
 
 
 def careful_step(positions: Array, forces: Array) -> float:

@@ -173,9 +173,11 @@ class ODEFit(Law):
         if round(times) < 1 or abs(times - round(times)) > 1e-8 * times:  # `unit` has nine digits
             got = distinct(step, self.unit, self.unit * round(times))
             raise InputError(f"step must be a whole multiple of the map's step, {self.unit}, got {got}")
-        identity, map_ = np.eye(self.components + 1), np.column_stack([self.A, self.b])
-        power = np.linalg.matrix_power(identity + np.pad(map_, ((0, 1), (0, 0))), round(times)) - identity
-        return power[:-1, :-1], power[:-1, -1]
+        power = np.eye(self.components + 1)
+        power[:-1, :-1] += self.A
+        power[:-1, -1] = self.b
+        power = np.linalg.matrix_power(power, round(times))
+        return power[:-1, :-1] - np.eye(self.components), power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
         whole = whole_steps(clock)

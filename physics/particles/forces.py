@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from physics.checks import choice, distinct, number, point_sets
 from physics.errors import InputError
-from physics.particles.system import SHARPEST, ParticleSystem
+from physics.particles.system import LARGEST, SHARPEST, ParticleSystem
 
 Array = NDArray[np.float64]
-LARGEST = 1e150
-"""Largest size of a coordinate; the squares and products of larger ones could overflow."""
 
 
 def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:

@@ -32,6 +32,8 @@ BY_ROW, BY_ROW_ALWAYS = 1500, 20_000
 """Pair sums from which a run is spread over the cores if runs are few, and from which it always is."""
 FAST_ABOVE = 31_375
 """Number of pair sums from which the fast sum may pay; its cost is then estimated for each state."""
+LARGEST = 1e150
+"""Largest softening, and largest size of a coordinate of `physics.forces`: larger squares could overflow."""
 SHARPEST = 1e-10
 """Smallest tolerance of the fast sum."""
 
@@ -58,7 +60,7 @@ class ParticleSystem(ForceLaw):
     alignment : float, default 1.0
         Constant f_a of the alignment, of pair sums of the same class and of different classes.
     softening : float, default 0.1
-        Length ε, at least 0, below which attraction and repulsion fade.
+        Length ε, from 0 to 1e150, below which attraction and repulsion fade.
     pairs : array_like of int, shape (n, 2), optional
         Training set: only these pairs interact. By default all N(N+1)/2 pairs with i ≤ j do.
     modulus : int, optional
@@ -127,7 +129,7 @@ class ParticleSystem(ForceLaw):
             tokens=tokens,
             dim=whole_number("dim", self.dim, 1),
             **{name: number(name, getattr(self, name)) for name in ("attraction", "repulsion", "alignment")},
-            softening=number("softening", self.softening, 0.0),
+            softening=number("softening", self.softening, 0.0, LARGEST),
             operation=class_rule(tokens, self.modulus, group),
         )
         self._set(modulus=self.operation.modulus if self.modulus is not None else None)

@@ -69,6 +69,7 @@ class StoredTrajectory(Trajectory):
                 raise ValueError(f"positions are {value.dtype} {value.shape}")
             self.complete = bool(attributes["complete"])
             runs, tokens = _runs_of(file, value.shape[1])
+            self._chunk = value.chunks[0] if value.chunks else 1
             self.steps, self.times = _clock_of(file, POSITION, len(value))
             self._dtype, self._shape = value.dtype, (runs, len(value), tokens, value.shape[2])
             self._types, self._clocks = {}, {}

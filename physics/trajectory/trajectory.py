@@ -71,6 +71,8 @@ class Trajectory:
 
     identity = ""
     """What distinguishes a recorded run from all others, even of the same configuration."""
+    _chunk = 1
+    """Number of frames that a file holds in one piece, which is unpacked as a whole."""
 
     def __init__(
         self,
@@ -378,9 +380,12 @@ class Trajectory:
         frame_bytes = max(self.runs * self.tokens * self.dim * self._dtype.itemsize, 1)
         most = number("megabytes", megabytes, 0.0) * 2**20 / frame_bytes
         size = max(int(min(most, self.frames)), 1)
-        for start in range(0, self.frames, size):
-            block = slice(start, min(start + size, self.frames))
-            yield block, self._read(slice(None), block)
+        unit = max(size // self._chunk, 1) * self._chunk
+        for begin in range(0, self.frames, unit):
+            positions = self._read(slice(None), slice(begin, begin + unit))
+            for start in range(begin, begin + positions.shape[1], size):
+                block = slice(start, min(start + size, begin + positions.shape[1]))
+                yield block, positions[:, start - begin : block.stop - begin]
 
     def save(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the whole trajectory to a file, block by block.

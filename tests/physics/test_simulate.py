@@ -141,6 +141,13 @@ def test_a_step_that_is_too_large_is_named_once_with_one_that_is_not():
     assert np.abs(calm.final).max() < 10
     followed = physics.PairForces(system.function, tokens=5, dim=2, integrator="adaptive")
     assert np.abs(physics.simulate(followed, steps=10, runs=3).final).max() < 10
+    grows = physics.PairForces(lambda r2: 1.0, tokens=5, dim=2)  # by a tenth in each step
+    for every in (1, 30):
+        with pytest.warns(
+            UserWarning, match=r"1e\+09 times its width at the start, .*, unless its law"
+        ) as caught:
+            physics.simulate(grows, steps=300, record=every)
+        assert len(caught) == 1
 
 
 def test_a_law_that_is_solved_exactly_is_not_cured_by_smaller_steps():
