@@ -78,7 +78,7 @@ def shuffled(table: str, column: str, *, within: str = "", among: Mapping[str, A
         return {column: values}
 
     rows = "rows" if within or chosen else "all rows"
-    of = [f"the same `{within}`"] * bool(within) + [f"`{name}` = {value:g}" for name, value in chosen.items()]
+    of = [f"the same `{within}`"] * bool(within) + ([_said(chosen)] if chosen else [])
     words = f"`{column}` shuffled among {rows} of `{table}`" + (" with " + " and ".join(of) if of else "")
     return changed(words, table, permuted)
 
