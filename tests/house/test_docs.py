@@ -150,7 +150,7 @@ def test_all_blocks_run(page, tmp_path, monkeypatch, capsys):
         assert {"particles.h5", "networks.h5", "runs.csv", "report.html"} <= made
     if page == ROOT / "README.md":
         assert names["comparison"].shapes.nearest.shape == (100,)
-        assert {"networks.h5", "mine.h5", "figures", "results"} <= made
+        assert "mine.h5" in made
 
 
 def test_the_guide_runs_every_command_but_those_that_take_minutes():
