@@ -16,7 +16,7 @@ from grokphys.papers.judge import counted
 from grokphys.papers.recipe import FIDELITY, Number, Paper, Recipe, Rule, Word
 from grokphys.papers.results import Stored
 
-PAGES = ("rules.md", "scoreboard.md", "gallery.md", "findings.md")
+PAGES = ("rules.md", "scoreboard.md", "gallery.md", "findings.md", "notes.md")
 VERDICTS: Mapping[Word, tuple[str, str]] = {
     "agrees": (
         "●",
@@ -37,7 +37,7 @@ PAPERS: Mapping[Paper, str] = {
     "Musat": "Musat, *Clustering and Alignment*",
     "Liu": "Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*",
     "Ding": "Ding et al. 2024, *Survival of the Fittest Representation*",
-    "He": "He et al. 2026, *On the Mechanism and Dynamics of Modular Addition*",
+    "He": "He et al. 2026, *On the Mechanism and Dynamics of Modular Addition* (by the authors' web page)",
     "beyond": "Beyond the papers",
 }
 NOT_MADE: Mapping[Paper, Mapping[str, str]] = {"Ding": {"Figure 1": "a drawing"}}

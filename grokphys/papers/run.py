@@ -257,7 +257,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     Returns
     -------
     list of Path
-        The pages: rules.md, scoreboard.md, gallery.md and findings.md.
+        The pages: rules.md, scoreboard.md, gallery.md, findings.md and notes.md.
 
     Raises
     ------

@@ -24,8 +24,8 @@ DECAY = 0.5
 LINEAR, LASSO, SOLVED, QUADRATIC = "least squares", "Lasso", "Eq. 4 of Lasso", "Eq. 2"
 """Names of the laws that `law_of` fits and `path_of` evaluates; equations are those of Ding et al."""
 RULE = StoppingRule()
-BY_THE_RULE = "a circle survives here if the stopping rule says so; some of these die later (see the notes)"
-"""Note on claims about networks that are not trained to the end."""
+STOPPED = "nearest: most networks stop near step 1000, where a rule says who survives; some die later"
+"""Fidelity of recipes whose networks are not trained to the end."""
 RECORD = "1:5,20:2005,200"
 """When to record: the first five steps, for early changes of the signals; then often enough for `RULE`, which
 compares the last 200 steps."""

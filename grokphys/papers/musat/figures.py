@@ -54,17 +54,9 @@ def _structures(quote: str, source: str, fitted: str = "", **constants: Any) -> 
     )  # fmt: skip
 
 
-PAPER_PARTICLES = Setting(runs=500, shown=20, steps=musat.STEPS)
-PAPER_NETWORKS = Setting(runs=200, shown=20, steps=musat.EPOCHS)
-PAPER_HIGHER = Setting(runs=100, shown=8, steps=musat.EPOCHS)
-
-
 @recipe(
-    "musat-5", item="Figure 5; Appendix E", quick=Setting(runs=24, shown=8, steps=musat.STEPS),
-    paper_setting=PAPER_PARTICLES,
-    shows=f"Final positions of the first {PAPER_PARTICLES.shown} of {PAPER_PARTICLES.runs} runs of "
-    "particles, at three strengths f_a of the alignment.",
-    cost="a minute",
+    "musat-5", item="Figure 5; Appendix E", quick={"runs": 24, "shown": 8},
+    paper_setting=Setting(runs=500, shown=20, steps=musat.STEPS), cost="a minute",
     rules=_structures(
         "the particles self-organize into the same structures as the embeddings in the trained transformer: "
         "circles, grids, and imperfect grids",
@@ -72,11 +64,12 @@ PAPER_HIGHER = Setting(runs=100, shown=8, steps=musat.EPOCHS)
     ),
 )  # fmt: skip
 def arrangements(run: Run) -> Result:
-    """Reproduce Figure 5 and Appendix E of Musat: final positions of particles, and counts of their kinds.
+    """Final positions of the first 20 of 500 runs of particles, at three strengths f_a of the alignment.
 
-    Particles are simulated at the alignment constants f_a = 0.5, 1 and 2. The table "runs" has a row for each
-    run, and a figure for each f_a shows the first runs. The rules judge the shares of circles, grids and
-    imperfect grids at f_a = 1.
+    Notes
+    -----
+    The table "runs" has a row for each run, and a figure for each f_a shows the first runs. The rules judge
+    the shares of circles, grids and imperfect grids at f_a = 1.
     """
     setting = run.setting
     rows, pictures = [], {}
@@ -91,11 +84,8 @@ def arrangements(run: Run) -> Result:
 
 
 @recipe(
-    "musat-D", item="Figures 1, 2; Appendix D", quick=Setting(runs=8, shown=8, steps=300),
-    paper_setting=PAPER_NETWORKS, source="Section 2",
-    shows=f"Trained embeddings of the first {PAPER_NETWORKS.shown} of {PAPER_NETWORKS.runs} networks, at "
-    "four weight decays.",
-    cost="ten minutes",
+    "musat-D", item="Figures 1, 2; Appendix D", quick={"runs": 8, "shown": 8, "steps": 300},
+    paper_setting=Setting(runs=200, shown=20, steps=musat.EPOCHS), source="Section 2", cost="ten minutes",
     rules=(
         *_structures(
             "embedding vectors tend to be positioned in arithmetic progressions, forming either grids or "
@@ -111,12 +101,13 @@ def arrangements(run: Run) -> Result:
     ),
 )  # fmt: skip
 def embeddings(run: Run) -> Result:
-    """Reproduce Figures 1 and 2 and Appendix D of Musat: final embeddings, and counts of their kinds.
+    """Trained embeddings of the first 20 of 200 networks, at four weight decays.
 
-    Networks of constant attention are trained at the four weight decays of Table 1. The table "runs" has a
-    row for each network, and a figure for each weight decay shows the first networks. The rules judge the
-    shares of circles, grids and imperfect grids at weight decay 1, and compare the imperfections of all
-    embeddings at weight decays 0 and 1.
+    Notes
+    -----
+    The table "runs" has a row for each network, and a figure for each weight decay shows the first networks.
+    The rules judge the shares of circles, grids and imperfect grids at weight decay 1, and compare the
+    imperfections of all embeddings at weight decays 0 and 1.
     """
     setting = run.setting
     rows, pictures = [], {}
@@ -135,11 +126,8 @@ def embeddings(run: Run) -> Result:
 
 
 @recipe(
-    "musat-G", item="Appendix G", quick=Setting(runs=8, shown=8, steps=300), paper_setting=PAPER_HIGHER,
-    source="Section 4",
-    shows=f"Trained embeddings in three and in four dimensions, of the first {SHOWN_HIGHER[3]} and "
-    f"{SHOWN_HIGHER[4]} of {PAPER_HIGHER.runs} networks. Each row shows two of the axes.",
-    cost="five minutes",
+    "musat-G", item="Appendix G", quick={"runs": 8, "steps": 300},
+    paper_setting=Setting(runs=100, shown=8, steps=musat.EPOCHS), source="Section 4", cost="five minutes",
     rules=tuple(
         Statement(f"D = {dim}", "the similar structures emerge in higher-dimensional embedding spaces",
             "part of the pair sums whose nearest other one is of another class; 0.96 for random positions",
@@ -149,11 +137,14 @@ def embeddings(run: Run) -> Result:
     ),
 )  # fmt: skip
 def higher(run: Run) -> Result:
-    """Reproduce Appendix G of Musat: embeddings in three and four dimensions, shown two dimensions at a time.
+    """Trained embeddings in three and in four dimensions, of the first 7 and 8 of 100 networks.
 
-    Networks of constant attention are trained at weight decay 1, with embeddings of three and of four
-    dimensions. The tables "D3" and "D4" have a row for each network, and each dimension has a figure. The
-    rules judge the share of pair sums whose nearest other pair sum is of another class.
+    Each row shows two of the axes.
+
+    Notes
+    -----
+    The tables "D3" and "D4" have a row for each network, and each dimension has a figure. The rules judge the
+    share of pair sums whose nearest other pair sum is of another class.
     """
     setting = run.setting
     tables, pictures = {}, {}
@@ -233,21 +224,11 @@ def _of(kind: bool | None, values: Any) -> Measure:
 NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
 SHUFFLED = counters.shuffled("tokens", "token", within="network")
 PAPER_TYPICAL = Setting(runs=100, decay=1.0, epochs=musat.EPOCHS)
-PAPER_MORE = Setting(runs=14, decay=0.6, epochs=musat.EPOCHS)
-MAP = (
-    "The color of the plane is the class that the network answers there, and that of a marker the correct "
-    "class of its pair sum; diamonds with a dark edge are pairs for validation."
-)
-TYPICAL = (
-    f"The pair sums of one of {PAPER_TYPICAL.runs} networks at weight decay {PAPER_TYPICAL.decay:g}, whose "
-    f"embedding is a {{}}, and the classes of their plane. {MAP}"
-)
 
 
 @recipe(
-    "musat-3", item="Figure 3", quick=Setting(runs=6, decay=1.0, epochs=300), paper_setting=PAPER_TYPICAL,
-    source="Section 5",
-    shows=TYPICAL.format("grid"), cost="three minutes",
+    "musat-3", item="Figure 3", quick={"runs": 6, "epochs": 300}, paper_setting=PAPER_TYPICAL,
+    source="Section 5", cost="three minutes",
     rules=(
         Statement("clusters", "the grid structure makes the pair sums cluster based on the modular sum",
             f"{NEAREST}, of networks that are no circles",
@@ -255,21 +236,23 @@ TYPICAL = (
     ),
 )  # fmt: skip
 def grid_map(run: Run) -> Result:
-    """Reproduce Figure 3 of Musat: a network whose embedding is a grid, and its answers over the plane.
+    """The pair sums of one of 100 networks whose embedding is a grid, and the classes of their plane.
 
-    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
-    grid is drawn. The rule judges the share of pair sums whose nearest other pair sum is of their own class,
-    in networks without a circle.
+    The color of the plane is the class that the network answers there, and that of a marker the correct class
+    of its pair sum; diamonds with a dark edge are pairs for validation.
 
-    The result holds the tables "tokens" and "sums" and the figure "musat-3".
+    Notes
+    -----
+    The weight decay is 1. The table "tokens" has a row for each token of each network, and "sums" one for
+    each pair sum of the network that is drawn. The rule judges the share of pair sums whose nearest other
+    pair sum is of their own class, in networks without a circle.
     """
     return _typical(run, "grid", "musat-3", 4300)
 
 
 @recipe(
-    "musat-4", item="Figure 4", quick=Setting(runs=6, decay=1.0, epochs=300), paper_setting=PAPER_TYPICAL,
-    source="Section 5.2",
-    shows=TYPICAL.format("circle"), cost="three minutes",
+    "musat-4", item="Figure 4", quick={"runs": 6, "epochs": 300}, paper_setting=PAPER_TYPICAL,
+    source="Section 5.2", cost="three minutes",
     rules=(
         Statement("aligned", "they are aligned along lines that pass through the origin",
             "part of the length of pair sums that lies along the line of their class, of circles",
@@ -281,35 +264,35 @@ def grid_map(run: Run) -> Result:
     ),
 )  # fmt: skip
 def circle_map(run: Run) -> Result:
-    """Reproduce Figure 4 of Musat: a network whose embedding is a circle, and its answers over the plane.
+    """The pair sums of one of 100 networks whose embedding is a circle, and the classes of their plane.
 
-    Networks of constant attention learn addition modulo 17 at weight decay 1, and one whose embedding is a
-    circle is drawn. The rules judge whether the pair sums of a class lie on one line in circles, and whether
-    they are less clustered there than in the other networks.
+    Colors and markers are those of Figure 3.
 
-    The result holds the tables "tokens" and "sums" and the figure "musat-4".
+    Notes
+    -----
+    The tables are those of Figure 3. The rules judge whether the pair sums of a class lie on one line in
+    circles, and whether they are less clustered there than in the other networks.
     """
     return _typical(run, "circle", "musat-4", 4400)
 
 
 @recipe(
-    "musat-F", item="Appendix F", quick=Setting(runs=4, decay=0.6, epochs=300), paper_setting=PAPER_MORE,
-    source="Section 5.1",
-    shows=f"Embeddings and classifiers of {PAPER_MORE.runs} networks at weight decay {PAPER_MORE.decay:g}. "
-    f"{MAP}",
-    cost="a minute",
+    "musat-F", item="Appendix F", quick={"runs": 4, "epochs": 300},
+    paper_setting=Setting(runs=14, decay=0.6, epochs=musat.EPOCHS), source="Section 5.1", cost="a minute",
     rules=(
         Statement("clusters", "the pair sums tend to cluster based on their modular sum", NEAREST,
             _of(None, clustered), least=0.5, chance=SHUFFLED),
     ),
 )  # fmt: skip
 def more_maps(run: Run) -> Result:
-    """Reproduce Appendix F of Musat: embeddings of networks at weight decay 0.6, and their answers.
+    """Embeddings and classifiers of 14 networks at weight decay 0.6.
 
-    All networks that are trained are drawn. The rule judges the share of pair sums whose nearest other pair
-    sum is of their own class.
+    Colors and markers are those of Figure 3.
 
-    The result holds the table "tokens" and the figure "musat-F".
+    Notes
+    -----
+    The table "tokens" has a row for each token of each network. The rule judges the share of pair sums whose
+    nearest other pair sum is of their own class.
     """
     trained = _trained_classifiers(run, 4500)
     rows = -(-trained.runs // 2)

@@ -1,6 +1,7 @@
 """What docs/errata.md says of the published code of He et al., shown on their own formulas and lines."""
 
 import numpy as np
+import torch
 
 from analysis import neuron_spectrum
 from physics import FourierLottery
@@ -35,3 +36,13 @@ def test_participation_of_cosines_and_sines_depends_on_the_phase():
     ratio = np.linalg.norm(parts, 4, axis=1) ** 4 / np.linalg.norm(parts, 2, axis=1) ** 4
     np.testing.assert_allclose([ratio.min(), ratio.mean(), ratio.max()], [0.5, 0.75, 1.0], rtol=1e-12)
     np.testing.assert_allclose(neuron_spectrum(waves).purity, 1.0, rtol=1e-12)
+
+
+def test_a_confident_loss_is_lost_in_float32():
+    """`cross_entropy_high_precision` of `src/utils.py`, with the type of its line and that of its comment."""
+    logits = torch.tensor([[25.0, 0.0, 0.0]])
+    single, double = (
+        -torch.log_softmax(logits.to(kind), dim=-1)[0, 0].item() for kind in (torch.float32, torch.float64)
+    )
+    np.testing.assert_allclose(double, 2 * np.exp(-25.0), rtol=1e-4)
+    assert single == 0

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from recipe_checks import table
 from scipy.linalg import expm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso
@@ -227,6 +228,21 @@ def test_a_support_vector_machine_does_not_see_a_small_unit():
     assert SVC(kernel="linear").fit(X, survived).score(X, survived) > 0.98
     # Three to five of 29 circles survive (Section 1): calling every circle dead is right for 83 to 90 %.
     assert 1 - 5 / 29 < 0.838 < 1 - 3 / 29
+
+
+@pytest.mark.parametrize("embeddings", [(0,), (7,), pytest.param(range(10), marks=pytest.mark.slow)])
+def test_the_published_machine_calls_no_circle_a_survivor(embeddings):
+    """SVC(kernel="linear") of our signals and of their relative changes; with equal variances it does."""
+    circles = table("ding-7", "circles")
+    own = np.isin(circles["embedding"], embeddings)
+    signal, change, survived = (circles[name][own] for name in ("signal", "change_4", "survived"))
+    X = np.stack([signal, change / signal], axis=1)
+    assert not SVC(kernel="linear").fit(X, survived).predict(X).any()
+    X = StandardScaler().fit_transform(X)
+    better = SVC(kernel="linear").fit(X, survived).score(X, survived)
+    assert better > 1 - survived.mean() + 0.03
+    if len(embeddings) == 10:
+        assert (better, 1 - survived.mean()) == pytest.approx((0.881, 0.823), abs=5e-4)
 
 
 def test_the_scored_pair_is_not_the_raised_pair():
