@@ -181,9 +181,9 @@ def extent_of(frames: Frames, basis: Basis | Named) -> Extent:
         gaps = np.sqrt(((sums[:, None] - sums) ** 2).sum(axis=-1))
         same = label[:, None] == label
         np.fill_diagonal(same, False)
-        chosen = gaps[same] if same.any() else gaps[~np.eye(len(gaps), dtype=bool)]
-        nearest.append(chosen.min())
-        spans.append(chosen.max() if isinstance(basis, Basis) else 2 * gaps.max())
+        kinds = [gaps[kind] for kind in (same, ~same & ~np.eye(len(gaps), dtype=bool)) if kind.any()]
+        nearest.append(max(kind.min() for kind in kinds))
+        spans.append(kinds[0].max() if isinstance(basis, Basis) else 2 * gaps.max())
         lengths = np.sqrt((sums**2).sum(axis=-1))
         innermost.append(lengths.min())
         radii.append(lengths.max())

@@ -182,6 +182,45 @@ class ForceLaw:
         InputError
             If the trajectories do not fit the law, or hold no frame of a window.
         """
+        scores = {}
+        for name, rows in self._scored(held_out, pairs, target).items():
+            network, ceiling = rows["network"], rows.get("ceiling")
+            scores[name] = ForceScore(
+                _by_network(rows["direction"], network),
+                _share(rows["residual"], rows["square"], network),
+                _by_network(rows["one_body"], network),
+                float(rows["chance"].mean()),
+                None if ceiling is None else _by_network(ceiling, network),
+            )
+        return scores
+
+    def frame_scores(self, held_out: Any, *, pairs: Any = None, target: Any = None) -> dict[str, Array]:
+        """Return the R² of the direction of the force on other networks frame by frame, as a table.
+
+        Parameters
+        ----------
+        held_out, pairs, target
+            As in `score`.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (rows,)
+            The columns "window", "network", "step", "direction", "one_body", "chance" and, if it was
+            measured, "ceiling", as in `ForceScore`.
+
+        Raises
+        ------
+        InputError
+            As in `score`.
+        """
+        tables = self._scored(held_out, pairs, target)
+        names = ["network", "step", "direction", "one_body", "chance"]
+        names += ["ceiling"] * all("ceiling" in rows for rows in tables.values())
+        columns = {name: np.concatenate([rows[name] for rows in tables.values()]) for name in names}
+        return {"window": np.repeat(list(tables), [len(r["step"]) for r in tables.values()])} | columns
+
+    def _scored(self, held_out: Any, pairs: Any, target: Any) -> dict[str, dict[str, Any]]:
+        """Return scores and squares of each frame of other networks as columns, window by window."""
         options = dict(self._options)
         if pairs is not None:
             options["pairs"] = pairs
@@ -197,7 +236,7 @@ class ForceLaw:
             raise InputError(
                 f"held_out must have the modulus of the fit, {self._modulus}, got {frames.modulus}"
             )
-        scores = {}
+        tables = {}
         for name, fit in self.fits.items():
             part = frames.within(*fit.steps)
             if not len(part.points):
@@ -206,20 +245,21 @@ class ForceLaw:
             predicted = np.einsum("i,mij,j->m", fit.constants, moments.gram, fit.constants, optimize=True)
             residual = moments.square - 2 * fit.scale * (moments.along @ fit.constants)
             residual += fit.scale**2 * predicted
-            ceiling = None
+            freedom = part.force.shape[1] - np.rint((part.gauge**2).sum(axis=(1, 2)))
+            tables[name] = {
+                "network": part.network,
+                "step": part.step,
+                "direction": directions(moments, fit.constants),
+                "one_body": directions(body, fit.one_body),
+                "chance": 0.5 / freedom,
+                "residual": residual,
+                "square": moments.square,
+            }
             if part.second_force is not None:
                 dot = (part.force * part.second_force).sum(axis=1)
                 norms = np.sqrt((part.force**2).sum(axis=1) * (part.second_force**2).sum(axis=1))
-                ceiling = _by_network(np.maximum(dot / np.maximum(norms, 1e-300), 0.0), part.network)
-            freedom = part.force.shape[1] - float((part.gauge**2).sum(axis=(1, 2)).mean())
-            scores[name] = ForceScore(
-                _by_network(directions(moments, fit.constants), part.network),
-                _share(residual, moments.square, part.network),
-                _by_network(directions(body, fit.one_body), part.network),
-                0.5 / freedom,
-                ceiling,
-            )
-        return scores
+                tables[name]["ceiling"] = np.maximum(dot / np.maximum(norms, 1e-300), 0.0)
+        return tables
 
     def system(
         self, window: str | None = None, *, pairs: Any = None, normalise: bool = True

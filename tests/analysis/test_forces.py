@@ -124,7 +124,7 @@ def test_a_law_of_networks_is_more_than_one_body_and_less_than_its_ceiling(netwo
     score = fit_forces(first, basis="screened", resamples=3).score(second)["all"]
     assert score.one_body.high < score.direction.low
     assert score.direction.high < score.ceiling.low
-    assert score.chance == 1 / (2 * (22 - 4))
+    assert score.chance == pytest.approx(1 / (2 * (22 - 4)))
     assert "one-body" in str(score)
 
 
@@ -167,6 +167,9 @@ def test_score_and_kernels_by_another_way(networks):
                 vectors.append(f / np.linalg.norm(f))
             squares.append(max(0.0, vectors[0] @ vectors[1]) ** 2)
     assert law.score(second)["200 to 400"].direction.estimate == pytest.approx(np.mean(squares), abs=1e-4)
+    rows = law.frame_scores(second)
+    np.testing.assert_allclose(rows["direction"], squares, atol=1e-3)
+    assert rows["step"].tolist() == [200, 400] * 8
 
 
 def test_the_result_does_not_depend_on_size_place_and_turn(networks):
@@ -318,4 +321,4 @@ def test_flat_points_have_fewer_directions_that_do_not_count():
     law = fit_forces(
         runs, across, pairs=np.stack(np.triu_indices(7), 1), basis="musat", project="axes", resamples=0
     )
-    assert law.score(runs, target=across)["all"].chance == 1 / (2 * (14 - 3))
+    assert law.score(runs, target=across)["all"].chance == pytest.approx(1 / (2 * (14 - 3)))

@@ -20,7 +20,7 @@ RECIPES = stored_recipes()
 # fmt: off
 SLOW = {
     "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-4", "ding-5", "ding-6", "ding-6b",
-    "ding-6c", "ding-7", "ding-8", "ding-law", "liu-18", "liu-7b", "liu-7c", "rounding",
+    "ding-6c", "ding-7", "ding-8", "ding-law", "force-law", "liu-18", "liu-7b", "liu-7c", "rounding",
 }
 # fmt: on
 """Recipes of more than two seconds."""
@@ -38,8 +38,8 @@ TRAINED = {
 # Trainings in float32 that amplify rounding until networks end in other places on other processors: columns
 # agree as those of two samples of the same networks, by their means.
 CHAOTIC = {
-    "compare-particles", "ding-12", "ding-forward", "he-grokking", "he-neurons", "liu-14", "liu-15",
-    "musat-3", "musat-4", "musat-6", "musat-D", "musat-F", "musat-G", "musat-start", "musat-table1",
+    "compare-particles", "ding-12", "ding-forward", "force-law", "he-grokking", "he-neurons", "liu-14",
+    "liu-15", "musat-3", "musat-4", "musat-6", "musat-D", "musat-F", "musat-G", "musat-start", "musat-table1",
     "musat-table2", "octaves", "selection",
 }
 # fmt: on
