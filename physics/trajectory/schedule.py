@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from physics.checks import LARGEST, whole_number
 from physics.errors import InputError
+from physics.memory import require_memory
 
 FRAMES_A_DECADE = 20
 LARGEST_DENSITY = 10**6
@@ -55,8 +56,10 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np
         if max(listed) > steps:
             raise InputError(f"record must name no step beyond {steps}, got {max(listed)}")
         return np.unique(listed)
-    grids = [np.arange(begin, min(until, steps) + 1, every) for begin, every, until in parts]
-    return np.unique(np.append(np.concatenate(grids), steps))
+    ranges = [range(begin, min(until, steps) + 1, every) for begin, every, until in parts]
+    count = sum(map(len, ranges))
+    require_memory(f"steps of {count} frames", 32 * count, "record less often")
+    return np.unique(np.concatenate([*(np.arange(r.start, r.stop, r.step) for r in ranges), [steps]]))
 
 
 def described_record(record: int | str | Sequence[int]) -> int | str | list[int]:
