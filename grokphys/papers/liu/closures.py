@@ -229,6 +229,7 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
 
 @recipe(
     "liu-10", item="Figure 10; Appendix E", quick=transition.QUICK, paper_setting=transition.PAPER,
+    fidelity=transition.FIDELITY,
     draw=_draw_bounds, panels=(10.4, 6.6, 2, 3), source="Appendix E",
     cost="an hour alone; no time after liu-3, whose networks it shares",
     rules=(

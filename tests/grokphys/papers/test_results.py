@@ -81,7 +81,8 @@ def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_
     about, recipe = EVERY[place].about, RECIPES[place.rpartition("/")[2]]
     rules = recipe.rules
     assert about["budget"] == "paper"
-    assert about["setting"] == setting_of(recipe.settings["paper"])
+    again = any("to be run again" in rule.fidelity for rule in rules)
+    assert (about["setting"] == setting_of(recipe.settings["paper"])) != again
     assert same_terms(recipe, EVERY[place])
     for claim, stored in zip(judge(rules, EVERY[place].tables), about["claims"], strict=True):
         assert claim.verdict == stored["verdict"]
@@ -96,7 +97,10 @@ def test_a_stored_result_is_of_todays_setting_and_rules_and_its_verdicts_follow_
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RESULTS if RECIPES[name].draw])
 def test_stored_tables_are_all_that_a_picture_needs(name):
-    figures = RECIPES[name].draw(RECIPES[name].settings["paper"], RESULTS[name].tables)
+    setting = RECIPES[name].settings["paper"]
+    if RESULTS[name].about["setting"] != setting_of(setting):
+        pytest.skip("to be run again at another setting")
+    figures = RECIPES[name].draw(setting, RESULTS[name].tables)
     assert list(figures) == RESULTS[name].about["figures"]
     assert all(min(letters(figure)) >= SMALLEST for figure in figures.values())
 
@@ -162,8 +166,9 @@ def test_pieces_are_those_of_recipes_that_have_not_run():
         assert not {shift + one for one in names} <= EVERY.keys(), f"{path.parent} has served its purpose"
 
 
-LATE = {("liu-21", "lottery ticket"), ("liu-22", "final axes")}
-"""Rules that are younger than a part of their networks, but older than any number; their rows say so."""
+LATE = {("liu-21", "lottery ticket"), ("liu-22", "final axes"), ("liu-6d", "bottom right, a tenth")}
+LATE |= {(f"liu-6{letter}", "order") for letter in "bcd"}
+"""Rules that are younger than networks, or than a run of which they judge the next; their rows say so."""
 
 
 def ranges(page):
