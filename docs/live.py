@@ -1,7 +1,8 @@
 """Make the data of the live page, ``data.js``: ``python docs/live.py`` (about two minutes).
 
 It holds the trainings that the page plays (every one the first of its ensemble that ends as named), and the
-kernels of a force law that is fitted to networks whose layers have learnt.
+kernels of a force law that is fitted to networks whose layers have learnt, which the explorer reads from its
+own file, ``measured_forces.json``.
 """
 
 import json
@@ -16,6 +17,7 @@ import nets
 import physics
 
 DATA = Path(__file__).parent / "extra" / "live" / "data.js"
+FORCES = Path(__file__).parents[1] / "grokphys" / "explorer" / "assets" / "measured_forces.json"
 MODEL = nets.ConstantAttention()
 FRAMES = [0, 1, 2, 3, 5, *range(7, 60, 3), *range(60, 200, 7), *range(200, 600, 20), *range(600, 2001, 50)]
 TRAININGS = (
@@ -81,5 +83,6 @@ def rounded(value: Any) -> Any:
 
 if __name__ == "__main__":
     data = {"trainings": [training(*each) for each in TRAININGS], "kernels": rounded(kernels())}
-    text = json.dumps(data, separators=(",", ":"))
+    text, forces = (json.dumps(part, separators=(",", ":")) for part in (data, data["kernels"]))
     DATA.write_text(f"const DATA = {text}\n", encoding="utf-8")
+    FORCES.write_text(f"{forces}\n", encoding="utf-8")

@@ -1,7 +1,9 @@
 """A run of particles that the user may change, and the Python calls that reproduce it bit for bit."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,13 +11,24 @@ from numpy.typing import NDArray
 
 from grokphys.explorer.films import Film, Scene, film
 from grokphys.explorer.panels import DASHES, SERIES, Curve, Lines, Panel, Sums, Tokens
-from grokphys.explorer.runs.common import History, Run, Start, arguments, constructed, plane_axes, program
+from grokphys.explorer.runs.common import (
+    History,
+    Run,
+    Start,
+    arguments,
+    asset,
+    constructed,
+    plane_axes,
+    program,
+)
+from physics.pair_forces import PairForces
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.particles.system import ParticleSystem
+from physics.particles.tabulated import PairKernels
 from physics.seeds import run_seeds
-from physics.theory.operations import Operation
+from physics.system import describe
+from physics.theory.operations import Operation, class_rule
 from physics.trajectory import Trajectory
-from physics.trajectory.provenance import fields
 
 Array = NDArray[np.float64]
 CIRCLE = 1.2
@@ -25,13 +38,35 @@ AT_REST, LOOK_BACK = 1e-4, 10
 smallest number of steps over which it is measured: at rest they still tremble."""
 
 
+@lru_cache(maxsize=64)
+def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) -> PairForces:
+    """Return the particles that move by forces measured on networks, in place of those of Musat.
+
+    Their kernels were fitted to the gradients of 80 networks (constant attention, 17 tokens in the plane,
+    weight decay 1, steps 20 to 400) whose layers had converged on each embedding; ``docs/live.py`` makes the
+    file. Other numbers of tokens and dimensions have the same kernels with the weights of `ParticleSystem`.
+    The unit of time is such that forces on normal starts are on average as large as Musat's at f_a = 2.
+    """
+    tables = json.loads(asset("measured_forces.json"))
+    pace, fitted = tables.pop("pace"), np.array(ParticleSystem().weights)
+    weights = (ParticleSystem(tokens, dim, modulus=modulus).weights / fitted)[::-1]  # same class last
+    for name in ("distance", "angle", "jump"):
+        tables[name] = (pace * weights * np.transpose(tables[name])).T
+    tables["radius"] = pace * np.array(tables["radius"])
+    kernels = PairKernels(**tables)
+    return PairForces(kernels, tokens, dim, on="pair sums", modulus=modulus, normalise=True)
+
+
+Law = ParticleSystem | PairForces
+
+
 @dataclass
 class Segment:
     """Steps of a run under one law, after some particles may have been moved by hand.
 
     Attributes
     ----------
-    system : ParticleSystem
+    system : ParticleSystem or PairForces
         The law.
     step_size : float
         Time that passes in one step.
@@ -41,7 +76,7 @@ class Segment:
         Number of steps.
     """
 
-    system: ParticleSystem
+    system: Law
     step_size: float
     moved: dict[int, Array] = field(default_factory=dict)
     steps: int = 0
@@ -55,8 +90,8 @@ class ParticleRun(Run):
 
     Parameters
     ----------
-    system : ParticleSystem
-        Law of the particles.
+    system : ParticleSystem or PairForces
+        Law of the particles, those of `measured_forces` if they are pair forces.
     step_size : float
         Time that passes in one step.
     start : Start
@@ -66,7 +101,7 @@ class ParticleRun(Run):
     positions_name = "positions"
     observables = ("circle_ratio", "grid_imperfections")
 
-    def __init__(self, system: ParticleSystem, step_size: float, start: Start) -> None:
+    def __init__(self, system: Law, step_size: float, start: Start) -> None:
         self.first = start
         if start.positions is None:
             self._begin = system.start(np.random.default_rng(run_seeds(start.seed, 1)[0]))
@@ -77,9 +112,14 @@ class ParticleRun(Run):
         self.reset()
 
     @property
-    def system(self) -> ParticleSystem:
+    def system(self) -> Law:
         """Law under which the next step is taken."""
         return self.segments[-1].system
+
+    @property
+    def operation(self) -> Operation:
+        """Operation that gives each pair its class."""
+        return class_rule(self.system.tokens, self.system.modulus)
 
     @property
     def step_size(self) -> float:
@@ -121,7 +161,7 @@ class ParticleRun(Run):
         """Return the velocities (tokens, dim) that the present law gives at some positions (tokens, dim)."""
         return np.asarray(self.system.velocity(np.asarray(positions, np.float64)[None])[0])
 
-    def change(self, system: ParticleSystem, step_size: float) -> None:
+    def change(self, system: Law, step_size: float) -> None:
         """Change law and step size from now on; the numbers of tokens and dimensions must stay."""
         if (system, step_size) == (self.system, self.step_size):
             return
@@ -146,7 +186,7 @@ class ParticleRun(Run):
         drift = np.abs(self.positions - before).max() / (self.step - steps[early[-1]])
         return "Settled." if drift < AT_REST * np.abs(self.positions).max() else "Still moving."
 
-    def law(self, step: int) -> ParticleSystem:
+    def law(self, step: int) -> Law:
         """Return the law under which the step after `step` was taken, or else the present law."""
         taken = 0
         for segment in self.segments:
@@ -185,7 +225,7 @@ class ParticleRun(Run):
     def parameters(self) -> dict[str, Any]:
         """Return the last law, its step size and the start."""
         return {
-            "system": {"type": "ParticleSystem", **fields(self.system)},
+            "system": describe(self.system),
             "step_size": self.step_size,
             "seed": self.first.seed,
             "initial": "drawn" if self.first.positions is None else "given",
@@ -218,7 +258,11 @@ def _simulate(segment: Segment, begin: str) -> str:
     usual = segment.step_size == segment.system.default_step_size
     size = {} if usual else {"step_size": segment.step_size}
     options = arguments(steps=max(segment.steps, 1), **size)
-    return f"physics.simulate({constructed('physics', segment.system)}, {options}, {begin})"
+    if isinstance(law := segment.system, PairForces):
+        made = f"measured_forces({arguments(tokens=law.tokens, dim=law.dim, modulus=law.modulus)})"
+    else:
+        made = constructed("physics", law)
+    return f"physics.simulate({made}, {options}, {begin})"
 
 
 # -- what is shown -----------------------------------------------------------------------------------------

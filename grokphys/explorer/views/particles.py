@@ -11,7 +11,15 @@ from grokphys.explorer import theme
 from grokphys.explorer.films import Film
 from grokphys.explorer.panels import Panel
 from grokphys.explorer.runs.common import KINDS, plane_axes, planes, shape, start
-from grokphys.explorer.runs.particles import ROWS, ParticleRun, measure_panels, particle_film, particle_panels
+from grokphys.explorer.runs.particles import (
+    ROWS,
+    Law,
+    ParticleRun,
+    measure_panels,
+    measured_forces,
+    particle_film,
+    particle_panels,
+)
 from grokphys.explorer.session import Session
 from grokphys.explorer.view import WAYS, View, choice, modulus, number, slider, switch
 from physics.particles.structures import circle_ratio, grid_imperfections
@@ -32,7 +40,11 @@ NUDGE = 0.06
 class Parameters:
     """What can be chosen about a run of particles."""
 
-    alignment: float = slider("alignment fₐ", 2.0, 0, 4, 0.05, role="live", heading=("Forces", FORCES))
+    forces: str = choice(
+        "forces", {"Musat": "of Musat", "measured": "measured on networks"}, role="live",
+        heading=("Forces", FORCES),
+    )  # fmt: skip
+    alignment: float = slider("alignment fₐ", 2.0, 0, 4, 0.05, role="live")
     attraction: float = slider("attraction gₐ", 1.0, 0, 4, 0.05, role="live")
     repulsion: float = slider("repulsion gᵣ", 1.0, 0, 4, 0.05, role="live")
     softening: float = slider("softening ε", 0.1, 0, 0.5, 0.01, role="live", format="0.00")
@@ -93,14 +105,17 @@ class ParticlesView(View):
         self._twin = begun(of.twin_seed) if of.twin else None
         return begun(of.seed)
 
-    def _system(self, law: Mapping[str, Any] | None = None) -> ParticleSystem:
+    def _system(self, law: Mapping[str, Any] | None = None) -> Law:
         of = law or vars(self.values)
         forces = {name: of[name] for name in LAW}
         modulus = of["modulus"] if of["modulus"] > 1 else None
+        if of["forces"] == "measured":
+            return measured_forces(self.values.tokens, self.values.dim, modulus)
         return ParticleSystem(self.values.tokens, self.values.dim, **forces, modulus=modulus)
 
     def apply(self, law: Mapping[str, Any]) -> None:
         """Let the runs continue by other forces and another step size."""
+        self._show_constants()
         for run in filter(None, (self.run, self._twin)):
             run.change(self._system(law), law["step_size"])
 
@@ -108,7 +123,13 @@ class ParticlesView(View):
         """Start again from the initial positions that the widgets describe."""
         self.widgets["noise"].visible = self.values.kind != "normal"
         self.widgets["twin_seed"].visible = self.values.twin
+        self._show_constants()
         super().restart(state)
+
+    def _show_constants(self) -> None:
+        """Show the constants of Musat's forces unless the forces are measured ones, which have none."""
+        for name in LAW:
+            self.widgets[name].visible = self.values.forces == "Musat"
 
     def offer(self) -> None:
         """Offer the planes of the particles' space."""
@@ -134,7 +155,7 @@ class ParticlesView(View):
 
     def panels(self, whole: bool) -> Mapping[str, Panel]:
         """Return the particles and their pair sums (if there are many, not in every frame), and measures."""
-        plane, operation, self._beat = self.values.plane, self.run.system.operation, (self._beat + 1) % 3
+        plane, operation, self._beat = self.values.plane, self.run.operation, (self._beat + 1) % 3
         self._axes = plane_axes(self._positions, plane, None if self._fresh else self._axes)
         paths = {"particles": (self._positions @ self._axes.T)[None]}
         runs = {"first start": self.run}
@@ -180,7 +201,7 @@ class ParticlesView(View):
         laws = [run.law(int(step)) for step in kept.steps]
         return particle_film(
             kept,
-            operation=run.system.operation,
+            operation=run.operation,
             plane=self.values.plane,
             second=None if self._twin is None else self._twin.trajectory(),
             arrows=(lambda frame: AHEAD * laws[frame].velocity(kept.positions[:, frame])[0])

@@ -110,6 +110,22 @@ def test_particles_are_those_of_simulate():
     np.testing.assert_allclose(ratios, [physics.circle_ratio(E) for E in expected.positions[0]])
 
 
+def test_measured_forces_take_the_place_of_those_of_musat_on_the_way():
+    page = opened(PARTICLES)
+    view = played(page, 3)
+    before = view.run.positions
+    put(page, forces="measured")
+    assert not view.widgets["alignment"].visible
+    played(page, 2)
+    law = view.run.system
+    assert view.run.law(1) == physics.ParticleSystem(alignment=2.0)
+    ratio = np.abs(law.forces(before)).sum() / np.abs(view.run.law(1).forces(before)).sum()
+    assert 0.2 < ratio < 5
+    expected = physics.simulate(law, initial=before, steps=2).final[0]
+    np.testing.assert_array_equal(executed(view.python())["E"], expected)
+    np.testing.assert_array_equal(view.run.positions, expected)
+
+
 def test_two_starts_end_as_circle_and_grid():
     page = opened(PARTICLES)
     view = followed(page, "two starts, one law", 200)
