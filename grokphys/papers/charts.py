@@ -65,12 +65,30 @@ def intervals(
 
 
 def means(
-    ax: Axes, x: Any, y: Any, places: Any = None, *, possible: Any = (-np.inf, np.inf), **look: Any
+    ax: Axes,
+    x: Any,
+    y: Any,
+    places: Any = None,
+    *,
+    possible: Any = (-np.inf, np.inf),
+    of: Any = mean,
+    **look: Any,
 ) -> None:
-    """Draw the mean of y at each place on the x-axis with its 95 % interval; places are by default all x."""
+    """Draw the mean of y at each place on the x-axis with its 95 % interval; places are by default all x.
+
+    `of` is another estimate than `evidence.mean`, such as `evidence.share`.
+    """
     places = np.unique(x) if places is None else places
-    values = [mean(np.asarray(y)[np.asarray(x) == place], CONFIDENCE).within(*possible) for place in places]
+    values = [of(np.asarray(y)[np.asarray(x) == place], CONFIDENCE).within(*possible) for place in places]
     intervals(ax, places, values, **look)
+
+
+def ranges(ax: Axes, x: Any, y: Any, **look: Any) -> None:
+    """Draw the median of y at each place on the x-axis, and shade the area from the least to the largest."""
+    places = np.unique(x)
+    low, middle, high = np.transpose([np.quantile(y[x == place], (0, 0.5, 1)) for place in places])
+    (line,) = ax.plot(places, middle, **look)
+    ax.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
 def steps(ax: Axes, x: Any, steps: Any, most: int, never: str = "", **look: Any) -> None:

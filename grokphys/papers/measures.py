@@ -126,16 +126,6 @@ def difference(first: Measure, second: Measure) -> Measure:
     return lambda tables, level: evidence.difference(first(tables, level), second(tables, level))
 
 
-def complement(measure: Measure) -> Measure:
-    """Return a measure of 1 minus another."""
-
-    def from_one(tables: Tables, level: float) -> Interval:
-        part = measure(tables, level)
-        return Interval(1 - part.estimate, 1 - part.high, 1 - part.low, part.count)
-
-    return from_one
-
-
 def mapped(measure: Measure, function: Callable[[float], float]) -> Measure:
     """Return a measure whose estimate and bounds are an increasing function of those of another."""
     return lambda tables, level: measure(tables, level).map(function)

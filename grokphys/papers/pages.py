@@ -56,7 +56,7 @@ def filled(text: str, recipes: Recipes, results: Results, replicas: Results) -> 
     Parameters
     ----------
     text : str
-        Page in Markdown, with marks of the parts "rules", "verdicts", "scoreboard", "replicas", "runs",
+        Page in Markdown, with marks of the parts "rules", "verdicts", "scoreboard", "replicas",
         "gallery", and "claims" with the names of recipes.
     recipes : mapping of str to Recipe
         All recipes, by name.
@@ -70,7 +70,6 @@ def filled(text: str, recipes: Recipes, results: Results, replicas: Results) -> 
         "verdicts": lambda: _verdicts(recipes, results),
         "scoreboard": lambda: _scoreboard(recipes, results),
         "replicas": lambda: _replica_table(recipes, results, replicas),
-        "runs": lambda: _runs([*results.values(), *replicas.values()]),
         "gallery": lambda: _gallery(recipes, results),
         "claims": lambda *names: _judged([recipes[name] for name in names], results),
     }
@@ -125,11 +124,6 @@ def _scoreboard(recipes: Recipes, results: Results) -> list[str]:
             missing = NOT_MADE.get(paper, {}).items()
             lines += [f"{item} is not reproduced: it is {why}.\n" for item, why in missing]
     return lines
-
-
-def _runs(results: Iterable[Stored]) -> list[str]:
-    header = ("recipe", "seconds", "seeds", "date", "version", "processor")
-    return table(header, [_run_row(one.about) for one in results])
 
 
 def _gallery(recipes: Recipes, results: Results) -> list[str]:
@@ -191,45 +185,27 @@ def _judged(recipes: Iterable[Recipe], results: Results) -> list[str]:
     return lines
 
 
-def _replica_table(
-    recipes: Mapping[str, Recipe], results: Mapping[str, Stored], replicas: Mapping[str, Stored]
-) -> list[str]:
-    """Return how many verdicts and estimates are the same with other seeds, and tables of both.
-
-    A replica is a result with other random seeds. Its claims are held against those of the same name in the
-    first result of its recipe. The first table has a row for each replica with such claims, and the second
-    one for each claim that has another verdict.
-    """
-    counts: dict[str, Counter[str]] = {}
-    rows = []
+def _replica_table(recipes: Recipes, results: Results, replicas: Results) -> list[str]:
+    """Return how many verdicts and estimates are the same with other seeds, and a table of the others."""
+    counts, rows = Counter[str](), []
     for stored in replicas.values():
         name, shift = stored.about["recipe"], f"+{stored.about['seed_shift']:,}"
-        before = {claim["name"]: claim for claim in results[name].about["claims"]} if name in results else {}
-        for claim in stored.about["claims"]:
-            if claim["name"] in before:
-                pair = before[claim["name"]], claim
-                verdicts = {one["verdict"] for one in pair}
-                change = "undecided once" if "undecided" in verdicts else "opposite verdicts"
-                near = {None: "exact", True: "apart", False: "near"}[_apart(*pair)]
-                here = counts.setdefault(f"`{name}`", Counter())
-                here.update(["claims", near, "same verdict" if len(verdicts) == 1 else change])
-                if len(verdicts) > 1:
-                    (rule,) = (one for one in recipes[name].rules if one.name == claim["name"])
-                    found = (f"{_ours(one, rule)}: {one['verdict']}" for one in pair)
-                    rows.append((f"`{name}`", claim["name"], shift, *found))
-    words = ("claims", "same verdict", "undecided once", "opposite verdicts")
-    every = sum(counts.values(), Counter())
-    cells = ((name, *(str(one[word]) for word in words)) for name, one in counts.items())
+        rules, first = recipes[name].rules, results[name].about["claims"] if name in results else ()
+        for rule, *pair in zip(rules, first, stored.about["claims"], strict=False):
+            verdicts = {claim["verdict"] for claim in pair}
+            counts.update(["claims", f"apart: {_apart(*pair)}"])
+            if len(verdicts) > 1:
+                counts["opposite" if verdicts == {"agrees", "disagrees"} else "once"] += 1
+                told = (f"{_ours(claim, rule)}: {claim['verdict']}" for claim in pair)
+                rows.append((f"`{name}`", rule.name, shift, *told))
     lines = [
-        f"{every['same verdict']} of {every['claims']} verdicts are the same. {every['undecided once']} are "
-        f"decided in one run only, and {every['opposite verdicts']} are opposite. "
-        f"{every['apart']} of {every['apart'] + every['near']} pairs of estimates are further apart than "
-        "their intervals allow.",
+        f"{counts['claims'] - len(rows)} of {counts['claims']} verdicts of {len(replicas)} recipes are the "
+        f"same. {counts['once']} are decided in one run only, and {counts['opposite']} are opposite. "
+        f"{counts['apart: True']} of {counts['apart: True'] + counts['apart: False']} pairs of estimates are "
+        "further apart than their intervals allow.",
         "",
-        *table(("recipe", *words), cells),
     ]
-    header = ("recipe", "claim", "seeds", "first", "again")
-    return [*lines, "", *table(header, rows)] if rows else lines
+    return [*lines, *table(("recipe", "claim", "seeds", "first", "again"), rows)] if rows else lines
 
 
 def _apart(first: Mapping[str, Any], again: Mapping[str, Any]) -> bool | None:
@@ -323,25 +299,3 @@ def _ours(claim: Mapping[str, Any], rule: Rule) -> str:
         return "undefined"
     shown = f"{value:.{digits}f}"
     return shown if math.isnan(half) else f"{shown} [{low:.{digits}f},\N{NO-BREAK SPACE}{high:.{digits}f}]"
-
-
-def _is_short_for(one: str, other: str) -> bool:
-    """Return whether two versions are of one commit, whose name a clone cuts as short as it can."""
-    return re.fullmatch(re.escape(one) + "[0-9a-f]+", other) is not None
-
-
-def _run_row(about: Mapping[str, Any]) -> Sequence[str]:
-    seeds = list(map(str, about["seeds"]))
-    shown = ", ".join(seeds[:4]) + (f", … ({len(seeds)})" if len(seeds) > 4 else "")
-    made = about["made_with"]
-    parts = [*about.get("pieces", ()), {"version": made["grokphys"], "processor": made["processor"]}]
-    date = about["date"].partition("T")[0]
-    versions = dict.fromkeys(part["version"] for part in parts)
-    return (
-        f"`{about['recipe']}`",
-        f"{about['seconds']:,.0f}",
-        shown or "-",
-        date,
-        ", ".join(one for one in versions if not any(_is_short_for(one, other) for other in versions)),
-        ", ".join(dict.fromkeys(part["processor"] for part in parts)),
-    )

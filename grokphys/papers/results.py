@@ -49,13 +49,13 @@ class Stored:
 def described(rule: Rule) -> dict[str, Any]:
     """Return the text of a rule, in a form that JSON can hold.
 
-    This is its name, the words or the number of the paper, their source, the effect, the model of chance (as
-    "shuffled" if it is a function), the bounds or the margin, the independent unit, and what was fitted.
+    This is its name, the words or the number of the paper, their source, the effect, the model of chance, the
+    bounds or the margin, the independent unit, and what was fitted.
     """
     if isinstance(rule, Number):
         own = {"printed": rule.quoted, "margin": rule.margin}
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else "shuffled"
+        chance = rule.chance if isinstance(rule.chance, str) else rule.chance.words
         own = {"quote": rule.quote, "effect": rule.effect, "chance": chance}
         own |= {"least": _json(rule.least), "most": _json(rule.most)}
     names = ("name", "source", "independent", "fitted")

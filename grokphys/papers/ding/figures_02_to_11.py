@@ -23,7 +23,7 @@ from scipy.stats import mode
 from analysis.circles import circularity, fourier_signals, frequency_plane, principal_components, survives
 from analysis.circles.geometry import circle_delta
 from analysis.plots import palette
-from analysis.stats.intervals import CONFIDENCE, Interval
+from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.ding import training
 from grokphys.papers.ding.training import PAPER, QUICK, train_networks
@@ -67,22 +67,6 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 # -- Figure 2 -----------------------------------------------------------------------------------------------
 
 
-def _largest_at_first(rows: Any, _: np.random.Generator) -> Any:
-    """Return as many circles of each network as survive, those of the largest signals at the start."""
-    survived = np.zeros(len(rows["first"]), bool)
-    for network in np.unique(rows["network"]):
-        own = np.flatnonzero(rows["network"] == network)
-        count = np.count_nonzero(rows["survived"][own])
-        survived[own[np.argsort(-rows["first"][own])[:count]]] = True
-    return survived
-
-
-STRONGEST_SURVIVE = counters.drawn(
-    "survivors replaced by as many circles of the largest signals at the start", "circles",
-    survived=_largest_at_first,
-)  # fmt: skip
-
-
 @recipe(
     "ding-2", item="Figure 2", quick=QUICK_WHOLE,
     paper_setting=Setting(size=PAPER, snapshots=SNAPSHOTS, networks=30, seed=20_000), source="Section 2",
@@ -92,15 +76,10 @@ STRONGEST_SURVIVE = counters.drawn(
             "circularity (Eq. 5) of the survivors at the end, mean of networks; 1 for a circle",
             measures.mean("circles", "circularity", by="network", survived=True), least=0.9,
             chance=counters.shuffled("circles", "survived", within="network")),
-        Statement("not always", "initially large frequencies do not always lead to surviving circles",
-            "share of networks in which the frequency that begins strongest dies",
-            measures.share_of_networks("circles", lambda own: not own["survived"][np.argmax(own["first"])]),
-            least=0.05,
-            chance="by chance about 25 of 29 die: the statement only says that strength does not decide",
-            counter=STRONGEST_SURVIVE),
     ),
     withdrawn={
         "left": "with squared signals it agrees, with norms it disagrees: the choice decides",
+        "not always": "survivors drawn at random pass as well",
     },
 )  # fmt: skip
 def signals(run: Run) -> Result:
@@ -205,8 +184,7 @@ RANDOM = counters.changed(
             "first 10 principal components in pairs, the only components with significant singular values",
             "part of the variance along as many pairs of components as circles survive, mean of networks",
             measures.of_networks("planes", lambda own: own["variance"].sum()), least=0.95,
-            chance="in a random embedding, the first 10 of 58 components have 37 % of the variance",
-            counter=RANDOM, note="the chance was said to be a fifth until after the run"),
+            chance=RANDOM, note="the chance was said to be a fifth until after the run"),
     ),
     withdrawn={"better": "random embeddings pass by more, as a Fourier plane is made for its own frequency"},
 )  # fmt: skip
@@ -284,23 +262,18 @@ def _loss(chosen: Callable[[Any, Any], Any]) -> Measure:
     )
 
 
-def _draw_frozen(setting: Setting, tables: Tables, first: Any, second: Any) -> None:
-    """Draw both losses over the dimension at each snapshot, as geometric means with intervals."""
-    rows, colors = tables["networks"], palette.graded_colors(len(setting.snapshots))
-    for ax, name in ((first, "test_loss"), (second, "train_loss")):
+def _draw_frozen(setting: Setting, tables: Tables, *axes: Any) -> None:
+    """Draw the mean logarithm of both losses over the dimension at each snapshot."""
+    colors = palette.graded_colors(len(setting.snapshots))
+    for ax, name in zip(axes, ("test_loss", "train_loss"), strict=True):
         for step, color in zip(setting.snapshots, colors, strict=True):
-            here = [rows[name][(rows["d"] == d) & (rows["step"] == step)] for d in setting.dims]
-            # Losses differ by factors: geometric mean and its interval.
-            means = [evidence.mean(np.log(values), CONFIDENCE).map(np.exp) for values in here]
-            middle, low, high = np.array([(one.estimate, one.low, one.high) for one in means]).T
-            ax.plot(setting.dims, middle, "o-", color=color, markersize=3.5, label=step)
-            ax.fill_between(setting.dims, low, high, color=color, alpha=0.12, linewidth=0)
+            rows = where(tables["networks"], step=step)
+            look: Any = {"color": color, "label": step, "markersize": 2.5}
+            charts.means(ax, rows["d"], np.log10(rows[name]), **look)
         ax.axvline(setting.tokens, color=palette.INK, linewidth=0.8, linestyle=":")
-        ax.set(xlabel="embedding dimension d (dotted: d = p)", yscale="log")
-    title = f"geometric mean of {setting.networks} networks, 95 % interval"
-    charts.label(second, y="training loss", title=title, legend=False)
-    title, legend = f"frozen embeddings, p = {setting.tokens}", {"title": "step", "columns": 2}
-    charts.label(first, y="test loss", title=title, legend=legend)
+        x, y = "embedding dimension d (dotted: d = p)", f"log₁₀ of the {name.replace('_', ' ')}"
+        charts.label(ax, x, y, legend={"title": "step", "columns": 3})
+    axes[0].set_title(f"frozen embeddings, p = {setting.tokens}, {setting.networks} networks each")
 
 
 @recipe(
@@ -489,8 +462,7 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "mean number of circles at p = 59, d = 128",
             measures.mean("networks", "circles", among=_usual("p", "d")), least=3.0, most=5.0,
             source="Section 1",
-            chance="shuffling among networks of one size leaves the mean; all 29 circles begin alike",
-            counter=counters.drawn(
+            chance=counters.drawn(
                 "all circles of all networks", "networks", circles=lambda rows, _: rows["p"] // 2,
             )),
         Statement("three or more",
@@ -498,8 +470,7 @@ def _draw_counts(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "share of networks with three or more circles at p = 59, d = 128",
             measures.share("networks", lambda rows: rows["circles"] >= 3, among=_usual("p", "d")), least=0.9,
             source="Appendix C",
-            chance="shuffling among networks of one size leaves the share; 29 circles could make it 1",
-            counter=counters.drawn("two circles in each network, which may suffice", "networks", circles=2)),
+            chance=counters.drawn("two circles in each network, which may suffice", "networks", circles=2)),
     ),
 )  # fmt: skip
 def by_size(run: Run) -> Result:
@@ -677,8 +648,7 @@ def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
         Statement("lowered", "the frequency rarely survives if it is much lower than the mean",
             "share of trials with a signal at least 10 below the mean of the others in which it survives",
             measures.share("runs", "survived", by="embedding", among=f"deviation <= -{MUCH}"), most=0.1,
-            chance="a share near the mean of all trials",
-            counter=counters.shuffled("runs", "survived")),
+            chance=counters.shuffled("runs", "survived")),
     ),
     withdrawn={
         "difference": "the two rules before it imply it",
@@ -719,19 +689,30 @@ RATIOS = 1, 11
 """Largest number of ratios of which the networks are trained together, on a CPU and on a GPU."""
 
 
+def _draw_pairs(setting: Setting, tables: Tables, ax: Any) -> None:
+    """Draw how often the larger, the smaller and any other frequency survives, over the ratio of the two."""
+    rows = tables["runs"]
+    names = {"larger": "the larger", "smaller": "the smaller", "revived": "any other, revived"}
+    for n, (name, label) in enumerate(names.items()):
+        look: Any = {"color": palette.SERIES[n], "linestyle": ":" if n == 2 else "-", "label": label}
+        places = rows["ratio"] + 0.012 * (n - 1)  # side by side, where they agree
+        charts.means(ax, places, rows[name], of=evidence.share, **look)
+    title = f"all others at {setting.others:g}; {setting.pairs} pairs each"
+    charts.label(ax, "r, ratio of the two signals", "survival rate", title, ylim=(-0.03, 1.03))
+
+
 @recipe(
     "ding-6c", item="Figure 6, right",
     quick=Setting(size=training.QUICK, ratios=(0.2, 0.6, 1.0), pairs=3, others=1e-6),
     paper_setting=Setting(
         size=training.PAPER, ratios=tuple(np.linspace(0, 1, 11).round(2).tolist()), pairs=20, others=1e-6,
     ),
-    source="Section 3.2.1",
+    draw=_draw_pairs, panels=(5.6, 4.0), source="Section 3.2.1",
     cost="three to six hours: all networks are trained to the end, since circles come back late",
     rules=(
         Statement("larger", "the frequency with the highest signal will always survive",
             "share of networks with r < 1 in which the larger one survives",
-            measures.share("runs", "larger", among="ratio < 1"), least=0.95,
-            chance="4 of 29 circles survive elsewhere", counter=SURVIVORS_AT_RANDOM),
+            measures.share("runs", "larger", among="ratio < 1"), least=0.95, chance=SURVIVORS_AT_RANDOM),
         Statement("smaller",
             "the second highest frequency increases in survival rate as its signal increases",
             "Pearson correlation of the survival of the smaller one with the ratio r; by chance 0",
@@ -740,8 +721,8 @@ RATIOS = 1, 11
         Statement("revived",
             "all other frequencies having a signal near 0 … the model sometimes chooses to revive them",
             "share of networks in which any other frequency survives",
-            measures.share("runs", "revived"), least=0.05, chance="none, if what is near zero stayed there",
-            counter=counters.drawn("no other frequency that survives", "runs", revived=False)),
+            measures.share("runs", "revived"), least=0.05,
+            chance=counters.drawn("no other frequency that survives", "runs", revived=False)),
     ),
 )  # fmt: skip
 def pairs(run: Run) -> Result:
@@ -754,18 +735,7 @@ def pairs(run: Run) -> Result:
     """
     setting = run.setting
     rows = joined(in_parts(run, len(setting.ratios), RATIOS, partial(_train_pairs, run), name="ratios"))
-    with charts.panels(5.6, 4.0) as (figure, ax):
-        names = {"larger": "the larger", "smaller": "the smaller", "revived": "any other, revived"}
-        for n, (name, label) in enumerate(names.items()):
-            values = [
-                evidence.share(part, CONFIDENCE) for part in rows[name].reshape(len(setting.ratios), -1)
-            ]
-            look: Any = {"color": palette.SERIES[n], "linestyle": ":" if n == 2 else "-"}
-            places = np.array(setting.ratios) + 0.012 * (n - 1)  # side by side, where they agree
-            charts.intervals(ax, places, values, label=label, **look)
-        title = f"all others at {setting.others:g}; {setting.pairs} pairs each"
-        charts.label(ax, "r, ratio of the two signals", "survival rate", title, ylim=(-0.03, 1.03))
-    return Result({"runs": rows}, {"ding-6c": figure})
+    return Result({"runs": rows})
 
 
 def _train_pairs(run: Run, part: range) -> dict[str, Any]:
@@ -827,8 +797,7 @@ def _draw_gradients(setting: Setting, tables: Tables, left: Any, middle: Any, ri
         Statement("left", "all gradient signals decrease over time",
             "share of circles whose signal falls in step 4",
             measures.share("circles", "change_4 < 0", by="embedding"), least=0.95,
-            chance="half of them, if signals only fluctuated",
-            counter=counters.drawn(
+            chance=counters.drawn(
                 "a random sign of each `change_4`", "circles",
                 change_4=lambda rows, rng: rows["change_4"] * rng.choice([-1, 1], len(rows["change_4"])),
             )),
@@ -872,11 +841,8 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             for kept, words in ((0, "all frequencies"), (count, strongest)):
                 rows = where(tables["curves"], kept=kept)
                 label = f"{words} ({len(np.unique(rows['network']))})"
-                steps = np.unique(rows["step"][rows["step"] > 0])
-                losses = [rows["test_loss"][rows["step"] == step] for step in steps]
-                (line,) = ax.plot(steps, [np.median(values) for values in losses], label=label)
-                low, high = ([side(values) for values in losses] for side in (min, max))
-                ax.fill_between(steps, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+                after = rows["step"] > 0
+                charts.ranges(ax, rows["step"][after], rows["test_loss"][after], label=label)
             guess = np.log(setting.size.tokens)
             ax.axhline(guess, color=palette.INK, linewidth=0.8, linestyle=":", label="guessing")
             title = f"{count} kept" if count < 2 else f"{count} kept, where at least {count} survive"
@@ -1016,8 +982,7 @@ def initial_circularity(run: Run) -> Result:
             "inconclusive as to whether larger initial circularity implies a better chance of survival",
             "Pearson correlation of survival and initial circularity: none, by an equivalence margin of 0.1",
             measures.correlation("circles", "circularity", ALIVE, by="network"), least=-0.1, most=0.1,
-            chance="shuffled survival makes it true: what would make it untrue is a correlation",
-            counter=counters.replaced("circles", circularity="signal"),
+            chance=counters.replaced("circles", circularity="signal"),
             note="circularity and initial signal are correlated"),
     ),
 )  # fmt: skip

@@ -38,7 +38,7 @@ def _jump(rows: Any, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 DRIFT = counters.drawn(
-    "laws of constant drift, which have an R² of 0 and follow no circle", "fits", r2=0, missed=1, followed=0
+    "laws of constant drift, which have an R² of 0 and follow no circle", "fits", r2=0, followed=0
 )
 ONE_JUMP = counters.drawn(
     "a single jump from the largest to the smallest number of circles, at a weight decay drawn at random",
@@ -119,16 +119,12 @@ def _score(name: str, x: Array) -> dict[str, Any]:
         missed = np.mean(np.sum((changes - found) ** 2, axis=0) / (len(changes) * changes.var(axis=0)))
         wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
         error = np.linalg.norm(path - x) / np.linalg.norm(x)
-    signs = np.sign(law.A) if isinstance(law, ODEFit) else np.zeros((1, 1))
-    between = signs[~np.eye(len(signs), dtype=bool) & (signs != 0)]
     return {
         "r2": 1 - missed,
-        "missed": missed,  # of which r2 keeps too few digits if it is close to 1
         "error": error if error <= WILD else WILD,
         "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
         "followed": np.mean(wrong <= 0.1 * x[0]),
-        "coefficients": np.mean(signs != 0) if isinstance(law, ODEFit) else 1.0,
-        "collaborate": np.mean(between > 0) if len(between) else np.nan,
+        "coefficients": np.mean(law.A != 0) if isinstance(law, ODEFit) else 1.0,
     }
 
 
@@ -269,7 +265,7 @@ def three_fits(run: Run) -> Result:
         Statement("followed", "With this new set of equations, we can model the trajectory well",
             "part of the circles that Lasso follows to a tenth of their first signal, mean of networks",
             measures.mean("fits", "followed", law=training.LASSO), least=0.9, possible=(0.0, 1.0),
-            chance="a law that follows none has 0: there is nothing to shuffle", counter=DRIFT),
+            chance=DRIFT),
     ),
 )  # fmt: skip
 def all_trajectories(run: Run) -> Result:
@@ -378,8 +374,7 @@ def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
         Statement("gradually", "The number of final circular representations gradually drops",
             "largest drop between neighboring decays, as a share of the whole; 1 for a single jump",
             measures.statistic(_largest_drop, "networks", "weight_decay", "circles", by="network"), most=0.5,
-            chance="shuffled, there is no drop of which a part could be taken; the rule before this tells it",
-            counter=ONE_JUMP, note="26 networks, one of each decay, are left out at a time"),
+            chance=ONE_JUMP, note="26 networks, one of each decay, are left out at a time"),
     ),
 )  # fmt: skip
 def by_decay(run: Run) -> Result:
@@ -446,21 +441,37 @@ STAYS = counters.drawn(
 )  # fmt: skip
 
 
+def _draw_curves(_setting: Setting, tables: Tables, *axes: Any) -> None:
+    """Draw the median test loss over time for each start, and its range."""
+    for ax, title, names in zip(
+        axes,
+        ("the strongest of the undisturbed network", "random frequencies"),
+        ((ALL, LARGEST, TWO), (ALL, RANDOM, TWO_RANDOM)),
+        strict=True,
+    ):
+        for name in names:
+            rows = where(tables["curves"], start=name)
+            losses = np.concatenate([rows[column] for column in ("lowest", "median", "highest")])
+            charts.ranges(ax, np.tile(rows["step"], 3), losses, label=name)
+        legend = {"title": "frequencies at the start", "columns": 3}
+        charts.label(ax, "step", "test loss", title, yscale="log", legend=legend)
+
+
 @recipe(
     "ding-12", item="Figure 12; Appendix C",
     quick=Setting(size=training.QUICK, record="20", networks=3, seed=0), source="Appendix C",
     paper_setting=Setting(size=training.PAPER, record="10:2000,100", networks=60, seed=120_000),
+    draw=_draw_curves, panels=(10.4, 4.6, 1, 2),
     cost="four to eight hours; four networks of each start at a time are kept",
     rules=(
         Statement("A: four circles", "and eventually ends up with four learned circles",
             "mean number of circles of networks A",
-            measures.mean("networks", "circles", start=LARGEST), least=3.5, most=4.5,
-            chance="they began with one; shuffling among one start leaves the mean", counter=STAYS),
+            measures.mean("networks", "circles", start=LARGEST), least=3.5, most=4.5, chance=STAYS),
         Statement("A to D: never one",
             "In none of our experiments were we able to construct … a single-circle representation",
             "share of networks A to D that end with a single circle",
             measures.share("networks", "circles == 1", by="network", among=f"start != {ALL!r}"), most=0.1,
-            chance="half of them begin with one; what survives cannot be shuffled to be one", counter=STAYS),
+            chance=STAYS),
         Statement("B: two suffice",
             "achieves good performance using only the two circles initialized with non-zero signals",
             "share of networks B in which nothing but these two survives",
@@ -470,8 +481,7 @@ STAYS = counters.drawn(
         Statement("B: loss", "Two circles seem sufficient for the model to achieve a loss as low as 1e-7",
             "mean log₁₀ of the lowest test loss of networks B; guessing has 0.6",
             measures.mean("networks", "np.log10(lowest)", start=TWO), most=-6.0,
-            chance="all starts may come as low in 30 000 steps: shuffling among them tells nothing",
-            counter=counters.instead("networks", rows={"start": RANDOM}, of={"start": TWO}),
+            chance=counters.instead("networks", rows={"start": RANDOM}, of={"start": TWO}),
             note="by PyTorch in float32, in which the smallest losses come out too small"),
         Statement("B: faster", "Experiment B reaches lower test loss more quickly than the original",
             "share of networks B whose test loss is below 0.01 earlier than with all circles; by chance 0.5",
@@ -486,7 +496,7 @@ STAYS = counters.drawn(
             measures.share(
                 "networks", "circles >= 3", by="network", among=f"np.isin(start, {[RANDOM, TWO_RANDOM]})",
             ),
-            least=0.75, chance="none, if what began at zero stayed there", counter=STAYS,
+            least=0.75, chance=STAYS,
             note="both starts together: from one circle always, while two random ones mostly stay alone"),
     ),
     withdrawn={
@@ -496,8 +506,8 @@ STAYS = counters.drawn(
 def ablation(run: Run) -> Result:
     """Test loss of networks that begin with all circles, the strongest one or two, or random ones.
 
-    Solid curves are those of the first network, and dotted ones the median of 60. The rise near step 19 000
-    is an effect of rounding in 32 bits (see `rounding`).
+    Lines are medians of 60 networks, and shades reach from the lowest loss to the highest. The rise near step
+    19 000 is an effect of rounding in 32 bits (see `rounding`).
 
     Notes
     -----
@@ -510,7 +520,7 @@ def ablation(run: Run) -> Result:
     trained = joined(in_parts(run, setting.networks, PIECE_12, partial(_train_part, run)))
     found = {name: where(trained, start=name) for name in (ALL, LARGEST, TWO, RANDOM, TWO_RANDOM)}
     rows = {name: x for name, x in joined(found.values()).items() if name not in ("steps", "losses")}
-    return Result({"networks": rows, "curves": _curves(found)}, {"ding-12": _show_12(found)})
+    return Result({"networks": rows, "curves": _curves(found)})
 
 
 def _train_part(run: Run, part: range) -> dict[str, Any]:
@@ -577,26 +587,6 @@ def _curves(found: dict[str, dict[str, NDArray[Any]]]) -> dict[str, Any]:
         {"start": list(found), "step": steps[at]}, median=np.median(losses, axis=0),
         lowest=losses.min(axis=0), highest=losses.max(axis=0),
     )  # fmt: skip
-
-
-def _show_12(found: dict[str, dict[str, NDArray[Any]]]) -> Figure:
-    """Draw the test loss over time for each start: of the first network, and the median of all networks.
-
-    `found` holds the tables of `_ended` by the name of the start.
-    """
-    with charts.panels(10.4, 4.6, 1, 2, sharey=True) as (figure, axes):
-        for ax, title, names in (
-            (axes[0], "the strongest of the undisturbed network", (ALL, LARGEST, TWO)),
-            (axes[1], "random frequencies", (ALL, RANDOM, TWO_RANDOM)),
-        ):
-            for n, name in enumerate(names):
-                steps, losses = found[name]["steps"][0], found[name]["losses"]
-                ax.plot(steps, losses[0], color=palette.SERIES[n], linewidth=1.0, label=name)
-                ax.plot(steps, np.median(losses, axis=0), color=palette.SERIES[n], linestyle=":")
-            words = "frequencies at the start (dotted: median of all networks)"
-            charts.label(ax, "step", title=title, yscale="log", legend={"title": words, "columns": 3})
-        axes[0].set(ylabel="test loss")
-    return figure
 
 
 # -- Figure 13 ---------------------------------------------------------------------------------------------

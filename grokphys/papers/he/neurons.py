@@ -223,8 +223,7 @@ SOURCE = "Section 3.1, Observation {} (authors' page)"
             chance=counters.shuffled("neurons", "output_phase", within="network")),
         Statement("equal magnitudes", "The products α β² are nearly identical across neurons",
             "standard deviation of α β² over its mean, of the neurons of a network",
-            measures.of_networks("neurons", _scatter), most=0.25,
-            chance="the spread of one column, which no shuffle changes", counter=RANDOM_MAGNITUDES,
+            measures.of_networks("neurons", _scatter), most=0.25, chance=RANDOM_MAGNITUDES,
             note="α and β are the magnitudes of the input and the output weights at the neuron's frequency"),
         Statement("any even part works", "Any activation with a nonzero even component works perfectly",
             "smallest accuracy, percent, with an activation that has an even part in place of ReLU",
@@ -334,9 +333,6 @@ BY_NETWORK = (
 )
 
 
-WHICH = "the stages are read from each network's own course, which no shuffle of networks changes"
-
-
 KNOWN, TESTED, UNSEEN = "training pairs", "test pairs", "test pairs never seen in either order"
 MISALIGNED = "misalignment D = 2φ − ψ of the phases φ\nof input and ψ of output weights"
 PANELS: dict[str, dict[str, str]] = {
@@ -397,13 +393,13 @@ def _draw(setting: Setting, tables: Tables) -> dict[str, Figure]:
             "wrong",
             "accuracy at the end of Stage I on pairs of which neither order trains",
             measures.mean("stages", "unseen_accuracy_I"), most=0.1, possible=(0.0, 1.0),
-            source="Section 5.2, Figure 15 (authors' page)", chance=WHICH,
-            counter=counters.replaced("stages", unseen_accuracy_I="validation_accuracy_I")),
+            source="Section 5.2, Figure 15 (authors' page)",
+            chance=counters.replaced("stages", unseen_accuracy_I="validation_accuracy_I")),
         Statement("and right in the end",
             "After Stages II and III, those same pairs are now predicted correctly",
             "accuracy at the end on pairs of which neither order trains",
-            measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0), chance=WHICH,
-            counter=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I")),
+            measures.mean("stages", "unseen_accuracy_III"), least=0.95, possible=(0.0, 1.0),
+            chance=counters.replaced("stages", unseen_accuracy_III="unseen_accuracy_I")),
         Statement("phases align all the while", "The average |sin D| decreases throughout",
             "Kendall's τ of the step and the mean |sin D|; by chance 0",
             measures.of_networks("frames", lambda own: kendalltau(own["step"], own["misaligned"]).statistic),
@@ -538,7 +534,6 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
 
 
 KEPT = "part of the power of the input weights at the frequency of the start, median of the neurons"
-ALONE = "each neuron is compared with its own start, which no shuffle of neurons changes"
 ANY_POWER = counters.drawn(
     "the power of random weights at one of the 11 frequencies", "neurons",
     kept=lambda rows, rng: rng.beta(1, 10, len(rows["kept"])),
@@ -561,10 +556,10 @@ ANY_PHASE = counters.drawn(
         Statement("the quadratic keeps its frequency",
             "the Fourier support of each neuron's weights is preserved exactly", KEPT,
             measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="quadratic"),
-            least=0.99, chance=ALONE, counter=ANY_POWER),
+            least=0.99, chance=ANY_POWER),
         Statement("ReLU keeps it nearly", "the dominant frequency remains overwhelmingly dominant", KEPT,
             measures.of_networks("neurons", lambda own: np.median(own["kept"]), activation="relu"), least=0.9,
-            source="Section 4.6, Figure 13a (authors' page)", chance=ALONE, counter=ANY_POWER),
+            source="Section 4.6, Figure 13a (authors' page)", chance=ANY_POWER),
         Number("third harmonic of ReLU over the first, input weights", "0.11",
             measures.of_networks("neurons", lambda own: np.median(own["third"]), activation="relu"),
             margin=0.02, digits=3, source="Section 4.6, 1/9 (authors' page)",
@@ -586,7 +581,7 @@ ANY_PHASE = counters.drawn(
             "the full dynamics of the entire network reduce to independent copies of a four-variable ODE",
             "|θ of the network minus that of the flow| over the latter, at half of the smallest t*, median",
             measures.of_networks("neurons", lambda own: np.median(own["deviation"]), activation="quadratic"),
-            most=0.05, source="Section 4.2 (authors' page)", chance=ALONE, counter=ANY_PHASE,
+            most=0.05, source="Section 4.2 (authors' page)", chance=ANY_PHASE,
             note="of quadratic networks, which are the ones that the flow describes"),
     ),
 )  # fmt: skip

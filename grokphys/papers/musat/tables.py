@@ -7,7 +7,8 @@ Table 2 of Musat: circles and grid imperfections of particles (Section 6); and f
 Which initialization of the layers reproduces Musat's Table 1; the paper does not state the one it uses.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -26,7 +27,7 @@ from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.recipe import Number, Result, Rule, Run, Setting, Statement, recipe
-from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2, PaperRow
+from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2
 from nets import ConstantAttention, train
 from nets.architecture import Initialisation
 from physics import ParticleSystem, Trajectory, circle_ratio, grid_imperfections, is_circle, simulate
@@ -224,6 +225,27 @@ def what(E: Any, accuracy: float | None = None) -> str:
     return kind if accuracy is None else f"{kind},\naccuracy {accuracy:.0f} %"
 
 
+def show_numbers(rules: Sequence[Rule], tables: Tables, axes: Sequence[Axes]) -> None:
+    """Draw our numbers next to the printed ones, in a panel for each quantity; further panels are left out.
+
+    The name of a rule is that of a row, a colon, and the quantity.
+    """
+    panels: dict[str, list[Any]] = {}
+    for rule in rules:
+        assert isinstance(rule, Number)
+        row, _, quantity = rule.name.partition(": ")
+        quantity = re.sub(
+            r"\d+ (that are no )?circles", lambda of: "the rest" if of[1] else "circles", quantity
+        )
+        theirs = Interval(rule.value, *rule.interval, 0) if rule.interval else rule.value
+        ours = rule.measure(tables, 0.95).within(*rule.possible)
+        panels.setdefault(quantity, []).append((row.replace("f_a", "$f_a$"), theirs, ours))
+    for ax, (quantity, rows) in zip(axes, panels.items(), strict=False):
+        show_estimates(rows, ax, xlabel=fill(quantity, 30))
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+
+
 # -- Table 1 -----------------------------------------------------------------------------------------------
 
 PERCENT = (0.0, 100.0)
@@ -285,52 +307,11 @@ def _more_accurate(decay: float) -> Statement:
         chance=counters.shuffled("networks", "accuracy", within="weight_decay"))  # fmt: skip
 
 
-QUANTITIES: dict[str, tuple[Callable[[PaperRow], Any], Callable[[float], Measure]]] = {
-    "circles, %": (circles_of, lambda decay: circles("networks", 100, weight_decay=decay)),
-    "accuracy of circles, %": (
-        lambda row: row.circle_accuracy,
-        lambda decay: measures.mean("networks", "accuracy", weight_decay=decay, circle=True),
-    ),
-    "accuracy of non-circles, %": (
-        lambda row: row.rest_accuracy,
-        lambda decay: measures.mean("networks", "accuracy", weight_decay=decay, circle=False),
-    ),
-    "imperfections of non-circles": (
-        lambda row: row.imperfections,
-        lambda decay: imperfections("networks", weight_decay=decay),
-    ),
-    "correlation of accuracy and imperfections": (lambda row: row.correlation, related),
-}
-"""Titles of the panels; for each the number of a row of the paper, and our measure at a weight decay."""
-
-
-def _draw_table_1(setting: Setting, tables: Tables) -> dict[str, Figure]:
-    """Draw our circles, accuracies, imperfections and correlations next to those of the paper."""
-    with charts.page(9.6, 6.4) as figure:
-        axes = list(figure.subplots(2, 3, sharey=True).flat)
-    for ax, (title, (theirs, ours)) in zip(axes, QUANTITIES.items(), strict=False):
-        limits = PERCENT if title.endswith("%") else (-np.inf, np.inf)
-        rows = [
-            (f"weight decay {decay:g}", theirs(row), ours(decay)(tables, 0.95).within(*limits))
-            for decay, row in TABLE_1.items()
-        ]
-        show_estimates(rows, ax, xlabel=title)
-        ax.set_xlabel(fill(title, 30))
-        ax.get_legend().remove()
-        for y, (_, _, found) in enumerate(reversed(rows)):
-            if found.count == 1:  # a point without an interval
-                beside: Any = {"textcoords": "offset points", "ha": "right", "va": "center"}
-                ax.annotate("one network", (found.estimate, y - 0.13), (-9, 0), **beside)
-    axes[5].set_axis_off()
-    words = ("paper, with its 95 % interval\nwhere known", "here, with the 95 % interval\nof our networks")
-    axes[5].legend(axes[0].get_legend_handles_labels()[0], words, loc="center")
-    return {"musat-table1": figure}
-
-
 @recipe(
     "musat-table1", item="Table 1", quick={"runs": 8, "epochs": 300},
     paper_setting=Setting(runs=1000, epochs=EPOCHS),
-    draw=_draw_table_1, source="Section 2", cost="half an hour",
+    draw=lambda _, tables, *axes: show_numbers(_numbers_table_1(), tables, [*axes[0], *axes[1]]),
+    panels=(9.6, 7.2, 2, 3), source="Section 2", cost="half an hour",
     rules=(
         *_numbers_table_1(),
         *(_more_accurate(decay) for decay, row in TABLE_1.items() if row.circles),
@@ -355,6 +336,8 @@ def _draw_table_1(setting: Setting, tables: Tables) -> dict[str, Figure]:
 )  # fmt: skip
 def table_1(run: Run) -> Result:
     """Circles, grid imperfections and accuracy of 1000 networks at each weight decay.
+
+    The paper states no error of its accuracies; our bars there include that of as many networks as it has.
 
     Notes
     -----
@@ -407,26 +390,14 @@ def _more(low: float, high: float) -> Statement:
         chance=shuffled_runs("particles", "f_a"))  # fmt: skip
 
 
-ALIKE = "shuffling which system a run belongs to would make them alike; f_a = 0.5 and 2 are unlike"
 UNLIKE = counters.instead("particles", rows={"f_a": 2.0}, of={"f_a": 1.0})
-
-
-def _draw_table(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
-    """Draw circles and imperfections of the particles by f_a, next to those of the paper."""
-    shares, rest = [], []
-    for f_a, row in TABLE_2.items():
-        name, at = f"$f_a$ = {f_a:g}", {"f_a": f_a}
-        shares.append((name, circles_of(row), circles("particles", 100, **at)(tables, 0.95)))
-        rest.append((name, row.imperfections, imperfections("particles", **at)(tables, 0.95)))
-    title = f"{setting.runs} runs each; {PAPER_RUNS} in the paper"
-    show_estimates(shares, left, xlabel="circles, % of runs", title=title)
-    show_estimates(rest, right, xlabel="grid imperfections of the rest", title="95 % intervals")
 
 
 @recipe(
     "musat-table2", item="Table 2", quick=Setting(runs=40, networks=10, epochs=300),
     paper_setting=Setting(runs=10_000, networks=1000, epochs=2000),
-    draw=_draw_table, panels=(9.5, 2.9, 1, 2), source="Section 6", cost="ten minutes",
+    draw=lambda _, tables, *axes: show_numbers(_numbers_table_2(), tables, axes),
+    panels=(9.5, 2.9, 1, 2), source="Section 6", cost="ten minutes",
     rules=(
         *_numbers_table_2(),
         _more(0.5, 1.0),
@@ -435,15 +406,14 @@ def _draw_table(setting: Setting, tables: Tables, left: Any, right: Any) -> None
             "the relative frequency of circles … very similar to the results obtained from the transformer",
             "share of circles of particles at f_a = 1 minus that of networks at weight decay 1",
             measures.difference(circles("particles", f_a=1.0), circles("networks")), least=-0.1, most=0.1,
-            independent="run", fitted=FITTED, chance=ALIKE, counter=UNLIKE),
+            independent="run", fitted=FITTED, chance=UNLIKE),
         Statement("grid imperfections as in the transformer",
             "the average number of grid imperfections … very similar to the results obtained from the "
             "transformer",
             "imperfections of particles at f_a = 1 minus those of networks at weight decay 1; 7.65 are a "
             "twentieth of the pairs",
             measures.difference(imperfections("particles", f_a=1.0), imperfections("networks")),
-            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED, chance=ALIKE,
-            counter=UNLIKE),
+            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED, chance=UNLIKE),
     ),
 )  # fmt: skip
 def table_2(run: Run) -> Result:
@@ -492,9 +462,6 @@ def _of_step(measure: Any) -> Any:
     return measures.difference(measure(f_a=1.0, step_size=0.005), measure(f_a=1.0, step_size=0.02))
 
 
-STEP = "a step has no chance to be shuffled: runs of another step are alike where the step does not matter"
-
-
 def _draw_map(setting: Setting, tables: Tables, *axes: Any) -> None:
     """Draw circles and imperfections of the particles as maps over f_a and step size."""
     shown: Any = (
@@ -530,8 +497,7 @@ def _draw_map(setting: Setting, tables: Tables, *axes: Any) -> None:
             "We then move each particle with a small step in the direction of the total force",
             "share of circles at step 0.005 minus that at 0.02, f_a = 1, after the same time",
             _of_step(lambda **constants: circles("particles", **constants)), least=-0.05, most=0.05,
-            chance=STEP,
-            counter=counters.instead(
+            chance=counters.instead(
                 "particles", rows={"f_a": 1.5, "step_size": 0.005}, of={"f_a": 1.0, "step_size": 0.005},
             )),
         Statement("imperfections do not depend on the step",
@@ -539,8 +505,7 @@ def _draw_map(setting: Setting, tables: Tables, *axes: Any) -> None:
             "imperfections at step 0.005 minus those at 0.02, f_a = 1, after the same time; 4 are the "
             "paper's own half-width",
             _of_step(lambda **constants: imperfections("particles", **constants)), least=-4.0, most=4.0,
-            chance=STEP,
-            counter=counters.instead("particles", rows={"step_size": 0.04}, of={"step_size": 0.02}),
+            chance=counters.instead("particles", rows={"step_size": 0.04}, of={"step_size": 0.02}),
             note="4.0 is the half-width in Table 1; in Table 2 it is 4.8"),
     ),
 )  # fmt: skip

@@ -238,8 +238,6 @@ def test_measures_combine():
     assert on(measures.difference(a, b)) == evidence.difference(first, second)
     assert on(measures.ratio(a, b)).estimate == pytest.approx(np.exp(first.estimate - second.estimate))
     assert on(measures.mapped(a, lambda x: 2 * x)).high == pytest.approx(2 * first.high)
-    rest = on(measures.complement(a))
-    assert (rest.estimate, rest.low, rest.high) == (1 - first.estimate, 1 - first.high, 1 - first.low)
     halves = {"first": "kind == 'a'", "second": "kind == 'b'"}
     gap = on(measures.paired_gap(np.mean, "t", "x", **halves, by="network"))
     kinds = CIRCLES["kind"] == "a"
