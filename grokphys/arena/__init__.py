@@ -14,8 +14,9 @@ Examples
 from collections.abc import Mapping
 
 from grokphys.arena.shapes import Fate
+from grokphys.arena.signals import Signals, Survivors
 from grokphys.arena.track import ANOTHER, STILL, Case, Theory, Track, run, seen, summary
 
-TRACKS: Mapping[str, Track] = {track.name: track for track in (Fate(),)}
+TRACKS: Mapping[str, Track] = {track.name: track for track in (Fate(), Signals(), Survivors())}
 
 __all__ = ["ANOTHER", "STILL", "TRACKS", "Case", "Theory", "Track", "run", "seen", "summary"]

@@ -38,15 +38,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.special import elliprf
-from sklearn.model_selection import PredefinedSplit, cross_val_predict
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
-from analysis.circles import fourier_signals, survival, survives, trajectory_signals
-from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories
+from analysis.circles import fourier_signals, survives
 from analysis.plots import palette
+from grokphys.arena.signals import (
+    AHEAD,
+    EVERY,
+    SVM,
+    Ranking,
+    SignalLaw,
+    agreement,
+    alive,
+    ballots,
+    blowup,
+    crossed,
+    strongest,
+    usual_number,
+    with_signals,
+)
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding.training import DECAY, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, chosen_rows, joined, mean, table_of, where
@@ -57,25 +66,6 @@ from nets import networks as rebuilt
 from nets.architecture import EMBEDDING
 from physics.neurons.spectrum import neuron_spectrum
 from physics.seeds import generator as generator_of
-
-# -- agreement on survivors --------------------------------------------------------------------------------
-
-
-def agreement(first: Any, second: Any) -> NDArray[np.float64]:
-    """Return `analysis.circles.agreement` of survivors and predicted ones, or 0 where both sets are empty."""
-    return np.asarray(np.nan_to_num(survival.agreement(first, second)))
-
-
-def strongest(scores: NDArray[np.float64], final: Any) -> NDArray[np.bool_]:
-    """Return which circles are predicted to survive, bool (networks, K): those with the largest scores.
-
-    A network is predicted to keep as many circles as the other networks keep on average, rounded. `final`,
-    bool (networks, K), holds which circles survive in the end.
-    """
-    counts = final.sum(axis=1)
-    number = np.round((counts.sum() - counts) / (len(counts) - 1))
-    return np.asarray(np.argsort(np.argsort(-scores, axis=1), axis=1) < number[:, None])
-
 
 # -- selection ---------------------------------------------------------------------------------------------
 
@@ -343,11 +333,6 @@ def pairs_of_survivors(run: Run) -> Result:
 # -- predictability ----------------------------------------------------------------------------------------
 
 Array = NDArray[np.float64]
-EVERY = 10
-"""Number of steps from one frame to the next of the signals to which laws are fitted."""
-AHEAD = 4
-"""Number of steps over which a rate of change is measured, as in Figure 7 of Ding et al."""
-FOLDS = 4
 UNRELATED, BOTH = "all fresh", "fresh layers and split"
 SHARED = {
     "fresh layers": ("embedding", "split"), "fresh split": ("embedding", "layers"), BOTH: ("embedding",),
@@ -386,82 +371,30 @@ def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
 
 # -- predictors --------------------------------------------------------------------------------------------
 
+THEORIES = {
+    "signal": Ranking("signal"), "rate": Ranking("rate"), "SVM": SVM,
+    "linear law": SignalLaw("Lasso"), "mean field": SignalLaw("mean field"),
+}  # fmt: skip
+
 
 def _predicted(run: Run, place: Place) -> dict[str, Any]:
     """Predict the survivors of networks from several steps, and return a table of the agreement.
 
-    The table has a row for each step, predictor and network. No law or classifier is fitted to the network
-    that it predicts.
+    The table has a row for each step, predictor and network. No theory is fitted to the network that it
+    predicts.
     """
     setting = run.setting
     grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
-    steps = sorted(grid | {place.steps})
-    trained = train_networks(run, range(setting.runs), steps, **place.training(42_000))
-    signals = trajectory_signals(trained).astype(float)
-    clock = trained.steps
-    final = survives(signals[:, -1])
-    regular = signals[:, (clock % EVERY == 0) & (clock <= setting.last)]
+    options = place.training(42_000)
+    networks = with_signals(train_networks(run, range(setting.runs), sorted(grid | {place.steps}), **options))
+    final = alive(networks)
     rows = []
     for start in setting.starts:
-        now, then = (signals[:, np.searchsorted(clock, step)] for step in (start, start + AHEAD))
-        scores = _scores(now, then - now, regular[:, start // EVERY :], final)
-        index = {"tokens": [place.tokens], "start": [start], "predictor": list(scores)}
-        agreed = [agreement(strongest(values, final), final) for values in scores.values()]
+        scores = crossed([*THEORIES.values()], networks, start)
+        index = {"tokens": [place.tokens], "start": [start], "predictor": list(THEORIES)}
+        agreed = [agreement(strongest(values, usual_number(final)), final) for values in scores]
         rows.append(table_of(index | {"network": range(setting.runs)}, agreement=agreed))
     return joined(rows)
-
-
-LAWS: dict[str, Callable[[list[Array]], Law]] = {
-    "linear law": lambda signals: fit_trajectories(signals, **PUBLISHED["lasso"]),
-    "mean field": lambda signals: fit_law(MeanFieldRegressor(), signals),
-}
-"""Fits of laws to the signals (frames, K) of several networks, by the name of the law."""
-
-
-def rollouts(fit: Callable[[list[Array]], Law], signals: Array) -> Array:
-    """Return the signals (networks, frames, K) that laws predict from the first frame of each network.
-
-    The law of a network is fitted to the networks of the other folds. Signals of a rollout that diverges are
-    infinite from there on.
-    """
-    paths = np.empty_like(signals)
-    for fold in range(FOLDS):
-        left = np.arange(fold, len(signals), FOLDS)
-        law = fit(list(np.delete(signals, left, axis=0)))
-        for network in left:
-            paths[network] = law.predict(signals[network, 0], np.arange(signals.shape[1]))
-    return paths
-
-
-def _scores(now: Array, rate: Array, pieces: Array, final: Any) -> dict[str, Array]:
-    """Score every circle by each predictor: circles with larger scores should survive.
-
-    Parameters
-    ----------
-    now, rate : ndarray of float64, shape (networks, K)
-        Signals of K frequencies at the step of the prediction, and their changes over `AHEAD` steps.
-    pieces : ndarray of float64, shape (networks, frames, K)
-        Signals from this step on, to which laws are fitted.
-    final : ndarray of bool, shape (networks, K)
-        Whether the circle of each frequency survives in the end.
-
-    Returns
-    -------
-    dict of str to ndarray of float64, shape (networks, K)
-        Scores by the name of the predictor.
-    """
-    machine = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
-    folds = PredefinedSplit(np.repeat(np.arange(len(now)) % FOLDS, now.shape[1]))
-    X = np.stack([now, rate], axis=2).reshape(-1, 2)
-    scores = {"signal": now, "rate": rate, "SVM": np.zeros_like(now)}
-    if final.any():
-        margins = cross_val_predict(machine, X, final.ravel(), cv=folds, method="decision_function")
-        scores["SVM"] = margins.reshape(now.shape)
-    for name, fit in LAWS.items():
-        ends = rollouts(fit, pieces)[:, -1]
-        # A rollout that diverges is replaced by the signal at its beginning.
-        scores[name] = np.where(np.isfinite(ends).all(axis=1, keepdims=True), ends, now)
-    return scores
 
 
 def _changed(tokens: int, change: str) -> Measure:
@@ -475,7 +408,7 @@ def _more(tokens: int, change: str, other: str = UNRELATED) -> Measure:
 
 
 MIXED_PREDICTABILITY = counters.shuffled("changes", "change", within="tokens")
-TWIN = "part of the circles that survive in either network that do in both"
+TWIN = "Jaccard index of the survivors of two networks"
 POOLED = "corrected after the run: only the two groups that are compared are shuffled; before, all changes"
 SAME = "the mean-field law keeps the order of the signals, and so names the same circles"
 PAIRED_PREDICTABILITY = "corrected after the run: both changes of an embedding are resampled together"
@@ -483,7 +416,9 @@ PAIRED_PREDICTABILITY = "corrected after the run: both changes of an embedding a
 
 def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
     at, slightly = f"p = {tokens}", CHANGED.format(1e-4)
-    paired: Any = {"independent": "embedding", "note": PAIRED_PREDICTABILITY}
+    settled = "survivors are settled at step 0, by embedding, layers and training set together"
+    known_at = "predictors that see the embedding alone know little at step 0, and most at step 400"
+    paired: Any = {"independent": "embedding", "note": PAIRED_PREDICTABILITY, "family": settled}
     known = {"tokens": tokens, "start": 0}
     signal = measures.mean("predictions", "agreement", tokens=tokens, predictor="signal", start=400)
     return (
@@ -492,7 +427,8 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
                 f"{TWIN}; the second begins with an embedding changed by {size:g} of its size",
                 _changed(tokens, CHANGED.format(size)), least=0.9, possible=(0.0, 1.0),
                 independent="embedding", chance=MIXED_PREDICTABILITY,
-                note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed")
+                note="embeddings of their own, as 40 others had left a claim open in which all pairs agreed",
+                family=settled)
             for size in (1e-6, 1e-4, 1e-2)
         ),
         Statement(f"{at}: the embedding is not all",
@@ -512,23 +448,23 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
             **paired),
         *(
             Statement(f"{at}: {name} knows little at step 0",
-                "what is settled at step 0 is not known to any predictor there",
+                "what is settled at step 0 is not known there to predictors that see the embedding alone",
                 f"the same of a start changed by 1e-4, minus that of survivors predicted by {name}",
                 measures.difference(
                     _changed(tokens, slightly),
                     measures.mean("predictions", "agreement", **known, predictor=name),
                 ),
-                least=0.2, note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED,
+                least=0.2, note=f"{POOLED}; {SAME}" if name == "mean field" else POOLED, family=known_at,
                 chance=counters.pooled(
                     "agreement", ("changes", {"tokens": tokens, "change": slightly}),
                     ("predictions", known | {"predictor": name}),
                 ))
-            for name in ("signal", "rate", "SVM", *LAWS)
+            for name in THEORIES
         ),
         Statement(f"{at}: the signal knows at step 400",
             "ranking by the signal tells the survivors from step 400 on",
-            "circles that are called survivors and are, as a part of those that are either", signal,
-            least=0.8, chance=counters.shuffled("predictions", "start", within="tokens")),
+            "Jaccard index of the predicted and the true survivors", signal, least=0.8, family=known_at,
+            chance=counters.shuffled("predictions", "start", within="tokens")),
     )  # fmt: skip
 
 
@@ -603,32 +539,6 @@ ROWS = 40
 """Largest number of neurons of each network that the table lists."""
 
 
-def blowup_times(first: Any, second: Any, xi: Any) -> Array:
-    """Return the blow-up time t*, at which θ₁, θ₂ and ξ of the module's equations diverge, for c = 1.
-
-    The complex arrays `first`, `second` and `xi` (...) hold θ₁, θ₂ and ξ at the start; the times (...) are
-    float64. ``R = Re(θ₁θ₂ conj ξ)`` is half of dw/dt for w = |ξ|², and ``M = Im(θ₁θ₂ conj ξ)``, ``A = |θ₁|² -
-    w`` and ``B = |θ₂|² - w`` do not change. So ``(dw/dt)² = 4 ((w + A)(w + B)w - M²)``, and t* is Carlson's
-    integral ``R_F(w - e₁, w - e₂, w - e₃)`` with the roots of that polynomial. They are eigenvalues of a
-    companion matrix, exact enough to rank times. If R < 0, w first falls to the largest root.
-    """
-    w = np.abs(xi) ** 2
-    A, B = np.abs(first) ** 2 - w, np.abs(second) ** 2 - w
-    product = np.asarray(first) * second * np.conj(xi)
-    companion = np.zeros((*w.shape, 3, 3))
-    companion[..., 0, :] = np.stack([-A - B, -A * B, product.imag**2], axis=-1)
-    companion[..., 1, 0] = companion[..., 2, 1] = 1
-    roots = np.linalg.eigvals(companion).astype(np.complex128)
-    top = roots.real.max(axis=-1)  # the largest real root: a pair of complex ones lies to its left
-    roots = np.take_along_axis(roots, np.argsort(-roots.real, axis=-1), axis=-1)
-
-    def time(w: Array) -> Array:
-        return np.asarray(elliprf(w - top + 0j, w - roots[..., 1], w - roots[..., 2])).real
-
-    ahead = time(np.maximum(w, top))
-    return np.where(product.real < 0, 2 * time(top) - ahead, ahead)
-
-
 def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, Any]:
     """Train a part of the networks of one size, and return what their start predicts and how they end.
 
@@ -636,24 +546,18 @@ def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, 
     ones, and for each circle three scores, and whether it survives.
     """
     trained = train_networks(run, part, place.steps, "layers", device="cpu", **place.training(seed))
-    begun, ended = rebuilt(trained, 0), rebuilt(trained)
-    # At small weights SiLU is x/2, and so is what the second hidden layer makes of a neuron of the first.
-    through = begun.parameters["hidden2.weight"] @ begun.parameters["output.weight"] / 2
-    read, reads = begun.neuron_weights(), ended.neuron_weights()
-    start = neuron_spectrum(read["W_in"], through, second=read["second"])
+    ended = rebuilt(trained)
+    begun, times = blowup(rebuilt(trained, 0))
+    reads, named = ended.neuron_weights(), times.argmin(axis=-1)
     end = neuron_spectrum(reads["W_in"], second=reads["second"])
-    amplitudes = start.theta, start.theta_second, start.xi
-    first, second, xi = (np.asarray(amplitude, np.complex128) for amplitude in amplitudes)
-    times = blowup_times(first, second, xi)
-    haste, named = (1 / times).mean(axis=1), times.argmin(axis=-1)
+    votes_, haste = ballots(times)
+    first, second, xi = (np.asarray(z, np.complex128) for z in (begun.theta, begun.theta_second, begun.xi))
     return {
-        "chosen": end.frequency, "single": end.kind == "single", "single_at_start": start.kind == "single",
+        "chosen": end.frequency, "single": end.kind == "single", "single_at_start": begun.kind == "single",
         "time": 1 + named, "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
         "phase": 1 + np.abs(np.angle(first * second * xi.conj())).argmin(axis=-1),
-        "signal": fourier_signals(begun.parameters["embedding"]), "haste": haste,
-        # Circles with equally many votes are ranked by their speed.
-        "votes": (named[..., None] == np.arange(place.tokens // 2)).sum(axis=1) + haste / haste.max() / 2,
-        "survived": survives(fourier_signals(ended.parameters["embedding"])),
+        "signal": fourier_signals(trained.initial), "haste": haste, "votes": votes_,
+        "survived": survives(fourier_signals(trained.final)),
     }  # fmt: skip
 
 
@@ -707,23 +611,21 @@ def _agreement(score: str, rows: Columns) -> Array:
     """
     shape = -1, rows["tokens"][0] // 2
     final = np.asarray(rows["survived"], bool).reshape(shape)
-    return agreement(strongest(np.asarray(rows[score], float).reshape(shape), final), final)
+    return agreement(strongest(np.asarray(rows[score], float).reshape(shape), usual_number(final)), final)
 
 
 HE = "Abstract of He et al., who train `TwoLayer`"
 ENDS_THERE = "share of the neurons that are not dead which end at the frequency of smallest t*"
 LISTED = f"of the first {ROWS} neurons of each network, which are the ones that the table lists"
 EXCHANGED = "if neurons of a network exchange their predictions, the share is 1.4 to 1.6 times that chance"
-OVERLAP = (
-    "the circles in both sets, predicted and final survivors, over those in at least one of them; as many "
-    "are predicted as the other networks keep on average"
-)
-COMMON = "part of the circles that survive or are called survivors at step 0 that do and are"
+OVERLAP = "as many survivors are predicted as the other networks keep on average"
+COMMON = "Jaccard index of the true survivors and of those predicted at step 0"
 DRAWN = counters.shuffled("neurons", "time", within="network")
 
 
 def _rules_votes(tokens: int) -> tuple[Statement, ...]:
     at = f"p = {tokens}"
+    ballot = "a vote of neurons names the survivors"
     quote = "the “winner” determined by its initial spectral magnitude and phase alignment"
     living: Any = {"among": "chosen > 0", "tokens": tokens}
     circles = partial(measures.mean, "circles", tokens=tokens)
@@ -746,15 +648,16 @@ def _rules_votes(tokens: int) -> tuple[Statement, ...]:
             note=LISTED),
         Statement(f"{at}: a vote tells survivors",
             "the frequencies for which most neurons vote at the start survive",
-            f"{COMMON}; every neuron votes for its frequency of smallest t*",
+            f"{COMMON}; each neuron votes for its frequency of smallest t*",
             circles(partial(_agreement, "votes")), least=0.3,
-            chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP),
+            chance=counters.shuffled("circles", "votes", within="network"), note=OVERLAP, family=ballot),
         *(
             Statement(f"{at}: {words}",
                 "a vote of the neurons tells the survivors better than the ranking by signal",
                 f"{COMMON}, ranked by {SCORES[score]}, minus that ranked by signal; 0 if neither is better",
                 circles(lambda rows, score=score: _agreement(score, rows) - _agreement("signal", rows)),
-                least=0.05, chance=counters.shuffled("circles", score, within="network"), note=OVERLAP)
+                least=0.05, chance=counters.shuffled("circles", score, within="network"), note=OVERLAP,
+                family=ballot)
             for score, words in (
                 ("votes", "the vote is better than the signal"),
                 ("haste", "a vote weighted by 1/t* is better"),

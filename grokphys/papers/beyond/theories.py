@@ -21,20 +21,29 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.circles import survives, trajectory_signals
 from analysis.comparison.compared import Comparison, compare
 from analysis.comparison.motion import frame_mean
 from analysis.comparison.relabelling import no_relabelling
-from analysis.laws import Law
 from analysis.phases import PHASES
 from analysis.plots import palette
-from analysis.plots.comparison import show_motion, show_nearest, show_typical_pair
+from analysis.plots.comparison import show_motion, show_typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
+from grokphys.arena.shapes import Particles, disparities
+from grokphys.arena.signals import (
+    SignalLaw,
+    alive,
+    crossed,
+    ends_of,
+    path,
+    relative_errors,
+    strongest,
+    usual_number,
+    with_signals,
+)
+from grokphys.arena.signals import agreement as common
+from grokphys.arena.track import ANOTHER, STILL, ensemble, seen
 from grokphys.papers import charts, counters, evidence, measures
-from grokphys.papers.beyond import survivors
-from grokphys.papers.beyond.survivors import agreement as common
-from grokphys.papers.beyond.survivors import strongest
 from grokphys.papers.ding.figures_09_to_16 import fit_networks, fits
 from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables
@@ -42,7 +51,7 @@ from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_p
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import ConstantAttention, ToyAddition, train
 from nets.provenance import training_sets
-from physics import FiniteGroup, Operation, ParticleSystem, Trajectory, simulate
+from physics import FiniteGroup, Operation, Trajectory
 from physics.theory.operations import random_orders
 
 # -- laws --------------------------------------------------------------------------------------------------
@@ -53,27 +62,48 @@ Integers = NDArray[np.int64]
 STARTS = (0, 20, 50, 100, 200, 300, 400)
 WILD = 1e4
 """Largest relative error of a rollout, which one that diverges has."""
-MEAN_FIELD, LINEAR_LAW, RANKING = "mean field, nine terms", "linear, Lasso", "ranking by the signal there"
-LAWS = {MEAN_FIELD: survivors.LAWS["mean field"], LINEAR_LAW: survivors.LAWS["linear law"]}
-COLUMNS = {MEAN_FIELD: "mean_field", LINEAR_LAW: "linear", RANKING: "ranking"}
+LAWS = {"mean_field": "mean field", "linear": "Lasso"}
+"""Laws of the arena by the column of their agreement."""
+NAMES = {
+    "mean_field": "mean field, nine terms", "linear": "linear, Lasso",
+    "ranking": "ranking by the signal there",
+}  # fmt: skip
 
 
-def _better(name: str, start: int) -> Statement:
-    over = COLUMNS[name]
+def _better(over: str, start: int) -> Statement:
+    name = NAMES[over]
     return Statement(f"mean field and {over}, from step {start}",
         f"a mean field tells the survivors better than {name}",
         "agreement on the survivors: that of the mean field minus the other's; by chance 0",
         measures.mean("networks", f"mean_field - {over}", start=start), least=0.02,
         source="this project; no paper says it",
-        chance=counters.exchanged("networks", "mean_field", over))  # fmt: skip
+        chance=counters.exchanged("networks", "mean_field", over),
+        family=f"a mean field tells more survivors than {name.removesuffix(' there')}")  # fmt: skip
+
+
+def _draw_law(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
+    """Draw the agreement of each theory, and the errors of the laws, over the step of the prediction."""
+    rows = tables["networks"]
+    for n, (column, name) in enumerate(NAMES.items()):
+        shown = rows["start"] + 4.0 * (n - 1)  # so that bars do not hide each other
+        look: Any = {"label": name, "color": palette.SERIES[n]}
+        charts.means(left, shown, rows[column], **look)
+        if column in LAWS:
+            charts.means(right, shown, rows[f"{column}_error"], **look)
+    left.set_yticks(np.linspace(0, 1, 6))
+    size = setting.size
+    title = f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit"
+    charts.label(left, "step of the prediction", "agreement on the survivors", title, ylim=(0, 1.03))
+    title = f"rollouts to step {setting.last}, mean and 95 % interval"
+    charts.label(right, "step of the prediction", "log₁₀ relative error", title, legend=False)
 
 
 @recipe(
     "ding-law", item="one law for many networks",
     quick=Setting(size=QUICK, starts=(0, 100), every=10, last=300, networks=8, seed=0),
     paper_setting=Setting(size=PAPER, starts=STARTS, every=10, last=1000, networks=50, seed=170_000),
-    cost="one to two hours",
-    rules=tuple(_better(name, start) for name in (RANKING, LINEAR_LAW) for start in STARTS),
+    draw=_draw_law, panels=(9.8, 3.7, 1, 2), cost="one to two hours",
+    rules=tuple(_better(over, start) for over in ("ranking", "linear") for start in STARTS),
 )  # fmt: skip
 def across_networks(run: Run) -> Result:
     """Whether a law fitted to some networks predicts the survivors of others.
@@ -82,64 +112,31 @@ def across_networks(run: Run) -> Result:
     -----
     The table "networks" has a row for each network and step of the prediction, with the agreement on the
     survivors of a mean-field law, of the linear law of Ding et al., and of a ranking by the signal. The rules
-    judge whether the mean field agrees better. The figure is "ding-law".
+    judge whether the mean field agrees better.
+    """
+    return Result({"networks": run.keep("networks", partial(_judged, run))})
+
+
+def _judged(run: Run) -> Columns:
+    """Train networks, and return the agreement of each theory, and the log₁₀ relative error of each law.
+
+    A law is fitted to the networks of the other folds. A rollout that diverges has an error of `WILD`, and
+    predicts no survivor.
     """
     setting = run.setting
-    size = setting.size
-
-    def train_all() -> dict[str, Any]:
-        trained = train_networks(run, range(setting.networks), f"{setting.every}:{setting.last},{size.steps}")
-        return {"signals": trajectory_signals(trained)}
-
-    signals = run.keep("networks", train_all)["signals"]
-    final, head = survives(signals[:, -1]), signals[:, : setting.last // setting.every + 1]
-    parts = []
+    record = f"{setting.every}:{setting.last},{setting.size.steps}"
+    networks = with_signals(train_networks(run, range(setting.networks), record))
+    final, parts = alive(networks), []
     for start in setting.starts:
-        pieces = head[:, start // setting.every :]
-        part = {"start": np.full(len(pieces), start), "network": np.arange(len(pieces))}
-        for name, fit in LAWS.items():
-            part[COLUMNS[name]], part[f"{COLUMNS[name]}_error"] = _judge(fit, pieces, final)
-        parts.append(part | {"ranking": common(strongest(pieces[:, 0], final), final)})
-    rows = evidence.joined(parts)
-    with charts.panels(9.8, 3.7, 1, 2) as (figure, (left, right)):
-        for n, (name, column) in enumerate(COLUMNS.items()):
-            shown = rows["start"] + 4.0 * (n - 1)  # so that bars do not hide each other
-            look: Any = {"label": name, "color": palette.SERIES[n]}
-            charts.means(left, shown, rows[column], **look)
-            if name in LAWS:
-                charts.means(right, shown, rows[f"{column}_error"], **look)
-        left.set_yticks(np.linspace(0, 1, 6))
-        title = f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit"
-        charts.label(left, "step of the prediction", "agreement on the survivors", title, ylim=(0, 1.03))
-        title = f"rollouts to step {setting.last}, mean and 95 % interval"
-        charts.label(right, "step of the prediction", "log₁₀ relative error", title, legend=False)
-    return Result({"networks": rows}, {"ding-law": figure})
-
-
-def _judge(fit: Callable[[list[Array]], Law], pieces: Array, final: Booleans) -> tuple[Array, Array]:
-    """Predict the survivors of each run by a law that was fitted to the runs of the other folds.
-
-    Parameters
-    ----------
-    fit : callable
-        Function of a list of signals, each of shape (frames, K), that returns a fitted law.
-    pieces : ndarray of float64, shape (runs, frames, K)
-        Signals of K frequencies from the step of the prediction on.
-    final : ndarray of bool, shape (runs, K)
-        Whether the circle of each frequency survives in the end.
-
-    Returns
-    -------
-    pair of ndarray of float64, shape (runs,)
-        Agreement of predicted and final survivors, from 0 to 1, and log₁₀ of the relative error of the
-        rollout, at most that of `WILD`. A rollout that diverges predicts no survivor.
-    """
-    paths = survivors.rollouts(fit, pieces)
-    sound = np.asarray(np.isfinite(paths).all(axis=(1, 2)))
-    alive = survives(np.where(sound[:, None], paths[:, -1], np.nan))
-    apart = np.where(sound[:, None, None], paths, 0) - pieces
-    miss = np.linalg.norm(apart, axis=(1, 2)) / np.linalg.norm(pieces, axis=(1, 2))
-    return common(alive, final), np.log10(np.where(sound, np.minimum(miss, WILD), WILD))
+        truth = path(networks, start)
+        part = {"start": np.full(len(truth), start), "network": np.arange(len(truth))}
+        laws = [SignalLaw(kind) for kind in LAWS.values()]
+        for name, paths in zip(LAWS, crossed(laws, networks, start, "predict"), strict=True):
+            errors = np.minimum(relative_errors(paths, truth), WILD)
+            part |= {name: common(ends_of(paths), final), f"{name}_error": np.log10(errors)}
+        ranked = strongest(truth[:, 0], usual_number(final))
+        parts.append(part | {"ranking": common(ranked, final)})
+    return evidence.joined(parts)
 
 
 # -- forward in time ----------------------------------------------------------------------------------------
@@ -214,15 +211,6 @@ THEORY_SPAN = 100
 """Multiple of the networks' steps for which the theory is followed, at the same learning rate."""
 
 
-def _ratio(table: str, first: str, second: str, **constants: Any) -> Measure:
-    """Return a measure of the ratio of two columns of distances, as a geometric mean over rows.
-
-    Two networks that are each other's nearest have one distance, the `second`, and are resampled together.
-    """
-    logs = measures.statistic(np.mean, table, f"np.log({first} / {second})", by=second, **constants)
-    return measures.mapped(logs, np.exp)
-
-
 def _pairs(comparison: Comparison) -> dict[str, Array]:
     """Return the distances of each run to its partner and to the partner of another run, each (pairs,).
 
@@ -234,14 +222,13 @@ def _pairs(comparison: Comparison) -> dict[str, Array]:
     return {"distance": frame_mean(motion.error[:, 1:]), "to_another": frame_mean(motion.chance[:, 1:])}
 
 
-GEOMETRIC = "the mean over the networks is geometric"
-OPPOSITE = f"{GEOMETRIC}, and decides: by the median both verdicts of this item would be the opposite"
 NEARER = "distance to its own partner over that to the partner of another run; by chance 1"
 
 
 # -- effective theory against toy network ------------------------------------------------------------------
 
 
+RATIO = measures.statistic(np.mean, "networks", "np.log(distance / to_another)", by="to_another")
 PAPER_TOYS = Setting(sizes=tuple(range(15, 55, 3)), runs=20, steps=10_000)
 
 
@@ -258,9 +245,10 @@ PAPER_TOYS = Setting(sizes=tuple(range(15, 55, 3)), runs=20, steps=10_000)
     cost="half an hour",
     rules=(
         Statement("motion", "the effective theory predicts the trajectory of embeddings", NEARER,
-            _ratio("networks", "distance", "to_another"), most=0.5,
+            measures.mapped(RATIO, np.exp), most=0.5,
             chance=counters.exchanged("networks", "distance", "to_another"),
-            note=f"{GEOMETRIC}, and decides: the median is above 0.5, as is the mean for few samples"),
+            note="the mean over the networks is geometric, and decides: the median is above 0.5, as is the "
+            "mean for few samples"),
     ),
 )  # fmt: skip
 def theory_and_toy(run: Run) -> Result:
@@ -328,54 +316,64 @@ def _theory_of(networks: Trajectory) -> Trajectory:
 # -- particles against constant attention ------------------------------------------------------------------
 
 
-PAPER_TWO = Setting(runs=400, epochs=2000)
+SHAPES = {
+    "particles": "Musat's particles, as printed", "start": STILL, "another": ANOTHER,
+    "unrelated": "another network",
+}  # fmt: skip
+"""Shapes that the fate of a network is compared with, by the column of their disparity."""
+
+
+def _draw_particles(setting: Setting, tables: Tables, ax: Any) -> None:
+    """Draw the distribution of the disparity of each prediction to the final shape."""
+    samples = {name: tables["networks"][column] for column, name in SHAPES.items()}
+    words = "Procrustes disparity to the network's own final shape"
+    show_distributions(samples, ax, xlabel=words, title=f"{setting.runs} networks at weight decay 1")
+
+
+CHOICE = (
+    "it was judged by the nearest shape, where mean and median give opposite verdicts; the arena has fates"
+)
 
 
 @recipe(
-    "compare-particles", item="side by side: particles and networks", quick=Setting(runs=8, epochs=200),
-    paper_setting=PAPER_TWO, source="Musat, abstract",
-    shows="Final shapes of particles compared with those of networks with constant attention. The first "
-    f"picture has the distances of {PAPER_TWO.runs} networks to the nearest shapes. The second shows four "
-    "networks (discs) and the particles nearest to them (open circles), from the best match to the worst.",
-    cost="a quarter of an hour",
+    "compare-particles", item="the fate of a network, by particles", quick=Setting(runs=8, epochs=200),
+    paper_setting=Setting(runs=400, epochs=2000), draw=_draw_particles, panels=(6.4, 4.2),
+    source="Musat, abstract", cost="five minutes",
     rules=(
-        Statement("shapes", "identical structures emerge",
-            "Procrustes disparity of a network's shape to the nearest of the particles, over that to the "
-            "nearest of the other networks; 1 where both are drawn from the same shapes",
-            _ratio("networks", "to_particles", "to_networks"), least=0.67, most=1.5,
-            chance="swapping the two would make it hold: the next rule tells what it cannot be by chance",
-            counter=counters.replaced("networks", to_particles="to_starts"),
-            note=f"{OPPOSITE}; corrected after the run: networks that are each other's nearest are one unit"),
-        Statement("nearer than the start",
+        Statement("nearer than the start, own fate",
             "particles converge to the same structures as the embedding vectors in the trained transformer",
-            "disparity of a network's shape to the nearest of the particles, over that to the nearest of "
-            "their starts; by chance 1",
-            _ratio("networks", "to_particles", "to_starts"), most=0.5, source="Musat, Section 6",
-            chance=counters.exchanged("networks", "to_particles", "to_starts"), note=OPPOSITE),
+            "disparity to a network's final shape of the particles that begin at its start, minus that of "
+            "the start; by chance 0",
+            measures.mean("networks", "particles - start"), most=-0.1, source="Musat, Section 6",
+            chance=counters.exchanged("networks", "particles", "start")),
+        Statement("as near as another network", "identical structures emerge",
+            "disparity to a network's final shape of the particles that begin at its start, minus that of a "
+            "network with other layers",
+            measures.mean("networks", "particles - another"), least=-0.1, most=0.1,
+            chance="exchanging the two would make it agree",
+            counter=counters.replaced("networks", particles="unrelated")),
     ),
+    withdrawn={"shapes": CHOICE, "nearer than the start": CHOICE},
 )  # fmt: skip
 def particles_and_attention(run: Run) -> Result:
-    """Beyond the papers: compare Musat's particles at f_a = 1 with networks at weight decay 1.
+    """How near Musat's particles end to the final shape of the network at whose start they begin.
 
-    The table "networks" has a row for each network, with Procrustes disparities to the nearest shapes. The
-    rules compare the disparity to particles with those to other networks and to the particles' starts.
+    Notes
+    -----
+    This is the track fate of `grokphys arena`, at f_a = 1 and weight decay 1. The table "networks" has a row
+    for each network, with the Procrustes disparities to its final shape of the particles, of its start, of a
+    network from the same start with other layers, and of an unrelated one.
     """
     setting = run.setting
-    moved = simulate(ParticleSystem(alignment=1.0), runs=setting.runs, seed=run.seed(8300), record=2)
-    every, steps = setting.epochs // 50, setting.epochs
-    options: dict[str, Any] = {"weight_decay": 1.0, "record": every, "seed": run.seed(8301)}
-    trained = train(ConstantAttention(), runs=setting.runs, steps=steps, **options)
-    comparison = compare(moved, trained, names=("particles", "networks"), align="grid_imperfections")
-    shapes = comparison.shapes
-    assert shapes is not None
-    near = show_distributions(
-        shapes.distances(comparison.names), xlabel="Procrustes disparity to the nearest shape",
-        title=f"Nearest shape to each of {setting.runs} networks",
-    )  # fmt: skip
-    table = {"to_particles": shapes.nearest, "to_starts": shapes.nearest_start}
-    table["to_networks"] = shapes.nearest_trained
-    drawn = [near, show_nearest(comparison, [moved], [trained])]
-    return Result({"networks": table}, _named("compare-particles", drawn))
+    options: dict[str, Any] = {"runs": setting.runs, "steps": setting.epochs, "record": setting.epochs}
+    options |= {"weight_decay": 1.0, "seed": run.seed(8302)}
+    networks, another = (
+        ensemble(None, ConstantAttention(), layers=layers, **options) for layers in (None, run.seed(8303))
+    )
+    starts = seen(networks, slice(1))
+    shapes = Particles().fit(networks).predict(starts), starts.initial, another.final
+    columns = zip(SHAPES, (*shapes, np.roll(networks.final, 1, axis=0)), strict=True)
+    return Result({"networks": {name: disparities(each, networks.final) for name, each in columns}})
 
 
 # -- the transition by the number of symbols ---------------------------------------------------------------

@@ -7,6 +7,7 @@ import nets
 import physics
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import survives
+from grokphys.arena.signals import blowup_times
 from grokphys.papers.beyond import survivors as votes
 from grokphys.papers.beyond import theories
 from grokphys.papers.beyond.survivors import Place
@@ -31,7 +32,7 @@ def test_neurons_and_circles_of_votes_are_those_of_the_start_and_of_the_end():
     np.testing.assert_array_equal(found["chosen"], end.frequency)
     np.testing.assert_array_equal(found["single"], np.asarray(end.kind) == "single")
     np.testing.assert_array_equal(found["single_at_start"], np.asarray(start.kind) == "single")
-    times = votes.blowup_times(start.theta, start.theta_second, start.xi)
+    times = blowup_times(start.theta, start.theta_second, start.xi)
     np.testing.assert_array_equal(found["time"], 1 + times.argmin(axis=-1))
     np.testing.assert_allclose(found["haste"], np.mean(1 / times, axis=1), rtol=1e-5)
     turns = np.angle(np.exp(1j * (np.angle(start.theta) + np.angle(start.theta_second) - np.angle(start.xi))))
