@@ -16,7 +16,7 @@ from grokphys.papers.judge import counted
 from grokphys.papers.recipe import FIDELITY, Number, Paper, Recipe, Rule, Word
 from grokphys.papers.results import Stored
 
-PAGES = ("rules.md", "scoreboard.md", "gallery.md", "findings.md", "notes.md")
+PAGES = ("rules.md", "scoreboard.md", "gallery.md", "notes.md")
 VERDICTS: Mapping[Word, tuple[str, str]] = {
     "agrees": (
         "●",

@@ -257,7 +257,7 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
     Returns
     -------
     list of Path
-        The pages: rules.md, scoreboard.md, gallery.md, findings.md and notes.md.
+        The pages: rules.md, scoreboard.md, gallery.md, notes.md and those in the folder findings.
 
     Raises
     ------
@@ -289,8 +289,9 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
         recipe = recipes[place.rpartition("/")[2]]
         _refuse_other_rules(recipe, stored)
         papers.results.write_claims(results / place, stored, judge(recipe.rules, stored.tables))
-    texts = {page: (docs / page).read_text(encoding="utf-8") for page in PAGES}
-    return [write_text(docs / page, filled(text, recipes, current, replicas)) for page, text in texts.items()]
+    every = [docs / page for page in PAGES] + sorted((docs / "findings").glob("*.md"))
+    texts = {page: page.read_text(encoding="utf-8") for page in every}
+    return [write_text(page, filled(text, recipes, current, replicas)) for page, text in texts.items()]
 
 
 def _refuse_other_rules(recipe: Recipe, stored: Stored) -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from recipe_checks import claims, note, table, text_of
+from recipe_checks import DOCS, claims, note, table, text_of
 from scipy import stats
 
 from grokphys.papers.run import recipes
@@ -12,7 +12,7 @@ from grokphys.report.musat import TABLE_1, TABLE_2
 from physics import Operation, closures
 
 NOTES = text_of("notes")
-FINDINGS = text_of("findings")
+FINDINGS = " ".join(text_of(f"findings/{path.stem}") for path in sorted((DOCS / "findings").glob("*.md")))
 
 
 def test_dropout_of_figure_7_helps_most_at_a_quarter():
@@ -230,6 +230,35 @@ def test_hexagons_on_another_plane():
         gaps = np.diff(np.append(angles, angles[0] + 360))
         found.append(abs(gaps - 60).max() < 30 and abs(points).max() < 2 * abs(points).min())
     assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("page", "recipe", "claim", "said"),
+    [
+        (
+            "even_part",
+            "selection",
+            "p = 31: tanh selects nothing",
+            lambda c: f"is {100 * c['estimate']:.0f} % of",
+        ),
+        ("even_part", "selection", "p = 31: silu selects", lambda c: f"{100 * c['estimate']:.0f} % (p = 31)"),
+        (
+            "octaves",
+            "octaves",
+            "p = 23, silu",
+            lambda c: "{estimate:.2f} [{low:.2f}, {high:.2f}]".format(**c),
+        ),
+        (
+            "closure",
+            "liu-scaling",
+            "r_c falls with p",
+            lambda c: f"is {c['estimate']:.2f} times",
+        ),
+        ("phases", "liu-seeds", "one phase", lambda c: f"in {100 * c['estimate']:.0f} % [72, 88]"),
+    ],
+)
+def test_headlines_of_findings(page, recipe, claim, said):
+    assert said(claims(recipe)[claim]) in text_of(f"findings/{page}")
 
 
 def test_shares_in_the_findings():

@@ -31,7 +31,9 @@ PASSED = {
 """Statements that hold of data in which they are false, and why. Delete an entry as soon as it is mended."""
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(f"findings/{path.name}" for path in sorted((DOCS / "findings").glob("*.md")))]
+)
 def test_the_pages_are_functions_of_recipes_and_results(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     assert filled(text, RECIPES, RESULTS, REPLICAS) == text

@@ -354,8 +354,8 @@ def docs(tmp_path):
     for page in PAGES:
         shutil.copy(DOCS / page, folder)
     (folder / "notes.md").write_text("")
-    text = (folder / "findings.md").read_text()
-    (folder / "findings.md").write_text(text.partition("## ")[0] + "<!-- fill claims coin --><!-- end -->")
+    (folder / "findings").mkdir()
+    (folder / "findings" / "coin.md").write_text("<!-- fill claims coin --><!-- end -->")
     return folder
 
 
@@ -374,7 +374,7 @@ def test_results_are_published_judged_again_and_drawn_again(tmp_path, docs):
     assert {path.name for path in (docs / "results" / "coin").iterdir()} == {"result.json", "throws.json"}
     assert (docs / "gallery" / "coin.png").exists()
     assert "2 of 2 verdicts of 1 recipes are the same" in (docs / "scoreboard.md").read_text()
-    assert "●● 2 of 2 agree" in (docs / "findings.md").read_text()
+    assert "●● 2 of 2 agree" in (docs / "findings" / "coin.md").read_text()
     told = about(docs / "results" / "coin")
     told["claims"][0]["verdict"] = "disagrees"
     (docs / "results" / "coin" / "result.json").write_text(json.dumps(told))
