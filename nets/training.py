@@ -118,7 +118,7 @@ class Training:
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
 
     def __repr__(self) -> str:
-        return f"Training({self.model!r}, {self.settings})"
+        return f"Training({repr(self.model).partition('  #')[0]}, {self.settings})"
 
     def _optimizer(self, rates: dict[str, Any]) -> Any:
         """Return the checked optimizer with these rates."""

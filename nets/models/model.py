@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -67,6 +68,17 @@ class Model(ABC):
 
     The models of the toolkit have those of their papers; a model of your own may state others.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Model.__repr__  # type: ignore[method-assign]  # not that of `dataclass`
+
+    def __repr__(self) -> str:
+        """Return the call that makes the model, and as a comment the settings with which it is trained."""
+        values = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))  # type: ignore[arg-type]
+        settings = ", ".join(f"{name}={value!r}" for name, value in {**OTHERWISE, **self.settings}.items())
+        return f"{type(self).__name__}({values})  # by default trained with {settings}"
 
     @property
     @abstractmethod
