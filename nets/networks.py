@@ -14,6 +14,7 @@ from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, place, regular_array
 from physics.errors import FileFormatError, InputError
+from physics.shown import Shown, brief
 from physics.trajectory import Trajectory
 
 LAYERS = "layers."
@@ -21,7 +22,7 @@ LAYERS = "layers."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Networks:
+class Networks(Shown):
     """Trained networks of an ensemble at one recorded step, as the function `networks` returns them.
 
     Attributes
@@ -51,6 +52,10 @@ class Networks:
     def model(self) -> Model:
         """Model of all members."""
         return self.ensemble.model
+
+    def _shown(self) -> dict[str, str]:
+        shapes = {name: f"{value.shape}" for name, value in self.parameters.items()}
+        return {"model": brief(self.model), "runs": f"{self.runs}", "dtype": self.dtype, **shapes}
 
     @property
     def runs(self) -> int:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from physics.checks import distinct, flag, number, regular_array, short_text, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.theory.groups import FiniteGroup
 from physics.values import Value
 
@@ -15,7 +16,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class Task(Value):
+class Task(Shown, Value):
     """A task: all its examples with their labels, and which of them may be used for training.
 
     Arrays are checked when a task is made, since the kernels trust them. Whole numbers become int64.

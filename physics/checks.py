@@ -241,8 +241,11 @@ def point_sets(
 
 
 def one_embedding(name: str, value: Any) -> NDArray[np.float64]:
-    """Return `value` as from `point_sets`, and refuse all but a single point set (tokens, dim)."""
-    array = regular_array(name, value)
+    """Return `value` as from `point_sets`, and refuse all but a single point set (tokens, dim).
+
+    Of a trajectory with a single run this is its last frame.
+    """
+    array = regular_array(name, value.final[0] if getattr(value, "runs", 0) == 1 else value)
     if array.ndim != 2:
         raise InputError(f"{name} must be one embedding (tokens, dim), got the shape {array.shape}")
     return point_sets(name, array)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.system import NormalStart
 from physics.values import read_only
 
@@ -21,7 +22,7 @@ SMALLEST = -1000
 
 
 @dataclass(frozen=True, eq=False)
-class AffineFlow(NormalStart):
+class AffineFlow(Shown, NormalStart):
     """K components that obey the linear differential equation `dx/dt = A x + b`.
 
     The components may be the Fourier signals of an embedding (the norm of its Fourier transform at each

@@ -12,6 +12,7 @@ from analysis.stats.intervals import Interval, mean, proportion
 from physics.checks import finite_array, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.structures import grid_imperfections, is_circle
+from physics.shown import Shown
 from physics.theory.groups import FiniteGroup, cyclic
 from physics.theory.operations import Operation
 from physics.trajectory import Trajectory
@@ -26,7 +27,7 @@ BLOWN_UP = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Structures:
+class Structures(Shown):
     """Circles and grid imperfections of the final embeddings of an ensemble, which `structures` returns.
 
     Attributes

@@ -11,6 +11,7 @@ from analysis.circles.fourier import fourier_signals
 from analysis.scaling import scaled
 from physics.checks import one_embedding, place, point_sets, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 
@@ -69,7 +70,7 @@ def circularity(E: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Plane:
+class Plane(Shown):
     """Projection of an embedding on the plane of one frequency, which `frequency_plane` returns.
 
     Attributes
@@ -178,7 +179,7 @@ def circle_delta(frequency: int, p: int) -> int:
 
 
 @dataclass(frozen=True)
-class PrincipalComponents:
+class PrincipalComponents(Shown):
     """Principal components of an embedding of p tokens in d dimensions; `principal_components` returns them.
 
     Attributes

@@ -18,12 +18,13 @@ from physics.neurons.logits import restrict_logits as restrict_logits
 from physics.neurons.logits import restricted_loss as restricted_loss
 from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.spectrum import neuron_spectrum as neuron_spectrum
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Diversification:
+class Diversification(Shown):
     """Distribution of the neurons of a layer over frequencies and phases, which `diversification` returns.
 
     The frequencies are k = 1 … K with K = ⌊p/2⌋ for p tokens. Leading axes are those of the spectrum.

@@ -19,13 +19,14 @@ from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion,
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, regular_array, short_text, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class RateBin:
+class RateBin(Shown):
     """Survival of the circles whose initial value lies in one bin, which `survival_rates` returns.
 
     Attributes
@@ -95,7 +96,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
 
 
 @dataclass(frozen=True)
-class Classifier:
+class Classifier(Shown):
     """How well a rule predicts which circles survive.
 
     Attributes
@@ -118,7 +119,7 @@ class Classifier:
 
 
 @dataclass(frozen=True)
-class Fitness:
+class Fitness(Shown):
     """Relation of the initial signal and gradient of a circle to its survival, which `fitness` returns.
 
     Attributes

@@ -32,6 +32,7 @@ from physics.blas import one_blas_thread
 from physics.checks import increasing_array, number, real_array, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.structures import circle_ratio, grid_imperfections
+from physics.shown import Shown, brief
 from physics.theory.operations import Operation
 from physics.theory.quality import representation_quality
 from physics.trajectory import Trajectory
@@ -339,7 +340,7 @@ ALIGNMENTS = ("scaling", "ends", "none")
 
 
 @dataclass(frozen=True, eq=False)
-class Shapes:
+class Shapes(Shown):
     """Distances between the final shapes of two ensembles; a part of `Comparison`.
 
     A distance is the Procrustes disparity after translation, scaling, rotation, reflection, and the
@@ -657,7 +658,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Comparison of two ensembles, which `compare` returns. Parts that do not apply are None or empty.
 
     Attributes
@@ -708,6 +709,16 @@ class Comparison:
     onsets: Mapping[str, OnsetDifference]
     accuracy: Calibration | None
     notes: tuple[str, ...]
+
+    def _shown(self) -> dict[str, str]:
+        rows = {"runs": f"{self.runs[0]} {self.names[0]}, {self.runs[1]} {self.names[1]}"}
+        for name, each in self.distributions.items():
+            said = "they differ" if each.differs else "no difference is shown"
+            rows[name] = f"{each.first} and {each.second}, {said}"
+        if self.motion is not None:
+            rows["distance of paths"] = f"{self.motion.mean_error}, by chance {self.motion.chance_error}"
+        rows |= {f"time to {name}": f"{each.ratio} times as long" for name, each in self.onsets.items()}
+        return rows | {f"note {k}": brief(note) for k, note in enumerate(self.notes, 1)}
 
     def table(self) -> list[dict[str, Any]]:
         """Return the estimates of distributions, motion, onsets and accuracy as rows of a table.

@@ -13,6 +13,7 @@ from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 RESAMPLES = 500
@@ -187,7 +188,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Motion(Shown):
     """Distance between pairs of runs over time, at times that correspond; a part of `Comparison`.
 
     Attributes

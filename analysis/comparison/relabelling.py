@@ -13,6 +13,7 @@ from scipy.linalg import orthogonal_procrustes
 from analysis.scaling import scaled
 from physics.checks import point_sets, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.theory.groups import FiniteGroup, as_group
 from physics.theory.operations import Operation
 
@@ -22,7 +23,7 @@ LARGEST = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Symmetry:
+class Symmetry(Shown):
     """Relabelings of the tokens that do not change a problem, for the argument `symmetry` of `compare`.
 
     Attributes

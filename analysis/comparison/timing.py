@@ -14,6 +14,7 @@ from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
 from physics.checks import finite_array, number, real_array, truth_array
 from physics.errors import InputError
+from physics.shown import Shown, brief
 
 Array = NDArray[np.float64]
 RATIOS = 120
@@ -23,7 +24,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Onsets:
+class Onsets(Shown):
     """Times at which the runs of one ensemble reach a threshold; some may never do so (right-censored).
 
     Attributes
@@ -49,6 +50,9 @@ class Onsets:
 
     times: Array
     reached: NDArray[np.bool_]
+
+    def _shown(self) -> dict[str, str]:
+        return {name: brief(getattr(self, name)) for name in ("fraction", "median", "times")}
 
     def __post_init__(self) -> None:
         times, reached = _times(self.times), truth_array("reached", self.reached, ndim=1)
@@ -155,7 +159,7 @@ class Onsets:
 
 
 @dataclass(frozen=True, eq=False)
-class OnsetDifference:
+class OnsetDifference(Shown):
     """Comparison of the times at which two ensembles reach a threshold, which `compare_onsets` returns.
 
     Attributes

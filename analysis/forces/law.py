@@ -14,6 +14,7 @@ from analysis.stats.intervals import Interval, mean
 from physics.checks import choice
 from physics.errors import InputError
 from physics.particles.tabulated import PairKernels
+from physics.shown import Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -27,7 +28,7 @@ BY_CLASS = ("distance", "angle", "jump", "layers")
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(Shown):
     """A kernel of a force law as a curve.
 
     Attributes
@@ -47,7 +48,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class ForceScore:
+class ForceScore(Shown):
     """How much of the force on networks a law explains, beside what one must know to read it.
 
     Attributes
@@ -73,13 +74,6 @@ class ForceScore:
     chance: float
     ceiling: Interval | None
 
-    def __str__(self) -> str:
-        ceiling = "not measured" if self.ceiling is None else self.ceiling.format(2)
-        return (
-            f"direction {self.direction.format(2)}, absolute {self.absolute.format(2)}; one-body "
-            f"{self.one_body.format(2)}, chance {self.chance:.3f}, ceiling {ceiling}"
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class WindowFit:
@@ -96,7 +90,7 @@ class WindowFit:
     """Ranges σ and ξ of a screened law, in units of the size."""
 
 
-class ForceLaw:
+class ForceLaw(Shown):
     """A law of pair forces that `fit_forces` has fitted, with constants of its own in each window.
 
     Attributes
@@ -131,10 +125,10 @@ class ForceLaw:
         self.basis, self.fits = basis, fits
         self._options, self._size, self._modulus = dict(options), size, modulus
 
-    def __repr__(self) -> str:
+    def _shown(self) -> dict[str, str]:
         name = self.basis if isinstance(self.basis, str) else "free"
-        windows = ", ".join(self.fits)
-        return f"ForceLaw({name}, {self._options['on']}, windows: {windows})"
+        kernels = {f"kernels, {window}": ", ".join(curves) for window, curves in self.kernels.items()}
+        return {"basis": name, "on": self._options["on"], **kernels}
 
     @property
     def kernels(self) -> dict[str, dict[str, Kernel]]:

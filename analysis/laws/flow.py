@@ -18,6 +18,7 @@ from scipy.special import log1p
 from physics.checks import choice, finite_array, number, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 
@@ -190,7 +191,7 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class FixedPoints:
+class FixedPoints(Shown):
     """States x of K components with ``A x + b = 0``, where a law is at rest; `fixed_points` returns them.
 
     Attributes
@@ -257,7 +258,7 @@ def fixed_points(A: Any, b: Any) -> FixedPoints:
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(Shown):
     """How the modes of an affine law of K components grow or decay, which `stability` returns.
 
     Attributes

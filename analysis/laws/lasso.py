@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from analysis.laws.lasso_kernels import lasso_paths
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 
@@ -80,7 +81,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class LassoSolution:
+class LassoSolution(Shown):
     """Solutions of m regressions with K features and T targets at P penalties each.
 
     Attributes

@@ -35,6 +35,7 @@ from analysis.laws.scores import (
 from analysis.stats.intervals import CONFIDENCE
 from physics.checks import choice, distinct, number, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.trajectory import Trajectory
 
 PUBLISHED: dict[str, dict[str, Any]] = {
@@ -285,7 +286,7 @@ def _say_what_is_poor(states: Array, penalty: str | None) -> None:
 
 
 @dataclass(frozen=True)
-class Resampled:
+class Resampled(Shown):
     """Coefficients of a linear ODE over resamples of its data, which `resample_coefficients` returns.
 
     The law ``A x + b`` of K components has a matrix A of coefficients and a vector b of constants.

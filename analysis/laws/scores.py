@@ -18,6 +18,7 @@ from analysis.laws.regressors import FitWarning
 from analysis.scaling import scaled
 from physics.checks import choice, finite_array, increasing_array, number
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
@@ -122,7 +123,7 @@ BLOW_UP = 1e3
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Shown):
     """Scores of a law on some data, which `Law.score` returns.
 
     Attributes
@@ -157,7 +158,7 @@ class Score:
     survivors: float
 
 
-class Law(ABC):
+class Law(Shown, ABC):
     """Base class of laws, `dx/dt = f(x)` (kind "generator") or `x_{n+1} - x_n = f(x_n)` (kind "increment").
 
     A subclass sets `kind` and defines `changes`, which is f; rollouts and scores follow from these.
@@ -496,7 +497,7 @@ FOLDS = 10
 
 
 @dataclass(frozen=True)
-class HonestScores:
+class HonestScores(Shown):
     """Scores of a law in sample, forward in time, and across runs, which `honest_scores` returns.
 
     Attributes

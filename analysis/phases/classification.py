@@ -12,6 +12,7 @@ from scipy.special import betaincc
 from analysis.stats.intervals import Interval, proportion
 from physics.checks import choice, number, real_array
 from physics.errors import InputError
+from physics.shown import Shown
 
 PHASES = ("comprehension", "grokking", "memorization", "confusion")
 DELAY = 1000
@@ -71,7 +72,7 @@ def _steps(name: str, value: Any) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(Shown):
     """The majority phase of several runs with the same setting, and how certain this majority is.
 
     Parameters

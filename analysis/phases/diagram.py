@@ -15,6 +15,7 @@ from analysis.phases.classification import DELAY, PHASES, Majority, classify_pha
 from analysis.stats.intervals import Interval, proportion
 from physics.checks import choice, distinct, finite_array, number, real_array, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 
 MOST_CELLS = 1000
 """Largest number of coarse cells of an axis; more could not be distinguished in a figure."""
@@ -227,7 +228,7 @@ class Run(NamedTuple):
 
 
 @dataclass(eq=False)
-class Cell:
+class Cell(Shown):
     """A rectangle of a phase diagram, with the runs at the point that represents it.
 
     Attributes
@@ -288,7 +289,7 @@ EXTRA = 2
 
 
 @dataclass
-class PhaseDiagram:
+class PhaseDiagram(Shown):
     """Phase diagram of learning over two hyperparameters, which `phase_diagram` returns.
 
     Attributes
@@ -324,6 +325,11 @@ class PhaseDiagram:
     cells: list[Cell]
     coarser: list[Cell] = field(default_factory=list)
     complete: bool = True
+
+    def _shown(self) -> dict[str, str]:
+        shares = {phase: f"{share:.0%} of the plane" for phase, share in self.shares().items()}
+        counts = {"cells": f"{len(self.cells)}", "runs": f"{self.runs}"}
+        return {"axes": f"{self.x.name}, {self.y.name}", **counts, **shares}
 
     @property
     def runs(self) -> int:
@@ -425,7 +431,7 @@ class PhaseDiagram:
         above = (high[:, None] == low) & overlap(left, right)
         return np.argwhere((beside | above) & (phases[:, None] != phases))
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table(self) -> list[dict[str, Any]]:
         """Return a row of a table for each cell, including those that were cut.
 
         Returns

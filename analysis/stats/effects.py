@@ -14,6 +14,7 @@ from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, difference, is_shown, mean, proportion
 from physics.checks import finite_array, real_array, truth_array
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000
@@ -24,7 +25,7 @@ TAIL = (1 - CONFIDENCE) / 2
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class Difference(Shown):
     """Difference between two ensembles in one quantity that has one value per run.
 
     `compare_values` and `compare_proportions` return it. All intervals have a confidence of 95 %.
@@ -141,7 +142,7 @@ def compare_values(name: str, first: Any, second: Any, *, seed: int = 0) -> Diff
     """
     x, y = real_array("first", first, ndim=1), real_array("second", second, ndim=1)
     x, y = x[np.isfinite(x)], y[np.isfinite(y)]
-    apart = bootstrap((x, y), lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed=seed)
+    apart = _apart(x, y, lambda a, b: a.mean(axis=-1) - b.mean(axis=-1), seed)
     effects = {"Cliff's delta": cliffs_delta(x, y), "Hedges' g": hedges_g(x, y, seed=seed)}
     p_value, test = permutation_p_value(x, y, seed=seed), "permutation test of the means"
     return Difference(name, (x, y), mean(x), mean(y), apart, effects, p_value, test)
@@ -271,7 +272,20 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
         distance = a.mean(axis=-1) - b.mean(axis=-1)
         return unbiased * np.divide(distance, pooled, out=np.full_like(pooled, np.nan), where=pooled > 0)
 
-    return bootstrap((x, y), g, seed=seed)
+    return _apart(x, y, g, seed)
+
+
+def _swapped(x: Array, y: Array) -> bool:
+    """Return whether the second of two samples is drawn first, so that exchanged samples draw the same."""
+    return (len(x), *np.sort(x)) > (len(y), *np.sort(y))
+
+
+def _apart(x: Array, y: Array, statistic: Callable[..., Array], seed: int) -> Interval:
+    """Return a difference of two samples as `bootstrap` does; only its sign changes if they are exchanged."""
+    if not _swapped(x, y):
+        return bootstrap((x, y), statistic, seed=seed)
+    turned = bootstrap((y, x), statistic, seed=seed)
+    return Interval(-turned.estimate, -turned.high, -turned.low, turned.count)
 
 
 def bootstrap(
@@ -320,6 +334,7 @@ def permutation_p_value(first: Any, second: Any, *, seed: int = 0) -> float:
     x, y = finite_array("first", first, ndim=1), finite_array("second", second, ndim=1)
     if not len(x) or not len(y):
         return math.nan
+    x, y = (y, x) if _swapped(x, y) else (x, y)
     # With a pooled mean of 0 the difference of the means is proportional to the sum of the first.
     both = scaled(np.concatenate([x, y]))[0]
     rounding = 1e-12 * float(np.abs(both).sum())
@@ -350,7 +365,7 @@ def _unknown(count: int) -> Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(Shown):
     """How well predictions agree with measurements, which `calibrate` returns.
 
     All intervals have a confidence of 95 %.

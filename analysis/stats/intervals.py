@@ -1,7 +1,7 @@
 """Estimates with their 95 % intervals, the form in which this package states all results."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,17 @@ from scipy import special
 from analysis.scaling import scaled
 from physics.checks import finite_array, number, real_array, regular_array
 from physics.errors import InputError
+from physics.shown import Shown
 
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Interval:
+class Interval(Shown):
     """An estimate with its interval, by default of 95 %, and the number of values behind it.
+
+    It prints as ``0.60 [0.45, 0.74]``, with no more digits than the width of the interval warrants, and a
+    format applies to each number: ``f"{interval:.0%}"``. ``estimate, low, high = interval`` unpacks it.
 
     Attributes
     ----------
@@ -31,15 +35,47 @@ class Interval:
     Examples
     --------
     >>> import analysis
-    >>> found = analysis.mean([1.0, 2.0, 3.0])
-    >>> found.format(), found.covers(0.0)
-    ('2.0 [-0.5, 4.5]', True)
+    >>> share = analysis.proportion(17, 30)
+    >>> print(share, f"or {share:.0%},", share.error.round(2).tolist())
+    0.57 [0.39, 0.73] or 57% [39%, 73%], [[0.17], [0.16]]
     """
 
     estimate: float
     low: float
     high: float
     count: int
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.estimate, self.low, self.high))
+
+    def __repr__(self) -> str:
+        """Return the numbers with so many digits that their last place is a fifth of the width or less.
+
+        There are at most three significant digits of the largest of the three numbers, and an exponent if
+        that is at most 1e-4 or at least 1e6 in size.
+        """
+        if np.isnan([*self]).any():
+            return plain(self.estimate)
+        largest, width = max(map(abs, self)), self.high - self.low
+        if not 1e-4 < largest < 1e6:
+            return "{} [{}, {}]".format(*map(plain, self))
+        digits = max(2 - math.floor(math.log10(largest)), 0)
+        if width > 0:
+            digits = min(digits, max(-math.floor(math.log10(width / 5)), 0))
+        return "{0:{3}} [{1:{3}}, {2:{3}}]".format(*self, f"z.{digits}f")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        if not spec or not np.isfinite(self.estimate):
+            return str(self)
+        estimate, low, high = (format(value, spec) for value in self)
+        return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
+
+    @property
+    def error(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Distances of the estimate from both ends, (2, 1), as ``yerr`` of Matplotlib's ``errorbar``."""
+        return np.array([[self.estimate - self.low], [self.high - self.estimate]])
 
     def covers(self, value: float) -> bool:
         """Return whether the interval contains a value.
@@ -123,7 +159,7 @@ class Interval:
         Returns
         -------
         str
-            The text; "-" if the estimate is not finite, and only the estimate if the lower end is not.
+            The text; "-" if the estimate is NaN, and only the estimate if the lower end is not finite.
 
         Examples
         --------
@@ -131,12 +167,7 @@ class Interval:
         >>> analysis.proportion(17, 100).format(0, scale=100), analysis.mean([2.0]).format(2)
         ('17 [11, 26]', '2.00')
         """
-        if not np.isfinite(self.estimate):
-            return "-"
-        estimate, low, high = (
-            f"{scale * value:.{digits}f}" for value in (self.estimate, self.low, self.high)
-        )
-        return f"{estimate} [{low}, {high}]" if np.isfinite(self.low) else estimate
+        return f"{self.map(lambda value: scale * value):.{digits}f}"
 
 
 def readable(value: float, digits: int = 3) -> str:
@@ -189,8 +220,8 @@ def proportion(successes: float, count: float, level: float = CONFIDENCE) -> Int
     '0.17 [0.11, 0.26]'
     """
     level = number("level", level, above=0.0, below=1.0)
-    if not 0 <= successes <= count:
-        raise InputError(f"successes must be from 0 to {count:g}, got {successes:g}")
+    count = number("count", count, 0.0)
+    successes = number("successes", successes, 0.0, count)
     if not count:
         return Interval(np.nan, np.nan, np.nan, 0)
     fraction, weight = successes / count, float(special.ndtri((1 + level) / 2)) ** 2 / count

@@ -13,6 +13,7 @@ from scipy import optimize, special, stats
 from analysis.stats.intervals import CONFIDENCE, Interval
 from physics.checks import finite_array, number, short_text
 from physics.errors import InputError
+from physics.shown import Shown
 
 Array = NDArray[np.float64]
 FARTHEST = 500.0
@@ -28,7 +29,7 @@ power law up to 1.
 
 
 @dataclass(frozen=True)
-class Transition:
+class Transition(Shown):
     """A fitted transition of a probability from 0 to 1, which `fit_transition` returns.
 
     The curve is ``P(r) = (1 + (2^s - 1) (r_c/r)^(1/w))^(-1/s)`` for a control parameter r > 0, with the

@@ -53,6 +53,11 @@ Draw = Callable[..., Any]
 class Setting(SimpleNamespace):
     """Setting of a recipe as names with values, such as ``Setting(tokens=59, networks=20)``."""
 
+    def __repr__(self) -> str:
+        """Return names and values without comments: pieces are found by the digest of this text."""
+        values = (f"{name}={repr(value).partition('  #')[0]}" for name, value in vars(self).items())
+        return f"Setting({', '.join(values)})"
+
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(repr(self))
 

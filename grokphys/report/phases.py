@@ -45,7 +45,7 @@ def write_diagram(out: Path, diagram: PhaseDiagram) -> list[Path]:
         }
         for phase, share in diagram.shares().items()
     ]
-    tables = {"": diagram.rows(), "-runs": runs, "-shares": shares}
+    tables = {"": diagram.table(), "-runs": runs, "-shares": shares}
     return [write_csv(out / f"phases{part}.csv", rows) for part, rows in tables.items()]
 
 

@@ -42,27 +42,10 @@ def typeset(text: str) -> Markup:
 
 
 def rounded(value: Interval, scale: float = 1.0) -> str:
-    """Return an estimate times `scale` with its interval as text, such as "12.3 [10.1, 14.5]".
-
-    A step of the last digit is at most a fifth of the width of the interval, unless that would take more than
-    three significant digits of the largest of the three numbers. If that number is at most 1e-4 or at least
-    1e6 in size, each number is written by `plain` instead. The text is "-" if the estimate is not finite, and
-    the estimate alone if an end of the interval is not.
-    """
+    """Return an estimate times `scale` with its interval as text; "-" if the estimate is not finite."""
     if not math.isfinite(value.estimate):
         return "-"
-    three = [scale * number for number in (value.estimate, value.low, value.high)]
-    if not all(map(math.isfinite, three)):
-        return plain(three[0])
-    largest, width = max(map(abs, three)), three[2] - three[1]
-    if not 1e-4 < largest < 1e6:
-        estimate, low, high = map(plain, three)
-    else:
-        digits = max(2 - math.floor(math.log10(largest)), 0)
-        if width > 0:
-            digits = min(digits, max(-math.floor(math.log10(width / 5)), 0))
-        estimate, low, high = (f"{number:z.{digits}f}" for number in three)
-    return f"{estimate} [{low}, {high}]"
+    return str(value.map(lambda number: scale * number))
 
 
 def significant(value: Interval) -> str:

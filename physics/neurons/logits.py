@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from physics.checks import finite_array, number, regular_array, short_text, whole_number
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.values import powers_of_two
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LogitSpectrum:
+class LogitSpectrum(Shown):
     """Logits of modular addition as a sum of waves ``A_k cos(2πk(a + b - c)/p)``; see `logit_spectrum`.
 
     Here a and b are the tokens, c is the class and p the modulus. K = ⌊p/2⌋ is the number of frequencies k.

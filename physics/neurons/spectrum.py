@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number
 from physics.errors import InputError
+from physics.shown import Shown
 from physics.values import Value, read_only
 
 Array = NDArray[np.floating[Any]]
@@ -20,7 +21,7 @@ KINDS = ("single", "double", "many", "dead")
 
 
 @dataclass(frozen=True, eq=False)
-class NeuronSpectrum(Value):
+class NeuronSpectrum(Shown, Value):
     """The weights of neurons as functions of the token, in Fourier space; `neuron_spectrum` computes it.
 
     A neuron of a network that adds modulo p often responds to a single frequency k: its input weight for

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from physics.checks import flag, regular_array
 from physics.errors import InputError
 from physics.seeds import Seed
+from physics.shown import Shown
 from physics.theory import closure_kernels as kernels
 from physics.theory.operations import Mask, Operation, operation_of, random_orders
 from physics.values import Value
@@ -20,7 +21,7 @@ LARGEST_PRIME = 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class Closures(Value):
+class Closures(Shown, Value):
     """The parallelograms that each of many training sets implies, and what follows; see `closures`.
 
     A parallelogram is a pair of samples (i, j) and (m, n) of the same class, for which a generalizing network

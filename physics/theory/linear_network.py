@@ -11,13 +11,14 @@ from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, regular_array, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
+from physics.shown import Shown
 from physics.values import Value, read_only
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LinearNetwork(Value):
+class LinearNetwork(Shown, Value):
     """A linear decoder and its inputs, which both descend the gradient of their loss (Liu, Appendix L).
 
     The decoder answers ``A r + b`` to an input r. The loss is ``Σ_s (½|A r_s + b - y_s|² + ½ γ |A|²)`` over

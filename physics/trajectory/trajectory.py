@@ -294,8 +294,15 @@ class Trajectory:
             )
         return self._some(chosen, 1)
 
+    def __len__(self) -> int:
+        return self.runs
+
     def __iter__(self) -> Iterator["Trajectory"]:
         return map(self.run, range(self.runs))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the positions, so that functions of embeddings take a trajectory as well."""
+        return np.array(self.positions, dtype, copy=copy)
 
     def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
         """Copy the runs with the indices `runs` (n,), with every `every`-th frame and the last one."""

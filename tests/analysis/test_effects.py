@@ -35,6 +35,26 @@ def test_cliffs_delta_has_a_real_interval_where_samples_do_not_overlap():
     assert 0.4 < found.low < 0.95, "ten runs of each cannot prove that no pair is the other way"
 
 
+def test_exchanging_two_samples_exchanges_only_the_sides():
+    rng = np.random.default_rng(1)
+    for m, n in ((30, 40), (12, 12), (5, 30)):
+        x, y = rng.normal(size=m), rng.normal(0.5, 1, size=n)
+        there, back = (analysis.stats.compare_values("x", *each) for each in ((x, y), (y, x)))
+        assert there.p_value == back.p_value
+        pairs = [(there.difference, back.difference)]
+        for one, other in [*pairs, *zip(there.effects.values(), back.effects.values(), strict=True)]:
+            assert [*one] == pytest.approx([-other.estimate, -other.high, -other.low])
+
+
+def test_an_interval_is_read_unpacked_and_drawn():
+    share = analysis.proportion(17, 30)
+    estimate, low, high = share
+    assert (str(share), f"{share:.0%}") == ("0.57 [0.39, 0.73]", "57% [39%, 73%]")
+    assert share.error.tolist() == [[estimate - low], [high - estimate]]
+    with pytest.raises(InputError, match="successes must be a finite number from 0 to 5, got 'a'"):
+        analysis.proportion("a", 5)
+
+
 def test_intervals_of_effects_have_their_coverage():
     rng = np.random.default_rng(5)
     shift, delta = 0.8, 2 * stats.norm.cdf(0.8 / 2**0.5) - 1

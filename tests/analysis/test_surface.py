@@ -2,9 +2,13 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
 import analysis
+import nets
+import physics
+from physics.shown import Shown
 
 PACKAGES = ("circles", "laws", "comparison", "phases", "stats")
 
@@ -20,3 +24,48 @@ def test_names_are_few_and_all_of_them_are_found():
     importlib.import_module("analysis.comparison.motion")
 
     assert callable(analysis.compare), "a function and no package"
+
+
+def results():
+    """Results of every kind, each by its class."""
+    rng = np.random.default_rng(0)
+    compared = analysis.compare(*rng.normal(size=(2, 5, 3, 7, 2)))
+    E, x = rng.normal(size=(59, 128)), rng.normal(size=(80, 29)).cumsum(axis=0)
+    A = -np.eye(29)
+    flags, spectrum = rng.normal(size=(3, 40, 10)), analysis.neuron_spectrum(rng.normal(size=(17, 64)))
+    moving = physics.simulate(physics.ParticleSystem(7), runs=6, steps=20)
+    law = analysis.forces.fit_forces(moving, "displacement", lag=1, basis="musat", resamples=2)
+    networks = nets.train(nets.ConstantAttention(7), steps=2, observables=("layers",))
+    axes = (analysis.Axis(name, 0, 1, cells=1) for name in ("weight_decay", "learning_rate"))
+    logistic = analysis.fitness(*flags[:2], flags[0] > 0.5, resamples=5)
+    theory = physics.EffectiveTheory(10)
+    return [
+        compared, compared.shapes, compared.motion, *compared.distributions.values(),
+        *compared.onsets.values(), *(each.first for each in compared.onsets.values()),
+        analysis.structures(moving.final), analysis.frequency_plane(E, 3), logistic, logistic.svm,
+        analysis.circles.principal_components(E), spectrum, analysis.diversification(spectrum),
+        *analysis.circles.survival_rates(flags[0], flags[0] > 0.5, bins=2),
+        analysis.logit_spectrum(rng.normal(size=(4, 7, 7, 7))), analysis.fit_trajectories(x),
+        analysis.fit_law(analysis.MeanFieldRegressor(), x), analysis.honest_scores(analysis.Recipe().fit, x),
+        analysis.laws.resample_coefficients(x, resamples=3), analysis.laws.stability(A),
+        analysis.laws.fixed_points(A, np.ones(29)), law, *law.score(moving).values(),
+        *law.kernels["all"].values(), analysis.proportion(3, 7), analysis.stats.calibrate(*x[:2]),
+        analysis.fit_critical_values(rng.normal(50, 5, 200), 1.0), analysis.comparison.affine_maps(17),
+        analysis.phase_diagram(*axes, lambda points, first: [(first + k, 9, 50) for k in range(len(points))]),
+        physics.closures(theory, theory.mask[None]), physics.AffineFlow(A, np.ones(29)),
+        nets.networks(networks), nets.ConstantAttention().task,
+    ]  # fmt: skip
+
+
+def test_every_result_is_shown_on_one_screen_as_html_and_as_a_table():
+    pandas = pytest.importorskip("pandas")
+    for result in results():
+        assert isinstance(result, Shown)
+        lines = str(result).splitlines()
+        assert len(lines) <= 30
+        assert max(map(len, lines)) <= 120
+        assert "\n" not in repr(result)
+        assert result._repr_html_().startswith("<table>")
+        assert isinstance(result.to_dataframe(), pandas.DataFrame)
+        assert len(result.to_dataframe()) > 0
+    assert "circles" in str(results()[0])

@@ -94,15 +94,15 @@ def test_what_members_cannot_differ_in_takes_ensembles_of_its_own(x, y, monkeypa
 
 
 def test_large_ensembles_are_cut_and_numbers_go_on(monkeypatch):
-    whole = diagram_of(Refinement(2, 2, 0)).rows()
+    whole = diagram_of(Refinement(2, 2, 0)).table()
     monkeypatch.setattr("grokphys.phases.PACK", 3)
-    assert diagram_of(Refinement(2, 2, 0)).rows() == whole
+    assert diagram_of(Refinement(2, 2, 0)).table() == whole
 
 
 def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, monkeypatch):
     refinement = Refinement(2, 4, 1, 24)
-    expected = diagram_of(refinement).rows()
-    assert diagram_of(refinement, store=tmp_path / "networks").rows() == expected
+    expected = diagram_of(refinement).table()
+    assert diagram_of(refinement, store=tmp_path / "networks").table() == expected
     files = sorted((tmp_path / "networks").iterdir())
     assert files
     assert {path.suffix for path in files} == {".h5"}
@@ -110,16 +110,16 @@ def test_stored_networks_are_not_trained_again_and_damaged_ones_are(tmp_path, mo
     files[0].write_bytes(half)
     trained, train = [], nets.train
     monkeypatch.setattr(nets, "train", lambda *a, **k: trained.append(k["out"]) or train(*a, **k))
-    assert diagram_of(refinement, store=tmp_path / "networks").rows() == expected
+    assert diagram_of(refinement, store=tmp_path / "networks").table() == expected
     assert trained == [files[0]]
     assert files[0].with_name(f"{files[0].name}.damaged").read_bytes() == half
-    assert diagram_of(refinement, store=tmp_path / "networks", progress=True).rows() == expected
+    assert diagram_of(refinement, store=tmp_path / "networks", progress=True).table() == expected
     assert len(trained) == 1, "whether a bar is shown decides nothing"
     other = diagram_of(Refinement(2, 2, 0), store=tmp_path / "networks", seed=4)
     assert len(trained) == 2
     assert other.runs == 8
     monkeypatch.setattr("grokphys.phases.code_digest", lambda *modules: "another program")
-    assert diagram_of(refinement, store=tmp_path / "networks").rows() == expected
+    assert diagram_of(refinement, store=tmp_path / "networks").table() == expected
     assert len(trained) > 2, "what other code has made is not taken for its own"
     assert not set(trained[2:]) & set(files)
 
