@@ -125,7 +125,6 @@ def test_a_law_of_networks_is_more_than_one_body_and_less_than_its_ceiling(netwo
     assert score.one_body.high < score.direction.low
     assert score.direction.high < score.ceiling.low
     assert score.chance == pytest.approx(1 / (2 * (22 - 4)))
-    assert "one-body" in str(score)
 
 
 def test_another_networks_force_and_shuffled_classes_score_nothing(networks):

@@ -104,9 +104,9 @@ def test_what_chooses_no_runs_is_refused(made, key):
         made[key]
 
 
-def test_a_trajectory_is_no_array():
-    with pytest.raises(InputError, match="E must be an array of real numbers, got Trajectory"):
-        physics.is_circle(trajectory())
+def test_functions_of_point_sets_take_a_trajectory(made):
+    assert len(made) == made.runs
+    np.testing.assert_array_equal(physics.circle_ratio(made), physics.circle_ratio(made.positions))
 
 
 def test_what_is_saved_and_read_is_equal(tmp_path):
