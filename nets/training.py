@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nets.architecture import EMBEDDING
 from nets.checkpoint import Checkpoint
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw, part_of
@@ -19,7 +20,7 @@ from nets.networks import Networks
 from nets.observing import TRAINING, Observer
 from nets.provenance import described
 from nets.settings import RATES, Settings, TrainingSettings
-from physics.checks import file_path, flag, whole_number
+from physics.checks import file_path, finite_array, flag, whole_number
 from physics.errors import InputError
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import numbers_of_runs
@@ -225,9 +226,18 @@ class Training:
     def embeddings(self) -> NDArray[Any]:
         """Copy of the present embeddings, (runs, tokens, dim), in the number type of the training.
 
-        For a model without an embedding, such as `ImageMLP`, they are the points that `train` records.
+        For a model without an embedding, such as `ImageMLP`, they are the points that `train` records. Where
+        there is one, an array of this shape may be assigned: the layers then go on from other embeddings.
         """
         return self.machine.point_sets()
+
+    @embeddings.setter
+    def embeddings(self, values: Any) -> None:
+        shape = self.ensemble.parameters.get(EMBEDDING, np.empty(0)).shape
+        array = finite_array("embeddings", values)
+        if array.shape != shape or not array.size:
+            raise InputError(f"embeddings must have the shape {shape} of the model, got {array.shape}")
+        self.machine.assign(EMBEDDING, array)
 
     def losses(self, part: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the present loss and accuracy on a set, without a penalty on the embedding.

@@ -120,7 +120,7 @@ def _frames(
             "trajectories must hold points that do not all coincide, got a frame in which they do"
         )
     points /= size
-    gauge = _gauge(points, project)
+    gauge = gauge_of(points, project)
 
     def shown(forces: Array | None) -> Array | None:
         if forces is None:
@@ -278,7 +278,7 @@ def _with_weights(first: Integers, second: Integers, label: Integers) -> Pairs:
     return Pairs._make([*(np.ascontiguousarray(a, np.int64) for a in (first, second, label)), weights])
 
 
-def _gauge(points: Array, project: Projection) -> Array:
+def gauge_of(points: Array, project: Projection) -> Array:
     """Return an orthonormal basis (frames, n, directions) of what is taken from forces, n = tokens · dim."""
     frames, tokens, dim = points.shape
     columns = []

@@ -13,10 +13,11 @@ Examples
 
 from collections.abc import Mapping
 
-from grokphys.arena.shapes import Fate
+from grokphys.arena.shapes import Attention, Fate, Force, training_pairs
 from grokphys.arena.signals import Signals, Survivors
-from grokphys.arena.track import ANOTHER, STILL, Case, Theory, Track, run, seen, summary
+from grokphys.arena.track import ANOTHER, STILL, Theory, Track, run, seen, summary
 
-TRACKS: Mapping[str, Track] = {track.name: track for track in (Fate(), Signals(), Survivors())}
+TRACKS: Mapping[str, Track] = {track.name: track for track in (Fate(), Force(), Signals(), Survivors())}
 
-__all__ = ["ANOTHER", "STILL", "TRACKS", "Case", "Theory", "Track", "run", "seen", "summary"]
+__all__ = ["ANOTHER", "STILL", "TRACKS", "Attention", "Theory", "Track", "run", "seen", "summary"]
+__all__ += ["training_pairs"]

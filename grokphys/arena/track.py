@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from analysis.stats.intervals import mean
 from grokphys.output import make_directory, write_csv
 from nets import Model, Training, train
+from nets.architecture import EMBEDDING
 from nets.settings import RATES
 from physics import Trajectory
 from physics.checks import real_array
 from physics.errors import FileFormatError, InputError
-from physics.trajectory.provenance import code_digest
+from physics.trajectory.provenance import UNKNOWN, code_digest
 
 Array = NDArray[np.float64]
 Budget = Literal["quick", "paper"]
@@ -150,11 +151,16 @@ def _trained(
 ) -> Trajectory:
     options: dict[str, Any] = dict(settings)
     if folder is not None:
-        options |= {"out": folder / f"networks-{_digest(model, layers, settings)}.h5", "resume": True}
+        options |= {"out": folder / f"networks-{digest(model, layers, settings)}.h5", "resume": True}
     if layers is not None:
-        drawn = Training(model, runs=options["runs"], seed=layers).ensemble.parameters
-        options["initial"] = {name: value for name, value in drawn.items() if name != "embedding"}
+        options["initial"] = other_layers(model, runs=options["runs"], seed=layers)
     return train(model, **options)
+
+
+def other_layers(model: Model, **settings: Any) -> dict[str, NDArray[Any]]:
+    """Return the initial layers of networks of a seed, as `initial` of networks of another seed."""
+    drawn = Training(model, **settings).ensemble.parameters
+    return {name: value for name, value in drawn.items() if name != EMBEDDING}
 
 
 def split(trajectory: Trajectory) -> tuple[Trajectory, Trajectory]:
@@ -217,7 +223,10 @@ def checked_prediction(predicted: Any, shape: tuple[int, ...]) -> Array:
 
 
 def run(
-    track: Track, theories: Sequence[Any] | None = None, budget: Budget = "quick", folder: Path | None = None
+    track: Track,
+    theories: Sequence[Any] | None = None,
+    budget: Budget | Mapping[str, Any] = "quick",
+    folder: Path | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Fit theories, let them predict networks that are held out, and return the score of each network.
 
@@ -227,8 +236,8 @@ def run(
         The track.
     theories : sequence of Theory, optional
         Theories; by default those of the track. Those without its method are passed over.
-    budget : {"quick", "paper"}, default "quick"
-        Which settings of the track to run.
+    budget : {"quick", "paper"} or mapping of str to object, default "quick"
+        Which settings of the track to run, or settings of your own by name.
     folder : Path, optional
         Folder for the networks and for the file TRACK.csv with all rows. What is there is not made again, as
         long as settings and the classes of theories are the same. By default nothing is kept.
@@ -253,17 +262,18 @@ def run(
         path = folder / f"{track.name}.csv"
         stored = _read(path)
     wanted: Rows = []
-    for name, setting in track.settings[budget].items():
+    settings = track.settings[budget] if isinstance(budget, str) else budget
+    for name, setting in settings.items():
         case = None
         for theory in (None, *chosen):
-            digest = _digest(setting, type(track), theory)
-            rows = [row for row in stored if row["setting"] == name and row["digest"] == digest]
+            made = digest(setting, type(track), theory)
+            rows = [row for row in stored if row["setting"] == name and row["digest"] == made]
             if not rows:
                 case = track.case(setting, folder) if case is None else case
                 ends = case.ends if theory is None else {theory.name: _scores(track, theory, case)}
                 about = {"track": track.name, "setting": name, "kind": "end" if theory is None else "theory"}
                 rows = [
-                    about | {"theory": title, "network": network, "score": score, "digest": digest}
+                    about | {"theory": title, "network": network, "score": score, "digest": made}
                     for title, scores in ends.items()
                     for network, score in enumerate(scores.tolist())
                 ]
@@ -323,14 +333,15 @@ def _scores(track: Track, theory: Any, case: Case) -> Array:
         raise InputError(f"{error} (theory {theory.name!r}, track {track.name!r})") from None
 
 
-def _digest(*parts: Any) -> str:
+def digest(*parts: Any) -> str:
     """Return digits that tell settings and theories apart, by their text and the source of their classes."""
     texts = []
     for part in parts:
         plain = type(part).__repr__ is object.__repr__
         texts.append(repr(sorted(vars(part).items())) if plain else repr(part))
-        if hasattr(part, "fit") or inspect.isclass(part):
-            texts.append(code_digest(part if inspect.isclass(part) else type(part)))
+        if inspect.isclass(part) or hasattr(part, "fit"):
+            code = code_digest(part if inspect.isclass(part) else type(part))
+            texts.append(repr(object()) if code == UNKNOWN else code)  # no source is like another
     return sha256("\n".join(texts).encode()).hexdigest()[:12]
 
 

@@ -20,6 +20,7 @@ import tyro
 from grokphys.bench.command import bench
 from grokphys.cli.analyze import analyze
 from grokphys.cli.animate import animate
+from grokphys.cli.arena import arena
 from grokphys.cli.compare import compare
 from grokphys.cli.demo import demo
 from grokphys.cli.fit_ode import fit_ode
@@ -41,7 +42,7 @@ COMMANDS: dict[str, Command] = {
     command.__name__.strip("_").replace("_", "-"): command
     for command in (
         *(simulate, train, analyze, fit_ode, survival, compare, phases, animate, import_, info, sweep),
-        *(reproduce, bench, explore, demo),
+        *(arena, reproduce, bench, explore, demo),
     )
 }
 """The commands by name. Each is a function whose signature is its options."""

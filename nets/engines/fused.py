@@ -154,6 +154,10 @@ class FusedEngine:
         shape = self._ensemble.parameters[name].shape
         return np.array(self._parameters[:, self._places[name]].reshape(shape))
 
+    def assign(self, name: str, value: NDArray[Any]) -> None:
+        """Overwrite one parameter of all members by `value`, (runs, ...), and keep its moments."""
+        self._parameters[:, self._places[name]] = value.reshape(len(value), -1)
+
     def stop(self, members: NDArray[np.bool_]) -> None:
         """End the training of the members for which `members`, bool (runs,), is true."""
         self._training = np.flatnonzero(~members)

@@ -183,6 +183,11 @@ class BatchedEngine:
         """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
         return {name: np.array(value.cpu().numpy()) for name, value in self._parameters.items()}
 
+    @torch.no_grad()
+    def assign(self, name: str, value: NDArray[Any]) -> None:
+        """Overwrite one parameter of all members by `value`, (runs, ...), and keep its moments."""
+        self._parameters[name].copy_(torch.as_tensor(value))
+
     def stop(self, members: NDArray[np.bool_]) -> None:
         """End the training of the members for which `members`, bool (runs,), is true."""
         if not np.array_equal(members, self._stopped):
