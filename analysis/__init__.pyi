@@ -7,7 +7,6 @@ from . import plots as plots
 from . import stats as stats
 from .circles.classes import structures as structures
 from .circles.fourier import fourier_signals as fourier_signals
-from .circles.fourier import trajectory_signals as trajectory_signals
 from .circles.geometry import circularity as circularity
 from .circles.geometry import effective_dimension as effective_dimension
 from .circles.geometry import frequency_plane as frequency_plane
@@ -18,7 +17,6 @@ from .circles.neurons import neuron_spectrum as neuron_spectrum
 from .circles.neurons import restricted_loss as restricted_loss
 from .circles.prediction import fitness as fitness
 from .circles.signals import circles_of as circles_of
-from .circles.signals import signals_of as signals_of
 from .circles.survival import survives as survives
 from .circles.survival import surviving_frequencies as surviving_frequencies
 from .comparison.compared import compare as compare

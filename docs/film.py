@@ -53,8 +53,9 @@ def film(path: Path) -> Path:
     colors = class_colors(17)
     regions = ListedColormap(1 - PALE * (1 - colors[:, :3]))
     inks = [ink_on(color) for color in colors]
-    frequency = analysis.fourier_signals(network.final[0]).argmax() + 1
-    around = np.arange(18) * pow(int(frequency), -1, 17) % 17  # as the tokens lie on the circle
+    signals = analysis.fourier_signals(network.final[0])
+    frequency = signals.frequency[signals.argmax()].item()
+    around = np.arange(18) * pow(frequency, -1, 17) % 17  # as the tokens lie on the circle
 
     with mpl.rc_context(fname=STYLE):
         figure = Figure(figsize=(7.2, 7.8), dpi=90, layout="none")

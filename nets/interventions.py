@@ -53,7 +53,7 @@ def scale_frequency(E: Any, frequency: int, factor: float) -> Array:
     >>> from nets.interventions import scale_frequency
     >>> E = np.random.default_rng(0).standard_normal((7, 2))
     >>> before, after = (analysis.fourier_signals(X) for X in (E, scale_frequency(E, 2, 3.0)))
-    >>> (after / before).round(6).tolist()
+    >>> (after / before).round(6).values.tolist()
     [1.0, 3.0, 1.0]
     """
     coefficients, tokens = _transformed(E)
@@ -97,7 +97,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     >>> import analysis, numpy as np
     >>> from nets.interventions import with_signals
     >>> E = np.random.default_rng(0).standard_normal((7, 2))
-    >>> analysis.fourier_signals(with_signals(E, [2.0, 0.0, 1.0])).round(6).tolist()
+    >>> analysis.fourier_signals(with_signals(E, [2.0, 0.0, 1.0])).round(6).values.tolist()
     [2.0, 0.0, 1.0]
     """
     coefficients, tokens = _transformed(E)
@@ -161,8 +161,9 @@ def keep_frequencies(E: Any, frequencies: Iterable[int], *, mean: bool = False) 
     --------
     >>> import analysis, nets, numpy as np
     >>> E = np.random.default_rng(0).standard_normal((7, 2))
-    >>> (analysis.fourier_signals(nets.keep_frequencies(E, [2])) > 1e-9).tolist()
-    [False, True, False]
+    >>> signals = analysis.fourier_signals(nets.keep_frequencies(E, [2]))
+    >>> signals.frequency[signals > 1e-9].values.tolist()
+    [2]
     """
     coefficients, tokens = _transformed(E)
     kept = np.zeros((tokens // 2 + 1, 1))

@@ -50,7 +50,7 @@ class Shown:
         return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """Return the numbers as a table; this needs pandas.
+        """Return the numbers as a table.
 
         Returns
         -------

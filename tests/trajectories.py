@@ -1,11 +1,19 @@
 """Small trajectories, blocks of frames, and a system of one's own, that tests of files and runs share."""
 
 import numpy as np
+import xarray
 
 from physics import Trajectory
 from physics.trajectory.header import Layout
 
 LAYOUT = Layout(1, 3, 1, "float64")
+
+
+def circles(steps, values, survived):
+    """Signals (run, step, frequency) or (step, frequency) and survivors, as from `analysis.circles_of`."""
+    axes = ("run", "step", "frequency")[3 - np.ndim(values) :]
+    data = {"signals": (axes, values), "survived": ([axis for axis in axes if axis != "step"], survived)}
+    return xarray.Dataset(data, {"step": steps, "frequency": 1 + np.arange(np.shape(values)[-1])})
 
 
 def made(**changes):

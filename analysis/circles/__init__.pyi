@@ -1,8 +1,6 @@
 from .classes import Structures as Structures
 from .classes import structures as structures
 from .fourier import fourier_signals as fourier_signals
-from .fourier import frequency_shares as frequency_shares
-from .fourier import trajectory_signals as trajectory_signals
 from .geometry import Plane as Plane
 from .geometry import PrincipalComponents as PrincipalComponents
 from .geometry import circle_delta as circle_delta
@@ -25,10 +23,8 @@ from .neurons import restricted_loss as restricted_loss
 from .prediction import circle_counts as circle_counts
 from .prediction import fitness as fitness
 from .prediction import survival_rates as survival_rates
-from .signals import Circles as Circles
-from .signals import Signals as Signals
 from .signals import circles_of as circles_of
-from .signals import signals_of as signals_of
+from .signals import signal_gradient as signal_gradient
 from .survival import StoppingRule as StoppingRule
 from .survival import agreement as agreement
 from .survival import survives as survives

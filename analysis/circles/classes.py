@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval, mean, proportion
-from physics.checks import finite_array, short_text, whole_number
+from physics.checks import finite_array, real_array, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.shown import Shown
@@ -69,8 +69,9 @@ def structures(
 
     Parameters
     ----------
-    final : array_like of float, shape (runs, tokens, dim)
-        Final embeddings or positions, finite.
+    final : Trajectory, or array_like of float, shape (runs, tokens, dim)
+        Final embeddings or positions, finite. Of a trajectory they are those of the last frame, the classes
+        are those of the operation that it records, and `initial` is its first frame.
     modulus : int, optional
         Modulus of the classes of pair sums, at least 2; by default the number of tokens.
     group : FiniteGroup or array_like of int, shape (tokens, tokens), optional
@@ -96,11 +97,24 @@ def structures(
     >>> analysis.structures(np.stack([circle, circle * [2, 1]])).circle.tolist()
     [True, False]
     """
+    if isinstance(final, Trajectory):
+        recorded = recorded_operation(final.parameters, final.tokens)
+        if recorded is not None and modulus is None and group is None:
+            return structures_by(recorded, final.final, final.initial if initial is None else initial)
+        final, initial = final.final, final.initial if initial is None else initial
     circle = is_circle(final)
     imperfections = grid_imperfections(final, modulus=modulus, group=group)
     lost = blown_up(final, initial)
     circles = proportion(int((circle & ~lost).sum()), int((~lost).sum()))
     return Structures(circle, imperfections, circles, mean(imperfections[~circle & ~lost]), lost)
+
+
+def as_trajectory(name: str, value: Any) -> Trajectory:
+    """Return a trajectory unchanged, or an array (runs, frames, tokens, dim) with the steps 0, 1, 2, …."""
+    if isinstance(value, Trajectory):
+        return value
+    positions = real_array(name, value, ndim=4)
+    return Trajectory(positions, np.arange(positions.shape[1]))
 
 
 def blown_up(final: Any, initial: Any = None) -> NDArray[np.bool_]:
@@ -242,8 +256,6 @@ def is_cyclic(operation: Operation | None) -> bool:
 
 def require_cyclic(trajectory: Trajectory) -> None:
     """Refuse all but a trajectory whose tokens have frequencies by what it states; see `is_cyclic`."""
-    if not isinstance(trajectory, Trajectory):
-        raise InputError(f"trajectory must be a Trajectory, got {type(trajectory).__name__}")
     tokens = trajectory.tokens
     operation = recorded_operation(trajectory.parameters, tokens)
     if is_cyclic(operation):

@@ -1,38 +1,47 @@
 """Fourier signals of embeddings, which measure the sizes of their circles (Ding et al. §2)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.classes import require_cyclic
 from analysis.scaling import scaled
-from physics.checks import choice, point_sets
+from physics.checks import point_sets
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
+if TYPE_CHECKING:
+    import xarray
 
-def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
-    """Return the Fourier signal of every frequency of an embedding: the size of each of its circles.
+OBSERVABLE = "fourier_signals"
+"""Name of the observable that holds signals, often at more steps than the embeddings."""
+
+
+def fourier_signals(E: Any) -> "xarray.DataArray":
+    """Return the Fourier signal of every frequency: the size of each circle of embeddings.
 
     Parameters
     ----------
-    E : array_like, shape (..., p, d)
-        Finite embeddings ``E_n`` of the tokens n = 0 … p-1 in d dimensions; p is at least 3.
-    kind : {"norm", "square"}, default "norm"
-        Whether a signal is the norm of the Fourier coefficient ``F_k = Σ_n exp(-2πi k n / p) E_n``, which the
-        figures of the paper show, or the square of this norm, which its text defines.
+    E : Trajectory, or array_like of shape (..., p, d)
+        Finite embeddings ``E_n`` of the tokens n = 0 … p-1 in d dimensions; p is at least 3. If a trajectory
+        has the observable `fourier_signals`, which may be recorded more often than the embeddings, this is
+        taken, and the signals of later embeddings follow.
 
     Returns
     -------
-    ndarray of float64, shape (..., p // 2)
-        Signals of the frequencies k = 1 … ⌊p/2⌋, so that entry k-1 belongs to frequency k. The coefficient of
-        p - k is the conjugate of that of k, so it has no entry of its own.
+    xarray.DataArray of float64, (run, step, frequency) or (..., frequency)
+        Norm of the Fourier coefficient ``F_k = Σ_n exp(-2πi k n / p) E_n`` of each frequency k, with the
+        coordinate "frequency" from 1 to ⌊p/2⌋; the coefficient of p - k is the conjugate of that of k. The
+        paper's figures show this norm, and its text uses the square. Frames have the coordinates "step" and
+        "time"; runs have those of `Trajectory.run_numbers`, and "member", their places in the trajectory.
 
     Raises
     ------
     InputError
-        If `E` is not finite or has another shape, or `kind` is unknown.
+        If `E` has another shape, or if an embedding is not finite, of which the message names the first frame
+        of a trajectory. If a trajectory states another operation than addition modulo its number of tokens,
+        was selected from other tokens, or records signals of another number of frequencies.
 
     References
     ----------
@@ -40,57 +49,66 @@ def fourier_signals(E: Any, *, kind: str = "norm") -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> import analysis, numpy as np
+    >>> import analysis, numpy as np, physics
     >>> angle = 2 * np.pi * 2 * np.arange(7) / 7  # a circle of radius 1 and frequency 2
-    >>> analysis.fourier_signals(np.stack([np.cos(angle), np.sin(angle)], axis=1)).round(2).tolist()
-    [0.0, 4.95, 0.0]
+    >>> signals = analysis.fourier_signals(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    >>> signals.round(2).values.tolist(), signals.frequency[signals.argmax("frequency")].item()
+    ([0.0, 4.95, 0.0], 2)
+    >>> run = analysis.fourier_signals(physics.example("ding"))
+    >>> run.sizes, bool(run.sel(frequency=7, step=1000) > run.sel(frequency=6, step=1000))
+    (Frozen({'run': 1, 'step': 1005, 'frequency': 29}), True)
     """
-    choice("kind", kind, ("norm", "square"))
+    if not isinstance(E, Trajectory):
+        return labelled(frequency_norms(E))
+    require_cyclic(E)
+    return trajectory_signals(E)
+
+
+def trajectory_signals(trajectory: Trajectory, runs: Any = slice(None)) -> "xarray.DataArray":
+    """Return the signals of some runs, by default all, of a trajectory whose operation has been checked."""
+    steps, times, values = trajectory.steps, trajectory.times, signals_and_final(trajectory, runs=runs)[0]
+    if OBSERVABLE in trajectory.observables:
+        recorded = np.asarray(trajectory.observables[OBSERVABLE], np.float64)
+        if recorded.shape[2:] != values.shape[2:]:
+            raise InputError(
+                f"fourier_signals of the trajectory must have {values.shape[2]} frequencies for its "
+                f"{trajectory.tokens} tokens, got {recorded.shape[2:]}"
+            )
+        clock = trajectory.clock(OBSERVABLE)
+        later = steps > clock[0][-1]
+        steps, times = (np.append(*each) for each in ((clock[0], steps[later]), (clock[1], times[later])))
+        values = np.concatenate([recorded, values[:, later]], axis=1)
+    numbers = {"run": trajectory.run_numbers[runs], "member": ("run", np.arange(trajectory.runs)[runs])}
+    return labelled(values[runs], {**numbers, "step": steps, "time": ("step", times)})
+
+
+def labelled(values: Any, of: Any = None) -> "xarray.DataArray":
+    """Return values (..., K) with the coordinate "frequency" from 1 to K, and those of runs and frames.
+
+    These are given, or those of all frames of a trajectory; values of other embeddings have none.
+    """
+    import xarray
+
+    if isinstance(of, Trajectory):
+        of = {"run": of.run_numbers, "step": of.steps, "time": ("step", of.times)}
+    coordinates = of if isinstance(of, dict) else {}
+    axes = ("run", "step") if coordinates else tuple(f"axis_{k}" for k in range(np.ndim(values) - 1))
+    frequencies = np.arange(1, np.shape(values)[-1] + 1)
+    return xarray.DataArray(values, {"frequency": frequencies, **coordinates}, (*axes, "frequency"))
+
+
+def frequency_norms(E: Any) -> NDArray[np.float64]:
+    """Return the signals of embeddings (..., p, d) as a plain array: entry k - 1 belongs to frequency k."""
     array, exponent = scaled(point_sets("E", E), (-2, -1))
     coefficients = np.fft.rfft(array, axis=-2)[..., 1:, :]
     squares = (coefficients.real**2 + coefficients.imag**2).sum(axis=-1)
-    exponent = exponent[..., 0]
-    if kind == "norm":
-        return np.asarray(np.ldexp(np.sqrt(squares), exponent))
-    return np.asarray(np.ldexp(squares, 2 * exponent))
-
-
-def trajectory_signals(trajectory: Trajectory) -> NDArray[np.float64]:
-    """Return the Fourier signals of all frames of a trajectory, reading it block by block.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        Trajectory of embeddings in memory, or in a file of any size.
-
-    Returns
-    -------
-    ndarray of float64, shape (runs, frames, tokens // 2)
-        Norm of the Fourier coefficient of each frequency k = 1 … ⌊tokens/2⌋, as `fourier_signals` returns it.
-
-    Raises
-    ------
-    InputError
-        If a frame is not finite, of which the message names the first, or if the trajectory states another
-        operation than addition modulo its number of tokens, or was selected from other tokens.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np, physics
-    >>> trajectory = physics.example("ding")
-    >>> signals = analysis.trajectory_signals(trajectory)
-    >>> last = analysis.fourier_signals(trajectory.final)
-    >>> signals.shape, bool(np.allclose(signals[:, -1], last, rtol=1e-3))
-    ((1, 80, 29), True)
-    """
-    require_cyclic(trajectory)
-    return signals_and_final(trajectory)[0]
+    return np.asarray(np.ldexp(np.sqrt(squares), exponent[..., 0]))
 
 
 def signals_and_final(
     trajectory: Trajectory, megabytes: float = 32.0, runs: Any = slice(None)
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Return what `trajectory_signals` returns, and the last frame, from one pass over a trajectory.
+    """Return the signals of all frames (runs, frames, K), and the last frame, from one pass.
 
     The last frame (runs, tokens, dim) has the number type of the trajectory. Blocks of about `megabytes` are
     read at a time. An `InputError` names the first frame of `runs`, by default all, whose signals are not
@@ -130,38 +148,3 @@ def _block_signals(block: NDArray[Any]) -> NDArray[np.float64]:
             norms = np.sqrt(squares[:, :count] + squares[:, count:])
             signals[run, part] = np.ldexp(norms, exponent[..., 0])
     return signals
-
-
-def frequency_shares(E: Any) -> NDArray[np.float64]:
-    """Return the fraction of the variance of an embedding that belongs to each frequency.
-
-    Parameters
-    ----------
-    E : array_like, shape (..., p, d)
-        Finite embeddings of p tokens, at least 3, in d dimensions, or their projections on a plane.
-
-    Returns
-    -------
-    ndarray of float64, shape (..., p // 2)
-        Fractions for k = 1 … ⌊p/2⌋. They add up to 1, or are all 0 if the tokens coincide.
-
-    Raises
-    ------
-    InputError
-        If `E` is not finite or has another shape.
-
-    Examples
-    --------
-    >>> import analysis, numpy as np
-    >>> angle = 2 * np.pi * 3 * np.arange(17) / 17
-    >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    >>> analysis.circles.frequency_shares(circle).round(6).tolist()
-    [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
-    """
-    array = scaled(point_sets("E", E), (-2, -1))[0]
-    power = fourier_signals(array, kind="square")
-    if array.shape[-2] % 2 == 0:
-        power[..., -1] /= 2  # its own conjugate, whereas every other frequency stands for two
-    total = power.sum(axis=-1, keepdims=True)
-    rounding = 1e-24 * array.shape[-2] * np.sum(np.square(array), axis=(-2, -1))[..., None]
-    return np.where(total > rounding, power / np.where(total > 0, total, 1.0), 0.0)

@@ -2,35 +2,38 @@
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms, labelled
 from analysis.scaling import scaled
 from physics.checks import one_embedding, place, point_sets, whole_number
 from physics.errors import InputError
 from physics.shown import Shown
 
+if TYPE_CHECKING:
+    import xarray
+
 Array = NDArray[np.float64]
 
 
-def circularity(E: Any) -> Array:
+def circularity(E: Any) -> "xarray.DataArray":
     """Return how close an embedding is to a circle, or an ellipse, in the plane of each frequency.
 
     Parameters
     ----------
-    E : array_like, shape (..., p, d)
+    E : Trajectory, or array_like of shape (..., p, d)
         Finite embeddings of the tokens 0 … p-1 in d dimensions; p is at least 3.
 
     Returns
     -------
-    ndarray of float64, shape (..., p // 2)
-        For k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, from 0 to 1. Here X_j is the
-        projection of token j on the plane of frequency k (see `frequency_plane`), and squares are summed over
-        both axes of the plane. c_k is 1 if the plane holds only an ellipse of frequency k, and 0 if the
-        embedding has no signal at k. For k = p/2 the plane is a line, and the factor 2 is replaced by 1.
+    xarray.DataArray of float64, (..., frequency)
+        For each frequency k = 1 … ⌊p/2⌋, ``c_k = 2 |Σ_j X_j e^{2πi jk/p}|² / (p Σ_j X_j²)``, from 0 to 1.
+        Here X_j is the projection of token j on the plane of frequency k (see `frequency_plane`), and squares
+        are summed over both axes of the plane. c_k is 1 if the plane holds only an ellipse of frequency k,
+        and 0 if the embedding has no signal at k. For k = p/2 the plane is a line, and the factor is 1.
 
     Raises
     ------
@@ -47,8 +50,8 @@ def circularity(E: Any) -> Array:
     >>> import analysis, numpy as np
     >>> angle = 2 * np.pi * 2 * np.arange(7) / 7
     >>> circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    >>> analysis.circularity(circle).round(6).tolist()
-    [0.0, 1.0, 0.0]
+    >>> analysis.circularity(circle).sel(frequency=2).round(6).item()
+    1.0
     """
     array = scaled(point_sets("E", E), (-2, -1))[0]
     p = array.shape[-2]
@@ -66,7 +69,7 @@ def circularity(E: Any) -> Array:
         weight[-1] = 1.0
     # If a frequency is absent, its signal is a rounding error and not a circle.
     absent = energy <= 1e-24 * np.sum(array**2, axis=(-2, -1))[..., None] * p
-    return np.where(absent, 0.0, weight * energy / np.where(inside > 0, p * inside, 1.0))
+    return labelled(np.where(absent, 0.0, weight * energy / np.where(inside > 0, p * inside, 1.0)), E)
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ class PrincipalComponents(Shown):
         [11, 11, 13]
         """
         pair = place("pair", pair, (self.points.shape[1] + 1) // 2)
-        return int(fourier_signals(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
+        return int(frequency_norms(self.points[:, 2 * pair : 2 * pair + 2]).argmax()) + 1
 
 
 def principal_components(E: Any) -> PrincipalComponents:

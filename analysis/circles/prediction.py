@@ -77,7 +77,7 @@ def survival_rates(values: Any, survived: Any, *, bins: int = 8, groups: Any = N
     --------
     >>> import analysis, physics
     >>> circles = analysis.circles_of(physics.example("ding"))
-    >>> bins = analysis.circles.survival_rates(circles.initial, circles.survived, bins=3)
+    >>> bins = analysis.circles.survival_rates(circles.signals[:, 0], circles.survived, bins=3)
     >>> [one.rate.format(2) for one in bins]
     ['0.00 [0.00, 0.28]', '0.22 [0.06, 0.55]', '0.30 [0.11, 0.60]']
     """

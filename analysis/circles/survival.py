@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms
 from physics.checks import increasing_array, number, one_embedding, real_array, truth_array, whole_number
 from physics.errors import InputError
 
@@ -18,12 +18,12 @@ Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
-def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> NDArray[np.bool_]:
+def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> Any:
     """Return which frequencies have survived the training (Ding et al. 2024, §3).
 
     Parameters
     ----------
-    signals : array_like of float, shape (..., K)
+    signals : xarray.DataArray or array_like of float, shape (..., K)
         Final signals of K frequencies: the norms of their Fourier coefficients.
     factor : float, default 2.0
         A circle survives if its signal exceeds `factor` times the mean over the K frequencies, which is the
@@ -34,9 +34,9 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
 
     Returns
     -------
-    ndarray of bool, the shape of `signals`
-        Whether each frequency survives. A signal of NaN does not survive. By the rule of the mean, no other
-        signal of the same embedding survives either.
+    xarray.DataArray or ndarray of bool, the shape of `signals`
+        Whether each frequency survives, with the coordinates of labelled signals. A signal of NaN does not
+        survive. By the rule of the mean, no other signal of the same embedding survives either.
 
     Raises
     ------
@@ -53,8 +53,10 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     if not array.ndim:
         raise InputError(f"signals must have at least 1 axis, got the number {array}")
     if threshold is not None:
-        return array > number("threshold", threshold, above=0.0)
-    return array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
+        alive = array > number("threshold", threshold, above=0.0)
+    else:
+        alive = array > number("factor", factor, above=0.0) * array.mean(axis=-1, keepdims=True)
+    return signals.copy(data=alive) if hasattr(signals, "coords") else alive
 
 
 def surviving_frequencies(
@@ -64,7 +66,7 @@ def surviving_frequencies(
 
     Parameters
     ----------
-    E : array_like, shape (p, d)
+    E : array_like, shape (p, d), or Trajectory of one run
         One finite final embedding of p tokens, at least 3, in d dimensions. For several, use `survives` on
         their signals.
     factor : float, default 2.0
@@ -88,7 +90,7 @@ def surviving_frequencies(
     >>> analysis.surviving_frequencies(physics.example("ding").final[0]).tolist()
     [7, 8, 11, 13, 25]
     """
-    signals = fourier_signals(one_embedding("E", E))
+    signals = frequency_norms(one_embedding("E", E))
     return 1 + np.flatnonzero(survives(signals, factor=factor, threshold=threshold))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.circles import classes
 from analysis.circles.classes import Structures
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
 from analysis.comparison.motion import SCALES, Chosen, Motion, PathPairs, Paths, compare_motion
@@ -63,17 +63,9 @@ MEASURES: Mapping[str, Measure] = {
     "grid_imperfections": _imperfections,
     "quality": _quality,
     "effective_dimension": lambda E, operation, delta: effective_dimension(E),
-    "survivors": lambda E, operation, delta: survives(fourier_signals(E)).sum(axis=-1).astype(np.float64),
+    "survivors": lambda E, operation, delta: survives(frequency_norms(E)).sum(axis=-1).astype(np.float64),
 }
 """Functions that measure embeddings (…, tokens, dim), with values (…)."""
-
-
-def _trajectory(name: str, part: Any) -> Trajectory:
-    """Return a trajectory unchanged, or an array (runs, frames, tokens, dim) with the steps 0, 1, 2, …."""
-    if isinstance(part, Trajectory):
-        return part
-    positions = real_array(name, part, ndim=4)
-    return Trajectory(positions, np.arange(positions.shape[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +101,7 @@ class EnsembleOf:
     def __post_init__(self) -> None:
         given: Any = self.parts
         parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
-        parts = [_trajectory(self.name, part) for part in parts]
+        parts = [classes.as_trajectory(self.name, part) for part in parts]
         if not parts:
             raise InputError(f"{self.name} must hold at least one Trajectory or array, got none")
         sizes = sorted({(part.tokens, part.dim) for part in parts})

@@ -61,7 +61,7 @@ def fit_forces(
 
     Parameters
     ----------
-    trajectories : Trajectory or sequence of Trajectory
+    trajectories : Trajectory, ndarray (runs, frames, tokens, dim), or list of these
         Networks or particles with the same numbers of tokens N and of dimensions D; networks are the runs of
         all of them. Frames count in units of their own size: centered and with a root mean square of 1.
     target : {"gradient", "displacement"} or ndarray (runs, frames, tokens, dim), default "gradient"

@@ -7,7 +7,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles.classes import class_names, class_options, recorded_operation, unfinite_text
+from analysis.circles.classes import (
+    as_trajectory,
+    class_names,
+    class_options,
+    recorded_operation,
+    unfinite_text,
+)
 from physics.checks import choice, finite_array, regular_array, sequence, short_text, whole_number
 from physics.errors import InputError
 from physics.particles.tabulated import Pairs
@@ -58,10 +64,8 @@ def frames_of(
     trajectories: Any, target: Any, lag: int, on: Sites, pairs: Any, modulus: int | None, project: Projection
 ) -> Frames:
     """Return the frames of trajectories, all networks numbered on; see `fit_forces` for the arguments."""
-    given = [trajectories] if isinstance(trajectories, Trajectory) else sequence("trajectories", trajectories)
-    for each in given:
-        if not isinstance(each, Trajectory):
-            raise InputError(f"trajectories must be Trajectory objects, got {type(each).__name__}")
+    parts = trajectories if isinstance(trajectories, list | tuple) else [trajectories]
+    given = [as_trajectory("trajectories", each) for each in parts]
     if not given:
         raise InputError("trajectories must hold at least one trajectory, got none")
     choice("on", on, get_args(Sites))

@@ -215,8 +215,8 @@ def lotka_volterra(penalty: str | None = None, alpha: float | str = 0.01, **opti
     Examples
     --------
     >>> import analysis, physics
-    >>> run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
-    >>> law = analysis.fit_law(analysis.lotka_volterra(), run.values[:, :3], run.steps)
+    >>> signals = analysis.circles_of(physics.example("ding"), 0, 1000).signals
+    >>> law = analysis.fit_law(analysis.lotka_volterra(), signals.sel(frequency=[7, 8, 11]))
     >>> sorted(law.table()[0])[:4]
     ['1', 'frequency', 'x0', 'x0 x1']
     """

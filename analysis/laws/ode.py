@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from analysis.circles.signals import Signals, signals_of
+from analysis.circles.signals import circles_of
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
 from analysis.laws.lasso import Moments, path, solve
 from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
@@ -202,10 +202,11 @@ def fit_trajectories(
 
     Parameters
     ----------
-    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
-        Trajectories of the K components, such as Fourier signals.
-    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
-        Increasing times of the frames. By default 0, 1, 2, ….
+    signals : Trajectory, signals or array_like of shape (frames, K) or (runs, frames, K)
+        Trajectories of K components, such as the Fourier signals of a trajectory; or a sequence of these,
+        with arrays (frames_i, K).
+    times : array_like, shape (frames,), or a sequence with one for each run, optional
+        Increasing times of the frames. By default the recorded steps, and 0, 1, 2, … for arrays.
     kind : {"increment", "generator"}, default "increment"
         "increment" fits `x_{n+1} - x_n = A x_n + b` as the paper does, and needs equally spaced frames, whose
         spacing becomes the unit of time. "generator" fits `dx/dt = A x + b` to difference quotients at the
@@ -341,10 +342,11 @@ def resample_coefficients(
 
     Parameters
     ----------
-    signals : array_like, shape (frames, K) or (runs, frames, K), or a sequence of arrays (frames_i, K)
-        Trajectories of the K components, such as Fourier signals.
-    times : array_like, shape (frames,), or a sequence with one for each trajectory, optional
-        Increasing times of the frames. By default 0, 1, 2, ….
+    signals : Trajectory, signals or array_like of shape (frames, K) or (runs, frames, K)
+        Trajectories of K components, such as the Fourier signals of a trajectory; or a sequence of these,
+        with arrays (frames_i, K).
+    times : array_like, shape (frames,), or a sequence with one for each run, optional
+        Increasing times of the frames. By default the recorded steps, and 0, 1, 2, … for arrays.
     kind : {"increment", "generator"}, default "increment"
         Whether to fit the change per step, or the rate of change; see `fit_trajectories`.
     penalty : {"lasso", "elastic-net", None}, default "lasso"
@@ -531,15 +533,15 @@ class Recipe:
 
         Parameters
         ----------
-        batch : Trajectory, Signals, or sequence of these
-            Runs that were fitted.
+        batch : Trajectory, signals, or sequence of these
+            Runs that were fitted, as in `fit_batch`.
         resamples : int, default 200
             Number of resamples, at least 2.
         seed : int, default 0
             Seed of the resamples.
         **window
             Steps `first` (default 0) and `last` (default 1000) of the fit, as in `fit_batch`. They do not
-            apply to `Signals`.
+            apply to signals.
 
         Returns
         -------
@@ -560,7 +562,7 @@ class Recipe:
         self.check_resamples(resamples)
         runs = batch_signals(batch, **window)
         return resample_coefficients(
-            [run.values for run in runs], [run.steps for run in runs], kind=self.kind, penalty=self.penalty,
+            runs, kind=self.kind, penalty=self.penalty,
             alpha=float(self.alpha), l1_ratio=self.l1_ratio, resamples=resamples, seed=seed,
         )  # fmt: skip
 
@@ -572,8 +574,8 @@ def fit_batch(
 
     Parameters
     ----------
-    batch : Trajectory, Signals, or sequence of these
-        Runs to fit. All are assumed to obey the same law.
+    batch : Trajectory, signals, or sequence of these
+        Runs to fit, or their signals as `fourier_signals` returns them. All are assumed to obey the same law.
     recipe : Recipe, optional
         Law and fit; by default the Lasso of Ding et al., `Recipe()`.
     first : int, default 0
@@ -605,25 +607,23 @@ def fit_batch(
     runs = batch_signals(batch, first=first, last=last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return honest_scores(
-            (recipe or Recipe()).fit, [run.values for run in runs], [run.steps for run in runs], split=split
-        )
+        return honest_scores((recipe or Recipe()).fit, runs, split=split)
 
 
-def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Signals]:
-    """Return the signals of all runs of a batch, one `Signals` for each; the arguments are as in `fit_batch`.
+def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Any]:
+    """Return the signals (step, frequency) of each run of a batch; the arguments are as in `fit_batch`.
 
     An `InputError` refuses an empty batch, and an entry of another type.
     """
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
     if not parts:
         raise InputError("batch must hold at least one run, got none")
-    runs: list[Signals] = []
+    runs: list[Any] = []
     for part in parts:
         if isinstance(part, Trajectory):
-            runs += signals_of(part, first, last)
-        elif isinstance(part, Signals):
-            runs.append(part)
+            runs += [*circles_of(part, first, last).signals]
+        elif hasattr(part, "step"):
+            runs += [*part] if part.ndim == 3 else [part]
         else:
             raise InputError(f"batch must hold trajectories or signals, got {type(part).__name__}")
     return runs

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
+from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.regressors import FitWarning
@@ -19,6 +20,7 @@ from analysis.scaling import scaled
 from physics.checks import choice, finite_array, increasing_array, number
 from physics.errors import InputError
 from physics.shown import Shown
+from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
@@ -30,10 +32,17 @@ KINDS = ("increment", "generator")
 def as_pieces(signals: Any, times: Any = None) -> Pieces:
     """Convert signals and times, as `fit_trajectories` takes them, to a list of checked trajectories.
 
+    Trajectories and labelled signals are taken at their recorded steps.
+
     The result holds times (frames,) and states (frames, components) of each trajectory, both float64. An
     `InputError` refuses shapes that do not agree, values that are not finite, times that do not increase, and
     a trajectory of fewer than 2 frames.
     """
+    parts = signals if isinstance(signals, Sequence) else [signals]
+    if times is None and parts and all(isinstance(x, Trajectory) or hasattr(x, "step") for x in parts):
+        data = [fourier_signals(x) if isinstance(x, Trajectory) else x for x in parts]
+        rows = [run for x in data for run in (x if x.ndim == 3 else [x])]
+        signals, times = [run.values for run in rows], [run.step.values for run in rows]
     if isinstance(signals, Sequence) and len(signals) and np.ndim(signals[0]) == 2:
         arrays = [finite_array(f"signals[{k}]", piece, ndim=2) for k, piece in enumerate(signals)]
     else:
@@ -222,14 +231,14 @@ class Law(Shown, ABC):
 
         Parameters
         ----------
-        x0 : array_like of float, shape (K,)
-            State of the K components at time 0.
+        x0 : array_like of float, shape (K,) or (runs, K)
+            State of the K components at time 0, or one for each run.
         times : array_like of float, shape (n,)
             Times in any order, counted from `x0`; whole numbers of steps for an increment map.
 
         Returns
         -------
-        ndarray of float64, shape (n, K)
+        ndarray of float64, shape (n, K) or (runs, n, K)
             State at each time; infinite from the time at which it has diverged.
 
         Raises
@@ -245,6 +254,8 @@ class Law(Shown, ABC):
         >>> law.predict([1.0], [0, 1, 2])[:, 0].round(6).tolist()
         [1.0, 2.0, 4.0]
         """
+        if np.ndim(x0) == 2:
+            return np.stack([self.rollout(state, times)[0] for state in x0])
         return self.rollout(x0, times)[0]
 
     def rollout(self, x0: Any, times: Any) -> tuple[Array, int]:
@@ -483,8 +494,8 @@ def fit_law(
     Examples
     --------
     >>> import analysis, physics
-    >>> run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
-    >>> law = analysis.fit_law(analysis.MeanFieldRegressor(), run.values, run.steps)
+    >>> signals = analysis.circles_of(physics.example("ding"), 0, 1000).signals
+    >>> law = analysis.fit_law(analysis.MeanFieldRegressor(), signals)
     >>> len(law.table()), law.in_sample.reached
     (9, 1.0)
     """

@@ -8,12 +8,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.circles.signals import Signals
 from analysis.plots.palette import DEAD, INK, SERIES, SURVIVES
 from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from physics.checks import finite_array, real_array
 
 if TYPE_CHECKING:
+    import xarray
+
     from analysis.laws.scores import Law
 
 
@@ -71,13 +72,13 @@ def show_signals(
 
 
 @styled
-def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
+def show_rollouts(circles: "xarray.Dataset", laws: "Mapping[str, Law]") -> Panels:
     """Draw the signals of a run, and their rollout from the first frame, with a panel for each law.
 
     Parameters
     ----------
-    signals : Signals
-        Signals of one run.
+    circles : xarray.Dataset
+        Signals and survivors of one run: ``circles_of(trajectory).isel(run=0)``.
     laws : mapping of str to Law
         Fitted laws by their names.
 
@@ -87,11 +88,12 @@ def show_rollouts(signals: Signals, laws: "Mapping[str, Law]") -> Panels:
         The axes.
     """
     axes = panels(1, len(laws), 5.2, 4.0, sharey=True)
-    elapsed = signals.steps - signals.steps[0]
+    signals, steps = circles.signals.values, circles.step.values
+    elapsed, marked = steps - steps[0], circles.frequency.values[circles.survived.values].tolist()
     for ax, (name, law) in zip(axes[0], laws.items(), strict=True):
         times = np.arange(len(elapsed)) if law.kind == "increment" else elapsed
-        rollout = law.predict(signals.values[0], times)
-        show_signals(signals.steps, signals.values, ax, marked=signals.survivors, rollout=rollout, title=name)
+        rollout = law.predict(signals[0], times)
+        show_signals(steps, signals, ax, marked=marked, rollout=rollout, title=name)
         ax.label_outer()
     _share_legend(axes[0])
     return axes

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.classes import require_cyclic
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.geometry import principal_components
 from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
@@ -66,7 +66,7 @@ def show_trajectory(
     if what == "signals":
         require_cyclic(trajectory)
         single = trajectory.run(run)
-        signals = fourier_signals(single.positions[0])
+        signals = frequency_norms(single.positions[0])
         return show_signals(
             single.steps, signals, ax, marked=surviving_frequencies(single.final[0]).tolist(), title=title
         )

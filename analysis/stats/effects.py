@@ -277,7 +277,7 @@ def hedges_g(first: Any, second: Any, *, seed: int = 0) -> Interval:
 
 def _swapped(x: Array, y: Array) -> bool:
     """Return whether the second of two samples is drawn first, so that exchanged samples draw the same."""
-    return (len(x), *np.sort(x)) > (len(y), *np.sort(y))
+    return (len(x), *np.sort(x)) < (len(y), *np.sort(y))
 
 
 def _apart(x: Array, y: Array, statistic: Callable[..., Array], seed: int) -> Interval:

@@ -15,16 +15,16 @@ from analysis.plots.embeddings import show_embedding
 from analysis.plots.signals import show_signals
 
 run = physics.example("ding")
-survivors = analysis.surviving_frequencies(run.final[0])
+survivors = analysis.surviving_frequencies(run)
 print("Surviving frequencies:", survivors.tolist())
 
 # %%
 # The **signal** of a frequency is the size of its circle. The two-dimensional plane of a surviving frequency
 # shows the circle itself.
 
-signals = analysis.signals_of(run, 0, 1000)[0]
-plane = analysis.frequency_plane(run.final[0], int(survivors[0]))
+signals = analysis.fourier_signals(run)[0].sel(step=slice(0, 1000))
+plane = analysis.frequency_plane(run, survivors[0])
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", width_ratios=(1.3, 1))
-show_signals(signals.steps, signals.values, left, marked=survivors.tolist())
+show_signals(signals.step, signals, left, marked=survivors.tolist())
 show_embedding(plane.points, right, labels=False, title=f"the circle of frequency {survivors[0]}")
 plt.show()

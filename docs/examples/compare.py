@@ -22,9 +22,8 @@ particles = physics.simulate(physics.ParticleSystem(alignment=2.0), runs=100, in
 # The strongest Fourier signal shows by how much two neighbors on a circle differ.
 
 both = np.flatnonzero(physics.is_circle(networks.final) & physics.is_circle(particles.final))
-trained, simulated = (
-    analysis.fourier_signals(one.final[both]).argmax(-1) + 1 for one in (networks, particles)
-)
+signals = (analysis.fourier_signals(one.final[both]) for one in (networks, particles))
+trained, simulated = (each.frequency.values[each.argmax("frequency")] for each in signals)
 same = trained == simulated
 print(f"Of {len(both)} pairs of circles, {same.sum()} have the same frequency.")
 

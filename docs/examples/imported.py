@@ -116,7 +116,8 @@ imported = {
 }
 for name, trajectory in imported.items():
     print(f"{name}: {trajectory.positions.shape}, steps {trajectory.steps[0]} to {trajectory.steps[-1]}")
-    print(f"  strongest frequency: {analysis.fourier_signals(trajectory.final[0]).argmax() + 1}")
+    signals = analysis.fourier_signals(trajectory.final[0])
+    print(f"  strongest frequency: {signals.frequency[signals.argmax()].item()}")
     for note in trajectory.parameters["notes"]:
         print(f"  {note}")
 
@@ -130,7 +131,7 @@ keys = analysis.logit_spectrum(logits).key_frequencies()
 loss = nn.functional.cross_entropy(torch.tensor(logits).reshape(-1, p), answers)
 print(f"Loss {loss:.2g}, and by the key frequencies alone {analysis.restricted_loss(logits, keys):.2g}")
 table, one_hot = imported["list of state dicts"], imported["one-hot layer"]
-law = analysis.fit_trajectories(analysis.trajectory_signals(table), table.times, penalty=None)
+law = analysis.fit_trajectories(table, penalty=None)
 print(f"A linear law of the signals explains {law.r2_rollout:.0%} of their motion")
 comparison = analysis.compare(table, one_hot, names=("table", "one-hot"))
 print(f"Up to rotation and a symmetry of addition the two differ by {comparison.shapes.nearest[0]:.2g}")
@@ -140,7 +141,7 @@ print(f"Up to rotation and a symmetry of addition the two differ by {comparison.
 plt.style.use("analysis.plots.grokphys")
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True)
 for axis, (name, trajectory) in zip(axes, imported.items(), strict=True):
-    axis.plot(trajectory.steps, analysis.trajectory_signals(trajectory)[0])
+    axis.plot(trajectory.steps, analysis.fourier_signals(trajectory)[0])
     axis.set(xlabel="epoch", title=name)
 axes[0].set(ylabel="signal of each frequency")
 plt.show()

@@ -13,9 +13,13 @@ import analysis
 import physics
 from analysis.plots.signals import show_signals
 
-run = analysis.signals_of(physics.example("ding"), 0, 1000)[0]
-whole = analysis.fit_trajectories(run.values, penalty=None)
-early = analysis.fit_trajectories(run.values[:501], penalty=None)
+run = physics.example("ding")
+signals, survivors = (
+    analysis.circles_of(run, 0, 1000).signals[0],
+    analysis.surviving_frequencies(run).tolist(),
+)
+whole = analysis.fit_trajectories(signals, penalty=None)
+early = analysis.fit_trajectories(signals[:501], penalty=None)
 print(f"R² of the changes, fitted to all steps: {whole.r2_in_sample:.3f}")
 
 # %%
@@ -24,8 +28,8 @@ print(f"R² of the changes, fitted to all steps: {whole.r2_in_sample:.3f}")
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.6), layout="constrained", sharey=True)
 titles = ("fitted to all 1000 steps", "fitted to the first 500 steps")
 for ax, fit, title in zip(axes, (whole, early), titles, strict=True):
-    rollout = fit.predict(run.values[0], range(len(run.steps)))
-    show_signals(run.steps, run.values, ax, marked=run.survivors, rollout=rollout, title=title)
+    rollout = fit.predict(signals[0], range(len(signals)))
+    show_signals(signals.step, signals, ax, marked=survivors, rollout=rollout, title=title)
     ax.get_legend().remove()
     ax.label_outer()
 axes[1].axvline(500, color="#888888", linewidth=0.8)

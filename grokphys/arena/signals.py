@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import nets
-from analysis.circles import fourier_signals, survival, survives, trajectory_signals
-from analysis.circles.signals import OBSERVABLE
+from analysis.circles import fourier_signals, survival, survives
+from analysis.circles.fourier import OBSERVABLE, frequency_norms
 from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories, lotka_volterra
 from grokphys.arena.track import ANOTHER, STILL, Array, Case, Theory, Track, ensemble, seen, split
 from nets import EmbeddingMLP
@@ -84,7 +84,7 @@ def _from_steps(steps: Sequence[int], *sizes: Circles) -> dict[str, Circles]:
 
 def with_signals(networks: Trajectory) -> Trajectory:
     """Return networks with their Fourier signals as an observable, float64 (networks, frames, K)."""
-    signals = trajectory_signals(networks).astype(float)
+    signals = fourier_signals(networks).values
     return Trajectory(
         networks.positions, networks.steps, observables={OBSERVABLE: signals},
         parameters=networks.parameters, start=networks.start,
@@ -191,7 +191,7 @@ class Signals(Track):
         truth = path(held_out, setting.start)
 
         def score(predicted: Any) -> Array:
-            paths = trajectory_signals(predicted) if isinstance(predicted, Trajectory) else predicted
+            paths = fourier_signals(predicted).values if isinstance(predicted, Trajectory) else predicted
             return np.minimum(relative_errors(_of_shape(paths, truth.shape), truth), 1.0)
 
         ends = {STILL: score(np.repeat(truth[:, :1], truth.shape[1], axis=1))}
@@ -223,7 +223,7 @@ class Survivors(Track):
 
         def score(predicted: Any) -> Array:
             if isinstance(predicted, Trajectory):
-                predicted = survives(fourier_signals(predicted.final))
+                predicted = survives(frequency_norms(predicted.final))
             array = np.asarray(predicted)
             if array.ndim == 3:
                 array = ends_of(_of_shape(array, (len(final), array.shape[1], final.shape[1])))

@@ -216,7 +216,7 @@ def _logits(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
         rows.append(
             {
                 "logits_explained": float(np.nansum(spectrum.explained)),
-                "key_frequencies": " ".join(str(k + 1) for k in np.flatnonzero(keys)),
+                "key_frequencies": " ".join(map(str, keys)),
                 "restricted_loss": float(restricted_loss(logits, keys)),
                 "excluded_loss": float(excluded_loss(logits, keys, examples=seen[run])),
             }

@@ -85,8 +85,8 @@ def fit_ode(
     if not runs:
         return 1
     window = {
-        "first": int(min(signals.steps[0] for _, signals in runs)),
-        "last": int(max(signals.steps[-1] for _, signals in runs)),
+        "first": int(min(run.step[0] for _, run in runs)),
+        "last": int(max(run.step[-1] for _, run in runs)),
     }
     count = f"{len(runs)} run{'s' * (len(runs) > 1)}"
     scores = fits.fit(runs, recipe)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.circles.signals import Signals, signals_of
+from analysis.circles.signals import circles_of
 from analysis.laws.ode import PUBLISHED, ODEFit, Recipe, fit_batch
 from analysis.laws.scores import HonestScores, Law
 from analysis.plots.signals import show_coefficients, show_rollouts
@@ -41,16 +41,17 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
     return document("scores.txt", **_values(scores, window))[0].tables[0]
 
 
-def law_figures(law: Law, signals: Signals, name: str, laws: Mapping[str, Law]) -> dict[str, Figure]:
+def law_figures(law: Law, circles: Any, name: str, laws: Mapping[str, Law]) -> dict[str, Figure]:
     """Return pictures of a law that is called `name`: the "rollout" of `laws`, and its "coefficients".
 
-    Only a linear law has coefficients A (K, K), which are shown as a heat map with the survivors in bold.
+    `circles` are those of one run. Only a linear law has coefficients A (K, K), which are shown as a heat map
+    with the survivors in bold.
     """
-    figures = {"rollout": show_rollouts(signals, laws)[0, 0].figure}
+    figures = {"rollout": show_rollouts(circles, laws)[0, 0].figure}
     if isinstance(law, ODEFit):
         ax = panels(1, 1, 7.2, 6.2)[0, 0]
         what = "Generator" if law.kind == "generator" else "Increment map"
-        show_coefficients(law.A, ax, marked=signals.survivors, title=f"{what} A, {name}")
+        show_coefficients(law.A, ax, marked=survivors(circles), title=f"{what} A, {name}")
         figures["coefficients"] = ax.figure
     return figures
 
@@ -60,13 +61,18 @@ def law_report(trajectory: Trajectory, last: int = 1000) -> list[Section]:
 
     The first section holds the conclusion.
     """
-    signals = signals_of(trajectory, 0, last)
-    scores = {name: fit_batch(signals, Recipe(**recipe)) for name, recipe in RECIPES.items()}
+    circles = circles_of(trajectory, 0, last).isel(run=0)
+    scores = {name: fit_batch(circles.signals, Recipe(**recipe)) for name, recipe in RECIPES.items()}
     laws = {name: score.law for name, score in scores.items()}
     name, law = next(iter(laws.items()))
-    figures = law_figures(law, signals[0], name, laws)
+    figures = law_figures(law, circles, name, laws)
     values = _values(scores, f"steps 0 to {last}, one run")
-    return document("laws.txt", figures, signals=signals[0], last=last, **values)
+    return document("laws.txt", figures, circles=circles, survivors=survivors, last=last, **values)
+
+
+def survivors(circles: Any) -> list[int]:
+    """Return the frequencies of the circles of one run that survive."""
+    return list(circles.frequency.values[circles.survived.values].tolist())
 
 
 def _values(scores: Mapping[str, HonestScores], window: str) -> dict[str, Any]:

@@ -4,18 +4,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from analysis.circles.signals import Signals, signals_of
+from analysis.circles.signals import circles_of
 from analysis.laws.flow import interactions
 from analysis.laws.ode import ODEFit, Recipe, fit_batch
 from analysis.laws.regressors import CRITERIA
 from analysis.laws.scores import HonestScores, Law
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.output import FigureFormat, save_figure, write_csv, write_json
-from grokphys.report.circles import law_figures, score_table
+from grokphys.report.circles import law_figures, score_table, survivors
 from physics.checks import whole_number
 from physics.errors import InputError
 
@@ -25,8 +25,8 @@ FILES = (
     *(f"{name}.{ending}" for name in ("coefficients", "rollout") for ending in get_args(FigureFormat)),
 )
 """Names of all files that `write` may write or remove: figures in every format."""
-Run = tuple[Row, Signals]
-"""The columns that name a run, and its signals."""
+Run = tuple[Row, Any]
+"""The columns that name a run, and its circles, as ``circles_of(trajectory).isel(run=0)``."""
 
 
 def recipe_of(
@@ -90,7 +90,7 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
     Returns
     -------
     list of Run
-        For each run, the columns that name it in a table, and its signals.
+        For each run, the columns that name it in a table, and its circles.
 
     Raises
     ------
@@ -102,11 +102,12 @@ def read_signals(files: Sequence[str], first: int, last: int, failed: list[Path]
     """
     runs: list[Run] = []
     sizes: dict[int, str] = {}
-    for path, trajectory, found in read_each(files, lambda t: signals_of(t, first, last), failed):
-        if not all(np.isfinite(one.values).all() for one in found):
+    for path, trajectory, found in read_each(files, lambda t: circles_of(t, first, last), failed):
+        if not np.isfinite(found.signals.values).all():
             raise InputError(f"{path} must hold finite signals, but some are NaN or infinite")
         sizes.setdefault(trajectory.tokens, str(path))
-        runs += [(run_columns(path, trajectory, one.run), one) for one in found]
+        each = (found.isel(run=k) for k in range(found.sizes["run"]))
+        runs += [(run_columns(path, trajectory, int(run.member)), run) for run in each]
     if len(sizes) > 1:
         named = ", ".join(f"p = {p} ({path})" for p, path in sizes.items())
         raise InputError(f"files must agree in the number of tokens p, got {named}; fit them separately")
@@ -117,7 +118,7 @@ def fit(runs: Sequence[Run], recipe: Recipe) -> HonestScores:
     """Fit a law to all runs and score it; each warning is shown once."""
     with warnings.catch_warnings():
         warnings.simplefilter("once", UserWarning)
-        return fit_batch([signals for _, signals in runs], recipe)
+        return fit_batch([run.signals for _, run in runs], recipe)
 
 
 def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
@@ -136,7 +137,7 @@ def summary(scores: HonestScores, recipe: Recipe, window: str) -> str:
 
 def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]:
     """Return a tidy table with one row for each run: how it was made, the fit, and the scores of the run."""
-    parts = [{"in_sample": scores.law.score([run.values], [run.steps])} for _, run in runs]
+    parts = [{"in_sample": scores.law.score(run.signals)} for _, run in runs]
     if scores.across:
         parts = [part | {"across_runs": score} for part, score in zip(parts, scores.across, strict=True)]
     return [
@@ -145,9 +146,9 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
             "law": recipe.law,
             "fit": recipe.label,
             "kind": recipe.kind,
-            "first_step": int(run.steps[0]),
-            "last_step": int(run.steps[-1]),
-            "survivors": " ".join(map(str, run.survivors)),
+            "first_step": int(run.step[0]),
+            "last_step": int(run.step[-1]),
+            "survivors": " ".join(map(str, survivors(run))),
         }
         | {f"{where}_{name}": x for where, score in part.items() for name, x in asdict(score).items()}
         for (columns, run), part in zip(runs, parts, strict=True)
@@ -223,7 +224,7 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
         coefficient is not zero, and what was resampled.
     """
     assert isinstance(law, ODEFit), "`recipe_of` has refused the other laws"
-    resampled = recipe.resample([signals for _, signals in runs], resamples)
+    resampled = recipe.resample([run.signals for _, run in runs], resamples)
     return [
         {
             "frequency": i + 1,

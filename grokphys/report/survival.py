@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.prediction import circle_counts, fitness, survival_rates
-from analysis.circles.signals import Circles, circles_of
+from analysis.circles.signals import circles_of, signal_gradient
+from analysis.circles.survival import StoppingRule
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.report.page import document
 from physics.errors import InputError
 from physics.trajectory import Trajectory
 
 Array = NDArray[np.float64]
-Read = tuple[list[Row], Circles, Array]
-"""Columns that name each run of a file, its circles, and their gradients (runs, K)."""
+Read = tuple[list[Row], Any, Array]
+"""Columns that name each run of a file, its circles as from `circles_of`, and their gradients (runs, K)."""
 
 
 def read_circles(
@@ -30,7 +31,7 @@ def read_circles(
     files : sequence of str
         File names, patterns, or names of examples.
     at : int
-        Step at which the initial gradient is measured; see `Circles.gradient`.
+        Step at which the initial gradient is measured; see `signal_gradient`.
     factor : float
         A circle survives if its final signal exceeds this many times the mean of the run's final signals.
     threshold : float or None
@@ -46,12 +47,12 @@ def read_circles(
         If a file does not exist.
     """
 
-    def read(trajectory: Trajectory) -> tuple[Circles, Array]:
+    def read(trajectory: Trajectory) -> tuple[Any, Array]:
         circles = circles_of(trajectory, factor=factor, threshold=threshold)
-        return circles, circles.gradient(at)
+        return circles, signal_gradient(circles.signals, at).values
 
     return [
-        ([run_columns(path, trajectory, k) for k in measured[0].numbers], *measured)
+        ([run_columns(path, trajectory, k) for k in measured[0].member.values.tolist()], *measured)
         for path, trajectory, measured in read_each(files, read, failed)
     ]
 
@@ -62,14 +63,15 @@ def rows(files: Sequence[Read]) -> list[Row]:
         columns
         | {
             "frequency": k + 1,
-            "initial_signal": float(circles.initial[run, k]),
+            "initial_signal": float(signals[run, 0, k]),
             "initial_gradient": float(gradient[run, k]),
-            "final_signal": float(circles.final[run, k]),
-            "survived": bool(circles.survived[run, k]),
+            "final_signal": float(signals[run, -1, k]),
+            "survived": bool(survived[run, k]),
         }
         for names, circles, gradient in files
+        for signals, survived in [(circles.signals.values, circles.survived.values)]
         for run, columns in enumerate(names)
-        for k in range(circles.survived.shape[1])
+        for k in range(survived.shape[1])
     ]
 
 
@@ -98,10 +100,12 @@ def report(
         "d": [run["dim"] for run in columns],
         "weight decay": [str(run.get("parameter.weight_decay", "-")) for run in columns],
     }
-    decided = np.concatenate([circles.decided() for _, circles, _ in files])
-    decided = decided[np.isfinite(decided)]
+    firsts = (StoppingRule().first(run.step, run) for _, circles, _ in files for run in circles.signals)
+    decided = [step for step in firsts if step is not None]
     values: dict[str, Any] = {
-        "counts": circle_counts(np.concatenate([circles.counts for _, circles, _ in files]), by),
+        "counts": circle_counts(
+            [n for _, circles, _ in files for n in circles.survived.values.sum(axis=1)], by
+        ),
         "decided": decided,
         "median": np.median(decided) if len(decided) else np.nan,
         "limit": f"{factor:g} times the mean" if threshold is None else f"{threshold:g}",
@@ -112,9 +116,9 @@ def report(
         "fitness": None,
     }
     if values["survivors"] and len(values["sizes"]) == 1:
-        signal = np.concatenate([circles.initial for _, circles, _ in files])
+        signal = np.concatenate([circles.signals.values[:, 0] for _, circles, _ in files])
         gradient = np.concatenate([gradient for _, _, gradient in files])
-        survived = np.concatenate([circles.survived for _, circles, _ in files])
+        survived = np.concatenate([circles.survived.values for _, circles, _ in files])
         of_runs = [run.tobytes().hex() for run in signal]
         labels = of_runs if groups == "run" else [str(run["file"]) for run in columns]
         values["groups"] = len(set(labels))

@@ -97,10 +97,8 @@ def open_sweep(path: str | os.PathLike[str], *, unstack: bool = False) -> "xarra
     >>> sweep = grokphys.open_sweep("results/sweep/networks", unstack=True)  # doctest: +SKIP
     >>> sweep["validation_accuracy"].mean("run")  # doctest: +SKIP
     """
-    try:
-        import xarray
-    except ImportError:
-        raise ImportError("open_sweep needs xarray: pip install 'grokphys[cluster]'") from None
+    import xarray
+
     path = index_path(Path(path)) if Path(path).is_dir() else Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no index {path}; grokphys sweep writes it")

@@ -1,6 +1,5 @@
 """Logits of modular addition in Fourier space: waves of a + b - c, and the effect of a few frequencies."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +41,8 @@ class LogitSpectrum(Shown):
     ghosts: Array
     ghosts_explained: Array
 
-    def key_frequencies(self, share: float = 0.9) -> NDArray[np.bool_]:
-        """Mark the fewest frequencies that together hold a given share of the explained variance.
+    def key_frequencies(self, share: float = 0.9) -> NDArray[Any]:
+        """Return the fewest frequencies that together hold a given share of the explained variance.
 
         Parameters
         ----------
@@ -52,8 +51,8 @@ class LogitSpectrum(Shown):
 
         Returns
         -------
-        ndarray of bool, shape (..., K)
-            Whether each frequency is one of them; entry 0 is frequency 1. An example is in `logit_spectrum`.
+        ndarray of int64, shape (n,), or of these as objects, shape (...)
+            Frequencies from 1 to K, increasing, for each spectrum. An example is in `logit_spectrum`.
 
         Raises
         ------
@@ -66,9 +65,10 @@ class LogitSpectrum(Shown):
         ranked = np.take_along_axis(power, order, axis=-1)
         before = np.cumsum(ranked, axis=-1) - ranked
         wanted = before < share * (1 - 1e-12) * ranked.sum(axis=-1, keepdims=True)
-        marked = np.zeros(power.shape, bool)
-        np.put_along_axis(marked, order, wanted, axis=-1)
-        return marked
+        keys = np.empty(power.shape[:-1], object)
+        for place in np.ndindex(keys.shape):
+            keys[place] = 1 + np.sort(order[place][wanted[place]])
+        return keys if keys.ndim else np.asarray(keys.item())
 
 
 def logit_spectrum(logits: Any) -> LogitSpectrum:
@@ -103,7 +103,7 @@ def logit_spectrum(logits: Any) -> LogitSpectrum:
     >>> a, b, c = np.ogrid[:7, :7, :7]
     >>> found = logit_spectrum(3 * np.cos(2 * np.pi * 2 * (a + b - c) / 7) + a)
     >>> found.coefficients.round(9) + 0, found.key_frequencies()
-    (array([0., 3., 0.]), array([False,  True, False]))
+    (array([0., 3., 0.]), array([2]))
     """
     array, exponent = powers_of_two(_logits(logits), (-3, -2, -1))
     p = array.shape[-1]
@@ -130,8 +130,9 @@ def restrict_logits(logits: Any, frequencies: Any) -> Array:
     ----------
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
-    frequencies : sequence of int, or array_like of bool, shape (..., K)
-        Frequencies from 1 to K = ⌊p/2⌋, or a mask over all, (K,) or with the leading axes of `logits`.
+    frequencies : sequence of int, or array of such sequences
+        Frequencies from 1 to K = ⌊p/2⌋, the same for all logits, or those of each in an array with the
+        leading axes of `logits`, as `LogitSpectrum.key_frequencies` returns them.
 
     Returns
     -------
@@ -169,7 +170,7 @@ def exclude_logits(logits: Any, frequencies: Any) -> Array:
     ----------
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
-    frequencies : sequence of int, or array_like of bool, shape (..., K)
+    frequencies : sequence of int, or array of such sequences
         Frequencies to remove, as in `restrict_logits`.
 
     Returns
@@ -207,7 +208,7 @@ def restricted_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> A
     ----------
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
-    frequencies : sequence of int, or array_like of bool, shape (..., K)
+    frequencies : sequence of int, or array of such sequences
         Frequencies to keep, as in `restrict_logits`.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
@@ -244,7 +245,7 @@ def excluded_loss(logits: Any, frequencies: Any, *, examples: Any = None) -> Arr
     ----------
     logits : array_like, shape (..., p, p, p)
         Logits with the last axes (a, b, class), as in `logit_spectrum`.
-    frequencies : sequence of int, or array_like of bool, shape (..., K)
+    frequencies : sequence of int, or array of such sequences
         Frequencies to remove, as in `exclude_logits`.
     examples : array_like of int, shape (n, 2) or (..., n, 2), optional
         Pairs (a, b) over which the loss is averaged; all pairs by default.
@@ -348,25 +349,18 @@ def _spread(by_sum: Array) -> Array:
 
 
 def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return frequencies as a mask (K,), or (*leading, K) if they are given as a mask."""
+    """Return numbers of frequencies as a mask (K,), or (*leading, K) if they are those of each logits."""
+    if isinstance(frequencies, np.ndarray) and frequencies.dtype == object and frequencies.shape == leading:
+        return np.stack([_marks(each, K, ()) for each in frequencies.flat]).reshape(*leading, K)
     given = regular_array("frequencies", frequencies)
-    if given.dtype == bool:
-        if given.shape[-1:] != (K,):
-            raise InputError(f"frequencies as a mask must have the length {K}, got the shape {given.shape}")
-        try:
-            return np.broadcast_to(given, (*leading, K))
-        except ValueError:
-            got = f"{(*leading, K)}, got {given.shape}"
-            raise InputError(f"frequencies must be a mask of shape ({K},) or {got}") from None
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
         raise InputError(
-            f"frequencies must be a sequence of whole numbers or a mask, got {short_text(frequencies)}"
+            f"frequencies must be a sequence of whole numbers, or an array {leading} of such sequences, got "
+            f"{short_text(frequencies)}"
         )
     marks = np.zeros(K, bool)
-    chosen: Sequence[Any] = list(frequencies)
-    for value in chosen:
-        k = whole_number("frequencies", value, 1, K)
-        marks[k - 1] = True
+    for value in frequencies:
+        marks[whole_number("frequencies", value, 1, K) - 1] = True
     return marks
 
 

@@ -427,7 +427,7 @@ class Trajectory:
         save(self, path, overwrite=overwrite)
 
     def to_xarray(self) -> Any:
-        """Return the trajectory as a labeled dataset; this needs xarray.
+        """Return the trajectory as a labeled dataset.
 
         Returns
         -------
@@ -439,21 +439,14 @@ class Trajectory:
             the attributes of the dataset say as JSON how it was made, so that ``to_zarr`` and ``to_netcdf``
             keep it.
 
-        Raises
-        ------
-        ImportError
-            If xarray is not installed.
-
         Examples
         --------
         >>> import physics
         >>> physics.simulate(steps=2, runs=3).to_xarray()["positions"].sizes
         Frozen({'run': 3, 'step': 3, 'token': 17, 'axis': 2})
         """
-        try:
-            import xarray
-        except ImportError:
-            raise ImportError("to_xarray needs xarray: pip install 'grokphys[explore]'") from None
+        import xarray
+
         data = xarray.Dataset(
             {"positions": (("run", "step", "token", "axis"), self.positions)},
             coords={
@@ -508,7 +501,7 @@ class Trajectory:
                 np.savetxt(file, np.column_stack([labels, points]), fmt=["%d", "%d", "%.9g", "%.9g", "%.9g"])
 
     def to_dataframe(self, *observables: str) -> Any:
-        """Return positions or observables as a table; this needs pandas.
+        """Return positions or observables as a table.
 
         Parameters
         ----------
@@ -527,8 +520,6 @@ class Trajectory:
         ------
         InputError
             If there is no such observable, or they were measured at different steps.
-        ImportError
-            If pandas is not installed.
 
         Examples
         --------
@@ -537,10 +528,8 @@ class Trajectory:
         >>> trajectory.to_dataframe("circle_ratio").shape, list(trajectory.to_dataframe())
         ((9, 2), ['time', 'x0', 'x1'])
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("to_dataframe needs pandas: pip install pandas") from None
+        import pandas
+
         steps, times = self.clock(observables[0]) if observables else (self.steps, self.times)
         axes = {"run": self.run_numbers, "step": steps}
         columns: dict[str, NDArray[Any]] = {}

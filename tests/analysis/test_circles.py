@@ -21,33 +21,25 @@ def test_circles_of_a_trajectory():
     trajectory, signals = rotating(frames=30)
     circles = analysis.circles_of(trajectory)
     np.testing.assert_allclose(circles.signals, signals, atol=1e-12)
-    assert circles.survived.tolist() == [[False, True, False]] * 3
-    assert circles.counts.tolist() == [1, 1, 1]
-    np.testing.assert_allclose(circles.gradient(4), signals[:, 4] - signals[:, 3], atol=1e-12)
-    runs = analysis.signals_of(trajectory, 5, 9)
-    assert [run.survivors for run in runs] == [[2]] * 3
-    assert runs[0].steps.tolist() == [5, 6, 7, 8, 9]
-    np.testing.assert_allclose(runs[2].values, signals[2, 5:10], atol=1e-12)
+    assert circles.survived.values.tolist() == [[False, True, False]] * 3
+    gradient = analysis.circles.signal_gradient(circles.signals)
+    np.testing.assert_allclose(gradient, signals[:, 4] - signals[:, 3], atol=1e-12)
+    window = analysis.circles_of(trajectory, 5, 9)
+    assert window.step.values.tolist() == [5, 6, 7, 8, 9]
+    np.testing.assert_allclose(window.signals, signals[:, 5:10], atol=1e-12)
+    np.testing.assert_array_equal(window.survived, circles.survived)
+    alone = analysis.fourier_signals(trajectory).isel(run=2, step=-1)
+    assert alone.frequency[analysis.survives(alone)].values.tolist() == [2]
 
 
 def test_a_gradient_is_of_a_step_whatever_was_recorded():
     trajectory, signals = rotating(steps=[0, 2, 6, 7])
-    circles = analysis.circles_of(trajectory)
+    found = analysis.circles_of(trajectory).signals
     for at in (3, 6):
-        np.testing.assert_allclose(circles.gradient(at), (signals[:, 2] - signals[:, 1]) / 4, atol=1e-12)
+        gradient = analysis.circles.signal_gradient(found, at)
+        np.testing.assert_allclose(gradient, (signals[:, 2] - signals[:, 1]) / 4, atol=1e-12)
     with pytest.raises(InputError, match="at must be at most the last step, 7, got 8"):
-        circles.gradient(8)
-
-
-def test_the_step_of_decision_is_that_of_the_rule():
-    steps = np.arange(0, 2001, 10)
-    signals = np.tile(np.exp(-steps / 100)[:, None] * 10, (1, 10))
-    signals[:, :2] = 10
-    runs = np.stack([signals, np.ones_like(signals)])
-    circles = analysis.circles.Circles(steps, runs, runs[:, -1] > 5)
-    first, never = circles.decided()
-    assert first == analysis.circles.StoppingRule().first(steps, signals)
-    assert np.isnan(never)
+        analysis.circles.signal_gradient(found, 8)
 
 
 def test_survivors_obey_the_limit_that_is_given():
@@ -59,25 +51,36 @@ def test_survivors_obey_the_limit_that_is_given():
         ({"factor": 1.2}, last > 1.2 * last.mean(axis=1, keepdims=True)),
         ({"threshold": 10.0}, last > 10.0),
     ):
-        wanted = [(np.flatnonzero(run) + 1).tolist() for run in alive]
-        assert [run.survivors for run in analysis.signals_of(trajectory, **limits)] == wanted
-        assert analysis.circles_of(trajectory, **limits).survived.tolist() == alive.tolist()
-        assert wanted != [run.survivors for run in analysis.signals_of(trajectory)]
+        assert analysis.circles_of(trajectory, **limits).survived.values.tolist() == alive.tolist()
+        assert (analysis.circles_of(trajectory).survived.values != alive).any()
 
 
-def test_signals_that_were_recorded_are_taken():
+def test_signals_that_were_recorded_are_taken_and_those_of_later_embeddings_follow():
     real = example("ding")
-    circles = analysis.circles_of(real, 0, 1000)
-    np.testing.assert_array_equal(circles.signals, real.observables["fourier_signals"][:, :1001])
-    assert np.flatnonzero(circles.survived[0]).tolist() == [6, 7, 10, 12, 24]
+    circles = analysis.circles_of(real)
+    np.testing.assert_array_equal(circles.signals[:, :1001], real.observables["fourier_signals"][:, :1001])
+    np.testing.assert_array_equal(circles.step[1001:], real.steps[real.steps > 1000])
+    np.testing.assert_allclose(circles.signals[:, -1], analysis.fourier_signals(real.final), rtol=1e-6)
+    assert circles.frequency[circles.survived[0]].values.tolist() == [7, 8, 11, 13, 25]
+
+
+def test_a_law_is_fitted_to_a_trajectory_and_predicts_all_runs_at_once():
+    trajectory, signals = rotating(steps=np.arange(0, 36, 3))
+    fit, expected = (
+        analysis.fit_trajectories(*data, kind="generator", penalty=None)
+        for data in ((trajectory,), (signals, trajectory.steps))
+    )
+    np.testing.assert_allclose(fit.A, expected.A, atol=1e-12)
+    starts = analysis.fourier_signals(trajectory)[:, 0]
+    together = fit.predict(starts, trajectory.steps)
+    np.testing.assert_array_equal(together[1], fit.predict(starts[1], trajectory.steps))
 
 
 def test_a_batch_is_fitted_and_scored_as_honest_scores_do():
     trajectory, _ = rotating()
     recipe = analysis.Recipe(penalty=None, kind="generator")
-    runs = [run.values for run in analysis.signals_of(trajectory)]
-    signals = [analysis.circles.Signals(trajectory.steps, values, []) for values in runs]
-    found = analysis.fit_batch(signals, recipe)
+    runs = list(analysis.fourier_signals(trajectory).values)
+    found = analysis.fit_batch(analysis.fourier_signals(trajectory), recipe)
     expected = analysis.honest_scores(recipe.fit, runs, [trajectory.steps] * 3)
     assert found.in_sample == expected.in_sample
     assert found.across == expected.across
@@ -112,17 +115,3 @@ def test_intervals_of_a_batch_are_those_of_its_trajectories():
     np.testing.assert_allclose(found.A_low, expected.A_low, atol=1e-9)
     with pytest.raises(InputError, match="resamples must be 0 unless the law is linear and alpha a number"):
         analysis.Recipe("mean-field").resample(trajectory, 20)
-
-
-@pytest.mark.parametrize("p", [7, 8])
-def test_shares_add_up_to_the_variance(p):
-    E = np.random.default_rng(p).standard_normal((2, p, 3))
-    shares = analysis.circles.frequency_shares(E)
-    np.testing.assert_allclose(shares.sum(axis=-1), 1)
-    angle = 2 * np.pi * np.arange(p) / p
-    for k in range(1, p // 2 + 1):
-        basis = np.stack([np.cos(k * angle), np.sin(k * angle)], axis=1)
-        held = np.linalg.lstsq(basis, E[0], rcond=None)[0]
-        expected = np.sum((basis @ held) ** 2) / np.sum((E[0] - E[0].mean(axis=0)) ** 2)
-        assert shares[0, k - 1] == pytest.approx(expected)
-    assert not analysis.circles.frequency_shares(np.ones((p, 2))).any()

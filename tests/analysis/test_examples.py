@@ -27,7 +27,6 @@ def test_the_doors_for_batches_have_an_example():
     for door in (
         analysis.fit_batch,
         analysis.circles_of,
-        analysis.signals_of,
-        analysis.circles.frequency_shares,
+        analysis.fourier_signals,
     ):
         assert finder.find(door)[0].examples

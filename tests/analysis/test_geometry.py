@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import analysis
-from analysis.circles.fourier import signals_and_final, trajectory_signals
+from analysis.circles.fourier import signals_and_final
 from analysis.circles.survival import survives
 from physics import InputError, Trajectory, load
 
@@ -29,7 +29,7 @@ def test_the_circularity_of_a_random_embedding_goes_with_its_signal():
     """Why Ding's Figure 11 (right) can be decided: survival depends on the signal."""
     E = np.random.default_rng(0).standard_normal((400, 59, 128))
     signals, circularities = analysis.fourier_signals(E), np.array([analysis.circularity(e) for e in E])
-    assert np.corrcoef(signals.ravel(), circularities.ravel())[0, 1] == pytest.approx(0.56, abs=0.03)
+    assert np.corrcoef(signals.values.ravel(), circularities.ravel())[0, 1] == pytest.approx(0.56, abs=0.03)
 
 
 @pytest.mark.parametrize("p", [7, 11, 12, 15])
@@ -127,9 +127,9 @@ def test_signals_of_a_trajectory_are_those_of_its_frames(tmp_path, p, dtype, err
     stored = load(tmp_path / "t.h5")
     expected = analysis.fourier_signals(E)
     for trajectory in (Trajectory(E, np.arange(70)), stored):
-        found = trajectory_signals(trajectory)
-        assert found.dtype == np.float64
-        np.testing.assert_allclose(found, expected, atol=error * expected.max())
+        found = analysis.fourier_signals(trajectory)
+        assert (found.dims, found.dtype) == (("run", "step", "frequency"), np.float64)
+        np.testing.assert_allclose(found, expected, atol=error * float(expected.max()))
     assert stored._cache is None, "the file was not read as a whole"
     small, final = signals_and_final(stored, megabytes=0.01)
     np.testing.assert_allclose(small, found, rtol=1e-5)
@@ -140,7 +140,7 @@ def test_a_frame_that_is_not_finite_is_named():
     E = np.ones((2, 4, 5, 3))
     E[1, 2, 0, 0] = np.nan
     with pytest.raises(InputError, match="in 1 frames, the first of them step 20 of run 1"):
-        trajectory_signals(Trajectory(E, [0, 10, 20, 30]))
+        analysis.fourier_signals(Trajectory(E, [0, 10, 20, 30]))
 
 
 RNG = np.random.default_rng(13)

@@ -9,10 +9,10 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from pictures import lines, title
 from scipy.spatial import procrustes
+from trajectories import circles
 
 from analysis import neuron_spectrum
-from analysis.circles.fourier import fourier_signals
-from analysis.circles.signals import Signals
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.survival import surviving_frequencies
 from analysis.comparison.timing import Onsets
 from analysis.phases.diagram import Axis, Cell, Run
@@ -83,7 +83,6 @@ def test_signals_are_drawn_in_the_order_of_the_marked_over_the_dead():
 def test_rollouts_take_frames_of_a_map_and_elapsed_steps_of_a_flow():
     steps = np.array([100, 110, 130])
     values = np.random.default_rng(2).uniform(1, 2, (3, 4))
-    signals = Signals(steps, values, [2])
     asked = []
 
     def law(kind):
@@ -93,7 +92,9 @@ def test_rollouts_take_frames_of_a_map_and_elapsed_steps_of_a_flow():
 
         return SimpleNamespace(kind=kind, predict=predict)
 
-    axes = show_rollouts(signals, {"map": law("increment"), "flow": law("generator")})[0]
+    axes = show_rollouts(
+        circles(steps, values, np.arange(4) == 1), {"map": law("increment"), "flow": law("generator")}
+    )[0]
     assert asked == [
         ("increment", values[0].tolist(), [0, 1, 2]),
         ("generator", values[0].tolist(), [0, 10, 30]),
@@ -256,7 +257,7 @@ def test_signals_are_those_of_the_run_at_its_steps_and_its_last_survivors_are_ma
     assert marked == [2]
     x, y = lines(ax)["frequency 2"]
     assert x == [0, 2, 4, 6], "steps, as the axis says, and not times"
-    assert y == pytest.approx(fourier_signals(moves.positions[run])[:, 1])
+    assert y == pytest.approx(frequency_norms(moves.positions[run])[:, 1])
     assert (ax.get_xlabel(), title(ax)) == ("step", "t")
 
 

@@ -39,9 +39,8 @@ STATED = (
     {"group": physics.cyclic(23).table.tolist()},
 )
 READERS = (
-    analysis.trajectory_signals,
+    analysis.fourier_signals,
     analysis.circles_of,
-    analysis.signals_of,
     analysis.fit_batch,
     lambda trajectory: analysis.Recipe().resample(trajectory),
     lambda trajectory: analysis.compare(trajectory, trajectory),
@@ -60,15 +59,15 @@ def test_extra_tokens_are_refused_with_what_to_pass(parameters, read):
 def test_the_numbers_of_the_modulus_are_read_as_they_are(parameters):
     E = circle(23, 9, 6, np.random.default_rng(0))
     circles = analysis.circles_of(moving(E, parameters))
-    assert (1 + np.flatnonzero(circles.survived[0])).tolist() == [9]
-    np.testing.assert_allclose(circles.final[0], 4 * analysis.fourier_signals(E), rtol=1e-12)
+    assert circles.frequency[circles.survived[0]].values.tolist() == [9]
+    np.testing.assert_allclose(circles.signals[0, -1], 4 * analysis.fourier_signals(E), rtol=1e-12)
 
 
 def test_moduli_that_contradict_each_other_and_missing_tokens_are_refused():
     with pytest.raises(InputError, match="one modulus, got 23 and 25"):
-        analysis.trajectory_signals(moving(circle(23, 2), {"modulus": 23, "model": {"modulus": 25}}))
+        analysis.fourier_signals(moving(circle(23, 2), {"modulus": 23, "model": {"modulus": 25}}))
     with pytest.raises(InputError, match="the 23 numbers of the modulus 23 .* got 7"):
-        analysis.trajectory_signals(moving(circle(7, 2), {"modulus": 23}))
+        analysis.fourier_signals(moving(circle(7, 2), {"modulus": 23}))
 
 
 def test_particles_have_structures_for_any_modulus_but_frequencies_for_their_own():
@@ -94,7 +93,7 @@ def test_an_operation_of_other_tokens_is_refused():
 def test_measures_of_embeddings_do_not_depend_on_the_unit(unit):
     rng = np.random.default_rng(1)
     E = circle(11, 3, 4, rng)
-    for measure in (analysis.circularity, analysis.circles.frequency_shares, analysis.effective_dimension):
+    for measure in (analysis.circularity, analysis.effective_dimension):
         np.testing.assert_allclose(measure(E * unit), measure(E), rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(
         analysis.fourier_signals(E * unit) / unit, analysis.fourier_signals(E), rtol=1e-12
@@ -116,9 +115,13 @@ def test_measures_of_embeddings_do_not_depend_on_the_unit(unit):
 def test_signals_of_float32_are_computed_in_float64(unit):
     positions = (unit * circle(7, 2)).astype(np.float32)[None, None]
     trajectory = physics.Trajectory(positions, [0])
-    expected = analysis.fourier_signals(positions.astype(np.float64))
-    np.testing.assert_allclose(analysis.trajectory_signals(trajectory), expected, atol=1e-14 * expected.max())
-    assert analysis.survives(analysis.trajectory_signals(trajectory)[0, 0]).tolist() == [False, True, False]
+    expected = analysis.fourier_signals(positions.astype(np.float64)).values
+    np.testing.assert_allclose(analysis.fourier_signals(trajectory), expected, atol=1e-14 * expected.max())
+    assert analysis.survives(analysis.fourier_signals(trajectory)[0, 0]).values.tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -356,9 +359,9 @@ def test_runs_that_blow_up_have_no_circles():
     sound = blown[[0, 2, 3]]
     with pytest.warns(RuntimeWarning, match="^run 1 blew up and does not count$"):
         circles = analysis.circles_of(blown)
-    assert circles.counts.tolist() == analysis.circles_of(sound).counts.tolist()
+    np.testing.assert_array_equal(circles.survived, analysis.circles_of(sound).survived)
     np.testing.assert_array_equal(circles.signals, analysis.circles_of(sound).signals)
-    assert circles.numbers.tolist() == [0, 2, 3]
+    assert circles.member.values.tolist() == [0, 2, 3]
     recipe = analysis.Recipe(alpha=1e-3)
     with pytest.warns(RuntimeWarning, match="run 1 blew up"):
         found = analysis.fit_batch(blown, recipe)
@@ -395,7 +398,7 @@ def test_tokens_in_the_order_of_another_group_have_no_frequencies():
     E[place] = circle(7, 2)
     made = moving(E, {"group": table.tolist()})
     six = {"name": "S_3", "table": physics.symmetric(3).table.tolist()}
-    for read in (analysis.circles_of, analysis.trajectory_signals, analysis.fit_batch):
+    for read in (analysis.circles_of, analysis.fourier_signals, analysis.fit_batch):
         with pytest.raises(InputError, match="tokens must be the numbers 0 to 6, added modulo 7"):
             read(made)
         with pytest.raises(InputError, match="named 'S_3'"):
@@ -403,7 +406,8 @@ def test_tokens_in_the_order_of_another_group_have_no_frequencies():
     assert "survivors" not in analysis.compare(made, made).distributions
 
 
-@pytest.mark.parametrize("read", [analysis.circles_of, analysis.signals_of, analysis.trajectory_signals])
-def test_an_array_is_no_trajectory(read):
-    with pytest.raises(InputError, match="trajectory must be a Trajectory, got ndarray"):
-        read(np.zeros((1, 2, 7, 2)))
+def test_an_array_is_as_good_as_a_trajectory_if_it_has_its_axes():
+    E = np.random.default_rng(0).normal(size=(3, 4, 7, 2))
+    np.testing.assert_allclose(analysis.circles_of(E).signals, analysis.fourier_signals(E))
+    with pytest.raises(InputError, match=r"trajectory must have 4 axes, got the shape \(7, 2\)"):
+        analysis.circles_of(E[0, 0])

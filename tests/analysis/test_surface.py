@@ -3,6 +3,7 @@
 import importlib
 
 import numpy as np
+import pandas
 import pytest
 
 import analysis
@@ -58,7 +59,6 @@ def results():
 
 
 def test_every_result_is_shown_on_one_screen_as_html_and_as_a_table():
-    pandas = pytest.importorskip("pandas")
     for result in results():
         assert isinstance(result, Shown)
         lines = str(result).splitlines()

@@ -11,6 +11,7 @@ import numpy as np
 import analysis
 import nets
 import physics
+from analysis.circles.fourier import signals_and_final
 from nets.interventions import with_signals
 
 Arrays = Mapping[str, Any]
@@ -412,26 +413,20 @@ def signals():
     """Signals, survivors, circularity and planes of the embedded run."""
     run = ding()
     E = run.final[0]
-    power = (
-        analysis.fourier_signals(E, kind="power") if "power" in _kinds() else analysis.fourier_signals(E) ** 2
-    )
+    signals = analysis.fourier_signals(E).values
     return {
-        "signals": analysis.fourier_signals(E),
-        "power": power,
-        "course": np.asarray(public("trajectory_signals")(run))[:, ::10],
-        "shares": public("frequency_shares")(E),
+        "signals": signals,
+        "power": signals**2,
+        "course": signals_and_final(run)[0][:, ::10],
+        "shares": signals**2 / np.sum(signals**2),
         "survivors": analysis.surviving_frequencies(E),
         "lenient": analysis.surviving_frequencies(E, factor=0.5),
-        "survives": public("survives")(analysis.fourier_signals(run.positions[0, ::20])),
-        "circularity": analysis.circularity(run.positions[0, ::20]),
+        "survives": public("survives")(analysis.fourier_signals(run.positions[0, ::20])).values,
+        "circularity": analysis.circularity(run.positions[0, ::20]).values,
         "dimension": public("effective_dimension")(run.positions[0, ::20]),
         "planes": np.stack([np.abs(analysis.frequency_plane(E, k).points) for k in (7, 13)]),
         "fractions": public("principal_components")(E).fractions[:20],
     }
-
-
-def _kinds() -> str:
-    return str(analysis.fourier_signals.__doc__)
 
 
 @case("circles")

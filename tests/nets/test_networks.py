@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 
-import analysis
 import nets
 import physics
+from analysis.circles.fourier import frequency_norms
 from nets import ConstantAttention, EmbeddingMLP, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition
 from nets.interventions import with_signals
 from nets.provenance import training_sets
@@ -188,12 +188,12 @@ def test_signals_come_out_as_asked(drawn, seed, mean):
     wanted = np.random.default_rng(seed).uniform(0, 5, (*E.shape[:-2], E.shape[-2] // 2))
     wanted[wanted < 1] = 0
     built = with_signals(E, wanted, **({"mean": True} if mean else {}))
-    np.testing.assert_allclose(analysis.fourier_signals(built), wanted, atol=1e-12)
+    np.testing.assert_allclose(frequency_norms(built), wanted, atol=1e-12)
     np.testing.assert_allclose(built.mean(-2), E.mean(-2) if mean else 0, atol=1e-12)
     given_F, F = np.fft.rfft(E, axis=-2)[..., 1:, :], np.fft.rfft(built, axis=-2)[..., 1:, :]
     overlap = np.abs((given_F.conj() * F).sum(-1))
     np.testing.assert_allclose(overlap, wanted * np.linalg.norm(given_F, axis=-1), atol=1e-10)
-    np.testing.assert_allclose(with_signals(E, analysis.fourier_signals(E), mean=True), E, atol=1e-12)
+    np.testing.assert_allclose(with_signals(E, frequency_norms(E), mean=True), E, atol=1e-12)
 
 
 @given(embeddings())
@@ -205,9 +205,9 @@ def test_keeping_all_is_the_identity_and_keeping_parts_adds_up(drawn):
     mean = nets.keep_frequencies(E, [], mean=True)
     np.testing.assert_allclose(mean, np.broadcast_to(E.mean(-2, keepdims=True), E.shape), atol=1e-12)
     np.testing.assert_allclose(one + rest + mean, E, atol=1e-12)
-    signals = analysis.fourier_signals(one)
+    signals = frequency_norms(one)
     assert np.delete(signals, k - 1, axis=-1).max(initial=0) < 1e-12
-    np.testing.assert_allclose(signals[..., k - 1], analysis.fourier_signals(E)[..., k - 1])
+    np.testing.assert_allclose(signals[..., k - 1], frequency_norms(E)[..., k - 1])
     np.testing.assert_allclose(nets.interventions.scale_frequency(E, k, 0), rest + mean, atol=1e-12)
 
 

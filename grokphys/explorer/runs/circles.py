@@ -124,28 +124,17 @@ class CircleRun:
             If the embeddings or the recorded signals are not finite, or these are of another number of
             frequencies.
         """
-        from analysis.circles.fourier import fourier_signals
-        from analysis.circles.signals import OBSERVABLE
+        from analysis.circles.fourier import trajectory_signals
 
-        computed = fourier_signals(self.embeddings)
-        if OBSERVABLE not in self.trajectory.observables:
-            return self.steps, computed
-        steps = self.trajectory.clock(OBSERVABLE)[0]
-        recorded = point_sets(OBSERVABLE, self.trajectory.observables[OBSERVABLE][0], minimum_tokens=1)
-        if recorded.shape[1] != self.frequencies:
-            raise InputError(
-                f"{self.name} must hold the signals of {self.frequencies} frequencies for its {self.tokens} "
-                f"tokens, got {recorded.shape[1]}"
-            )
-        later = self.steps > steps[-1]
-        return np.append(steps, self.steps[later]), np.concatenate([recorded, computed[later]])
+        signals = trajectory_signals(self.trajectory)
+        return signals.step.values, signals.values[0]
 
     @cached_property
     def final_signals(self) -> Array:
         """Fourier signals of the last embedding, float64 (frequencies,)."""
-        from analysis.circles.fourier import fourier_signals
+        from analysis.circles.fourier import frequency_norms
 
-        return fourier_signals(self.embeddings[-1])
+        return frequency_norms(self.embeddings[-1])
 
     def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
         """Return the signal above which a circle survives: `threshold`, or `factor` times the last mean."""
@@ -306,8 +295,8 @@ class CircleRun:
         """
         from sklearn.exceptions import ConvergenceWarning
 
-        from analysis.circles.signals import Signals
-        from analysis.laws.ode import Recipe, fit_batch
+        from analysis.laws.ode import Recipe
+        from analysis.laws.scores import honest_scores
 
         steps, values = self.signals
         inside = (steps >= first) & (steps <= last)
@@ -321,7 +310,7 @@ class CircleRun:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warnings.simplefilter("ignore", ConvergenceWarning)
-            scores = fit_batch([Signals(steps, values, [])], Recipe(kind=kind, **RECIPES[recipe]))
+            scores = honest_scores(Recipe(kind=kind, **RECIPES[recipe]).fit, values, steps)
         law: Any = scores.law
         notes = list(dict.fromkeys(str(warning.message) for warning in caught))
         if not law.converged.all():
@@ -337,8 +326,6 @@ class CircleRun:
         The source gives the same bits. It also prints which circles survive by a `rule` (arguments of
         `survivors`), and the rollout R² of the law `fitted`, if there is one.
         """
-        from analysis.circles.signals import OBSERVABLE
-
         kind, numbers = plane.split(" ", 1)
         return program(
             "circles",
@@ -354,7 +341,6 @@ class CircleRun:
             rule=arguments(**rule),
             fitted=fitted,
             recipe=arguments(**RECIPES[fitted.recipe]) if fitted else "",
-            recorded=OBSERVABLE in self.trajectory.observables,
         )
 
 

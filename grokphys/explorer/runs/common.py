@@ -287,10 +287,10 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     dim = points.shape[1]
     kind, numbers = name.split(" ", 1)
     if name == STRONGEST:
-        from analysis.circles.fourier import fourier_signals
+        from analysis.circles.fourier import frequency_norms
         from analysis.circles.geometry import frequency_plane
 
-        rows = frequency_plane(points, 1 + int(np.argmax(fourier_signals(points)))).axes
+        rows = frequency_plane(points, 1 + int(np.argmax(frequency_norms(points)))).axes
     else:
         chosen = [int(part) - 1 for part in numbers.split(", ")]
         if kind == "axes":

@@ -39,7 +39,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles import fourier_signals, survives
+from analysis.circles import survives
+from analysis.circles.fourier import frequency_norms
 from analysis.plots import palette
 from grokphys.arena.signals import (
     AHEAD,
@@ -150,7 +151,7 @@ def _trained_selection(run: Run, seed: int, kind: Kind, place: Place) -> dict[st
     """
     runs, options = range(run.setting.runs), place.training(seed, **kind._asdict())
     trained = train_networks(run, runs, place.steps, "validation_accuracy", **options)
-    signals = fourier_signals(trained.final)
+    signals = frequency_norms(trained.final)
     alive = survives(signals)
     counts = alive.sum(axis=1)
     return table_of(
@@ -363,7 +364,7 @@ def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
     twins["initial"] = {EMBEDDING: E + sizes[:, None, None] * noise}
     strangers: Any = [{"runs": 2, "first_run": 1, "shared": shared} for shared in SHARED.values()]
     finals = [train(model, **which, **options).final for which in (twins, *strangers)]
-    survivors, others = (survives(fourier_signals(final)) for final in (first.final, np.concatenate(finals)))
+    survivors, others = (survives(frequency_norms(final)) for final in (first.final, np.concatenate(finals)))
     names = [*map(CHANGED.format, run.setting.changes), *np.repeat(list(SHARED), 2)]
     index = {"tokens": [place.tokens], "base": [base], "change": names}
     return table_of(index, agreement=agreement(survivors, others))
@@ -556,8 +557,8 @@ def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, 
         "chosen": end.frequency, "single": end.kind == "single", "single_at_start": begun.kind == "single",
         "time": 1 + named, "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
         "phase": 1 + np.abs(np.angle(first * second * xi.conj())).argmin(axis=-1),
-        "signal": fourier_signals(trained.initial), "haste": haste, "votes": votes_,
-        "survived": survives(fourier_signals(trained.final)),
+        "signal": frequency_norms(trained.initial), "haste": haste, "votes": votes_,
+        "survived": survives(frequency_norms(trained.final)),
     }  # fmt: skip
 
 
@@ -755,7 +756,7 @@ def _trained_rounding(run: Run, place: Place, arithmetic: str, part: range) -> d
     names = ("train_loss", "validation_accuracy")
     trained = train_networks(run, part, place.steps // FRAMES, *names, **options)
     losses, accuracies = (trained.observables[name] for name in names)
-    steps, alive = np.tile(trained.steps, (len(part), 1)), survives(fourier_signals(trained.positions))
+    steps, alive = np.tile(trained.steps, (len(part), 1)), survives(frequency_norms(trained.positions))
     return {"step": steps, "loss": losses, "alive": alive, "accuracy": accuracies[:, -1]}
 
 

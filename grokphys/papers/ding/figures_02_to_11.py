@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import mode
 
-from analysis.circles import circularity, fourier_signals, frequency_plane, principal_components, survives
+from analysis.circles import circularity, frequency_plane, principal_components, survives
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.geometry import circle_delta
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
@@ -56,7 +57,7 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
         trained = train_networks(run, range(run.setting.networks), record)
         return {
             "steps": trained.steps,
-            "signals": fourier_signals(trained.positions),
+            "signals": frequency_norms(trained.positions),
             "final": trained.final,
             "one": trained.positions[0],
         }
@@ -102,7 +103,7 @@ def signals(run: Run) -> Result:
     networks, K = alive.shape
     rows = table_of(
         {"network": range(networks), "frequency": range(1, K + 1)}, first=signal[:, 0], last=signal[:, -1],
-        circularity=circularity(found["final"]), survived=alive,
+        circularity=circularity(found["final"]).values, survived=alive,
     )  # fmt: skip
     best = 1 + int(np.argmax(signal[0, -1]))
     dead = 1 + int(np.argmax(np.where(alive[0], 0, signal[0, 0])))
@@ -227,7 +228,7 @@ def _planes(network: int, E: Array, count: int | None = None) -> dict[str, NDArr
     pair of components of the same rank, the frequency that is strongest in this pair, and fractions of the
     variance. If a `count` is given, as many of the strongest frequencies count as survivors.
     """
-    signal, found = fourier_signals(E), principal_components(E)
+    signal, found = frequency_norms(E), principal_components(E)
     alive = np.count_nonzero(survives(signal)) if count is None else count
     order = (1 + np.argsort(-signal)[:alive]).tolist()
     components = [found.frequency(pair) for pair in range(alive)]
@@ -888,7 +889,7 @@ def collaboration(run: Run) -> Result:
 
     def train_part(part: range) -> dict[str, Any]:
         trained = training.train_networks(run, part, setting.record, "layers")
-        signals = fourier_signals(trained.final)
+        signals = frequency_norms(trained.final)
         rows = []
         for k, own in enumerate(signals):
             # The strongest first: the first set of each size then holds the strongest circles.
@@ -1001,7 +1002,7 @@ def by_circularity(run: Run) -> Result:
         own: dict[str, Any] = {"runs": len(part), "seed": run.seed(seed + number)}
         audited = 0 if number else setting.audited
         found = training.train_circles(model, steps=setting.size.steps, audited=audited, **own)
-        start = circularity(draw(model, **own).parameters["embedding"])
+        start = circularity(draw(model, **own).parameters["embedding"]).values
         index = {"network": part, "frequency": range(start.shape[1])}
         table = found.by_frequency(index, circularity=start, signal=found.signals[:, 0])
         return {name: values for name, values in table.items() if name != "frequency"}

@@ -16,7 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles import fourier_signals, survives, trajectory_signals
+from analysis.circles import fourier_signals, survives
+from analysis.circles.fourier import frequency_norms
 from analysis.laws import Law, ODEFit
 from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
@@ -94,7 +95,7 @@ def fit_networks(run: Run) -> tuple[dict[str, NDArray[Any]], Array]:
             run, part, 1, model=EmbeddingMLP(tokens=setting.tokens, dim=d), steps=setting.steps,
             seed=setting.seed + d,
         )  # fmt: skip
-        signals = trajectory_signals(trained)
+        signals = fourier_signals(trained).values
         rows = [
             {"d": d, "network": part.start + k, "law": name} | _score(name, x)
             for k, x in enumerate(signals)
@@ -396,7 +397,7 @@ def by_decay(run: Run) -> Result:
         trained = training.train_networks(
             run, part, [size.steps], "validation_accuracy", weight_decay=decays.tolist()
         )
-        signals = fourier_signals(np.nan_to_num(trained.final))
+        signals = frequency_norms(np.nan_to_num(trained.final))
         return table_of(
             {"weight_decay": decays}, network=numbers % count,
             circles=(signals > PART * signals.max(axis=1, keepdims=True)).sum(axis=1),
@@ -531,7 +532,7 @@ def _train_part(run: Run, part: range) -> dict[str, Any]:
         "record": setting.record, "observables": ("validation_loss",),
     }  # fmt: skip
     whole = train(setting.size.model, runs=len(part), first_run=part.start, **options)
-    order = 1 + np.argsort(-fourier_signals(np.nan_to_num(whole.final)), axis=1)
+    order = 1 + np.argsort(-frequency_norms(np.nan_to_num(whole.final)), axis=1)
     # Random frequencies are drawn from all except the two that were strongest at the end, in the same way
     # whichever networks are trained together.
     generator = generator_of(options["seed"])
@@ -561,7 +562,7 @@ def _ended(start: str, part: range, trained: Trajectory, kept: NDArray[np.int64]
     kept, and others); the lowest test loss; the first recorded step with a loss below `LEARNT` (infinite if
     there is none); and the steps and losses of all frames, each (networks, frames).
     """
-    alive = survives(fourier_signals(np.nan_to_num(trained.final)))
+    alive = survives(frequency_norms(np.nan_to_num(trained.final)))
     losses, steps = trained.observables["validation_loss"], trained.steps
     chosen = np.zeros_like(alive)
     np.put_along_axis(chosen, kept - 1, True, axis=1)
@@ -618,8 +619,8 @@ def gradients(run: Run) -> Result:
 
     def train_part(part: range) -> dict[str, Any]:
         trained = training.train_networks(run, part, setting.record, "gradient")
-        slopes = fourier_signals(trained.observables["gradient"])
-        alive, steps = survives(fourier_signals(trained.final)), trained.steps
+        slopes = frequency_norms(trained.observables["gradient"])
+        alive, steps = survives(frequency_norms(trained.final)), trained.steps
         index = {"network": part, "step": steps}
         sizes = {"largest": slopes.max(axis=2), "mean": slopes.mean(axis=2)}
         each = {"slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0)}

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.circles import StoppingRule, fourier_signals, survives
+from analysis.circles import StoppingRule, survives
+from analysis.circles.fourier import frequency_norms
 from analysis.laws import PUBLISHED, Law, ODEFit, affine_solution, fit_law, fit_trajectories, lotka_volterra
 from grokphys.papers.evidence import joined, table_of
 from grokphys.papers.recipe import Run, Setting
@@ -127,7 +128,7 @@ class UntilDecided:
     def __call__(self, step: int, embeddings: NDArray[Any], observables: Any) -> NDArray[np.bool_]:
         """Store the signals of embeddings (runs, tokens, dim), and return which runs stop, bool (runs,)."""
         self.steps.append(step)
-        self.signals.append(fourier_signals(np.nan_to_num(embeddings)))
+        self.signals.append(frequency_norms(np.nan_to_num(embeddings)))
         decided = np.array([RULE.decided(self.steps, run) for run in np.stack(self.signals, axis=1)])
         decided[: self.audited] = False
         return decided

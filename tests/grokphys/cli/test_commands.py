@@ -229,8 +229,8 @@ def test_analyze_counts_who_survives_at_the_end(grokphys, circle_files):
     assert [(row["survivors"], row["surviving_frequencies"]) for row in rows] == [("2", "2 4")] * 6
     assert {row["step"] for row in rows} == {"580"}
     trajectory = physics.load(circle_files / "c1.h5")
-    decided = analysis.circles_of(trajectory).decided()
-    assert [float(row["survivors_decided_at"]) for row in rows[2:4]] == decided.tolist()
+    decided = [analysis.circles.StoppingRule().first(x.step, x) for x in analysis.fourier_signals(trajectory)]
+    assert [float(row["survivors_decided_at"]) for row in rows[2:4]] == decided
     dimensions = [float(row["effective_dimension"]) for row in rows[2:4]]
     assert dimensions == pytest.approx(analysis.effective_dimension(trajectory.final).tolist())
 

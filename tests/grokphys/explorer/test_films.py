@@ -127,7 +127,7 @@ def test_circles_and_signals():
     assert axes["signals"].lines[-1].get_xdata()[0] == run.steps[10] + 1
     assert axes["signals"].lines[-2].get_ydata()[0] == run.limit()
     E = run.embeddings[-1]
-    assert run.limit() == pytest.approx(2 * analysis.fourier_signals(E).mean())
+    assert run.limit() == pytest.approx(2 * analysis.fourier_signals(E).values.mean())
 
 
 def test_neurons():

@@ -388,10 +388,10 @@ def test_circles_are_those_of_the_file():
     np.testing.assert_allclose(y, signals[at, 10])
     assert len(x) <= 301
     assert len(curves(view.plots["signals"])) == 29
-    computed = analysis.fourier_signals(E)
+    computed = analysis.fourier_signals(E).values
     both = np.isin(trajectory.steps, steps)
     np.testing.assert_allclose(signals[np.isin(steps, trajectory.steps)], computed[both], rtol=1e-4)
-    assert view.status()["limit"] == f"{2 * analysis.fourier_signals(E[-1]).mean():.4g}"
+    assert view.status()["limit"] == f"{2 * analysis.fourier_signals(E[-1]).values.mean():.4g}"
     put(page, rule="an absolute signal", limit=90.0)
     assert view.run.survivors(threshold=90.0) == []
     assert page.bridge.verdict.startswith("In the last frame, no circle reaches the survival limit of 90")

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from trajectories import circles
 
 import nets
 import physics
 from analysis import Recipe
-from analysis.circles import Signals
 from grokphys.report import comparing, laws
 from grokphys.report.circles import score_table
 from grokphys.report.page import Picture, Section, Table, write_report
@@ -29,18 +29,18 @@ def fitted():
         values = [rng.uniform(1, 2, 3)]
         for _ in range(9):
             values.append(values[-1] + A @ values[-1] + b + 0.01 * rng.normal(size=3))
-        runs.append(({"file": f"f{k}", "run": k}, Signals(np.arange(10, 20), np.array(values), [k + 1])))
+        runs.append(({"file": f"f{k}", "run": k}, circles(np.arange(10, 20), values, np.arange(3) == k)))
     recipe = Recipe(penalty="lasso", alpha=0.001, l1_ratio=0.25)
     return runs, recipe, laws.fit(runs, recipe)
 
 
 def test_a_row_says_which_steps_and_which_law(fitted):
     runs, recipe, scores = fitted
-    for (columns, signals), row in zip(runs, laws.rows(runs, scores, recipe), strict=True):
+    for (columns, _), row in zip(runs, laws.rows(runs, scores, recipe), strict=True):
         assert {name: row[name] for name in columns} == columns
         assert (row["first_step"], row["last_step"]) == (10, 19)
         assert (row["law"], row["fit"], row["kind"]) == ("linear", recipe.label, "increment")
-        assert row["survivors"] == str(signals.survivors[0])
+        assert row["survivors"] == str(columns["run"] + 1)
         assert {name.partition("in_sample_")[2] for name in row if name.startswith("in_sample_")} == set(
             asdict(scores.in_sample)
         )
@@ -72,7 +72,7 @@ def test_the_directory_holds_the_law_its_scores_and_its_intervals(fitted, tmp_pa
 def test_an_interval_belongs_to_one_coefficient(fitted):
     runs, recipe, scores = fitted
     rows = laws.interval_rows(runs, scores.law, recipe, 4)
-    found = recipe.resample([signals for _, signals in runs], 4)
+    found = recipe.resample([run.signals for _, run in runs], 4)
     assert [(row["frequency"], row["of"]) for row in rows] == [(i, j) for i in (1, 2, 3) for j in (1, 2, 3)]
     for row in rows:
         i, j = row["frequency"] - 1, row["of"] - 1
@@ -113,7 +113,7 @@ def test_signals_of_several_files_agree_in_their_tokens_and_are_finite(tmp_path)
         physics.Trajectory(E, np.arange(6) * 2, parameters={"program": "x"}).save(tmp_path / f"p{tokens}.h5")
     runs = laws.read_signals([str(tmp_path / "p5.h5")], 2, 8, [])
     assert [columns["run"] for columns, _ in runs] == [0, 1]
-    assert runs[0][1].steps.tolist() == [2, 4, 6, 8]
+    assert runs[0][1].step.values.tolist() == [2, 4, 6, 8]
     with pytest.raises(
         InputError, match=r"files must agree in the number of tokens p, got p = 5 \(.*p5\.h5\), p = 7"
     ):

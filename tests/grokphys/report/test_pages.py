@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from trajectories import circles
 
 from analysis import Recipe
 from analysis import fit_batch as fit
-from analysis.circles import Signals
 from analysis.stats.intervals import Interval
 from grokphys.report import laws
 from grokphys.report.page import Section, Table, write_report
@@ -95,13 +95,15 @@ def test_what_files_are_called_is_text_on_a_page(tmp_path):
 
 def test_a_row_of_a_fit_has_the_scores_of_its_run():
     rng = np.random.default_rng(0)
-    runs = [({"run": k}, Signals(np.arange(8), rng.uniform(1, 2, (8, 2)), [k + 1])) for k in range(3)]
+    runs = [
+        ({"run": k}, circles(np.arange(8), rng.uniform(1, 2, (8, 2)), np.arange(2) == k)) for k in range(3)
+    ]
     recipe = Recipe(alpha=0.001)
-    scores = fit([signals for _, signals in runs], recipe)
+    scores = fit([run.signals for _, run in runs], recipe)
     rows = laws.rows(runs, scores, recipe)
-    for k, ((_, signals), row) in enumerate(zip(runs, rows, strict=True)):
-        own = scores.law.score([signals.values], [signals.steps])
-        assert (row["run"], row["survivors"], row["last_step"]) == (k, str(k + 1), 7)
+    for k, ((_, run), row) in enumerate(zip(runs, rows, strict=True)):
+        own = scores.law.score(run.signals)
+        assert (row["run"], row["survivors"], row["last_step"]) == (k, str(k + 1) * (k < 2), 7)
         assert (row["in_sample_rollout"], row["in_sample_derivative"]) == (own.rollout, own.derivative)
         assert row["across_runs_relative_error"] == scores.across[k].relative_error
     assert len({row["across_runs_relative_error"] for row in rows}) == 3

@@ -5,14 +5,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from trajectories import circles
 
 import physics
+from analysis.circles import StoppingRule
 from analysis.circles.classes import structures
 from analysis.circles.prediction import survival_rates
-from analysis.circles.signals import Circles
 from analysis.stats.intervals import correlation, mean, proportion
 from grokphys.report import musat, survival
-from grokphys.report.circles import r2, score_table
+from grokphys.report.circles import r2, score_table, survivors
 from grokphys.report.page import document
 
 
@@ -132,7 +133,7 @@ def read():
         signals = rng.uniform(0.5, 1.5, (3, 6, 5))
         signals[:, -1] = np.where(signals[:, 0] > 0.9, 4.0, 0.1)
         steps = 10 * np.arange(6)
-        whole = Circles(steps, signals, signals[:, -1] > 1.0)
+        whole = circles(steps, signals, signals[:, -1] > 1.0)
         names = [
             {"file": file, "run": run, "tokens": 11, "dim": 2, "parameter.weight_decay": 0.5}
             for run in range(3)
@@ -148,22 +149,23 @@ def test_a_row_of_survival_belongs_to_one_circle(read):
         names, circles, gradient = read[n // 15]
         run, k = n // 5 % 3, n % 5
         assert (row["file"], row["run"], row["frequency"]) == (names[run]["file"], run, k + 1)
-        assert row["initial_signal"] == circles.initial[run, k]
-        assert row["final_signal"] == circles.final[run, k]
+        assert row["initial_signal"] == circles.signals[run, 0, k]
+        assert row["final_signal"] == circles.signals[run, -1, k]
         assert row["initial_gradient"] == gradient[run, k]
-        assert row["survived"] == (circles.final[run, k] > 1.0)
+        assert row["survived"] == (circles.signals[run, -1, k] > 1.0)
 
 
 def test_the_report_counts_circles_by_size_and_weight_decay(read):
     read[1][0][0]["parameter.weight_decay"] = 1.0
     table, *_ = survival.report(read, "run", 2, 1.0, 2.0)
-    counts = np.concatenate([circles.survived.sum(axis=1) for _, circles, _ in read])
+    counts = np.concatenate([circles.survived.values.sum(axis=1) for _, circles, _ in read])
     rows = [line.split(maxsplit=4) for line in table.splitlines() if line.startswith("11")]
     assert rows == [
         ["11", "2", "0.5", "5", mean(np.delete(counts, 3)).format(2)],
         ["11", "2", "1.0", "1", mean(counts[[3]]).format(2)],
     ]
-    steps = np.concatenate([circles.decided() for _, circles, _ in read])
+    runs = (run for _, circles, _ in read for run in circles.signals)
+    steps = np.array([StoppingRule().first(run.step, run) for run in runs], float)
     decided = steps[np.isfinite(steps)]
     caption = " ".join(table.split())
     assert f"were decided in {len(decided)} of 6 runs" in caption
@@ -172,7 +174,7 @@ def test_the_report_counts_circles_by_size_and_weight_decay(read):
 
 def test_the_report_has_the_rates_of_signals_and_of_gradients(read):
     alive = np.concatenate([circles.survived for _, circles, _ in read])
-    signal = np.concatenate([circles.initial for _, circles, _ in read])
+    signal = np.concatenate([circles.signals.values[:, 0] for _, circles, _ in read])
     gradient = np.concatenate([gradient for _, _, gradient in read])
     _, by_signal, by_gradient, related = survival.report(read, "run", 3, 1.0, 2.0)
     for values, text in ((signal, by_signal), (gradient, by_gradient)):
@@ -189,7 +191,7 @@ def test_the_report_has_the_rates_of_signals_and_of_gradients(read):
 def test_the_score_of_later_steps_stands_beside_that_of_the_fit():
     later = scored(SimpleNamespace(derivative=0, rollout=-2.0))
     later.in_sample.rollout = 0.9997
-    signals = SimpleNamespace(values=np.zeros((2, 3)), steps=[0, 1], survivors=[1])
-    values = {"linear": False, "r2": r2, "window": "w", "signals": signals, "last": 1}
+    values = {"circles": circles([0, 1], np.zeros((2, 3)), np.arange(3) < 1), "survivors": survivors}
+    values |= {"linear": False, "r2": r2, "window": "w", "last": 1}
     (text,) = document("laws.txt", scores={"a": later, "b": scored()}, **values)[0].text
     assert "a: R² > 0.999 in sample, -2 forward" in text

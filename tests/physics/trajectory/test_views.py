@@ -210,15 +210,6 @@ def test_tables_of_what_is_not_there_are_refused(names, sentence):
     assert str(error.value) == sentence
 
 
-def test_a_missing_pandas_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="^to_dataframe needs pandas: pip install pandas$"):
-        trajectory().to_dataframe()
-    monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(ImportError, match=r"^to_xarray needs xarray: pip install 'grokphys\[explore\]'$"):
-        trajectory().to_xarray()
-
-
 def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path):
     lines = repr(made).splitlines()
     kind = type(made).__name__

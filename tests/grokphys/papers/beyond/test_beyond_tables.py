@@ -5,7 +5,7 @@ import pytest
 
 import nets
 import physics
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.survival import survives
 from grokphys.arena.signals import blowup_times
 from grokphys.papers.beyond import survivors as votes
@@ -37,7 +37,7 @@ def test_neurons_and_circles_of_votes_are_those_of_the_start_and_of_the_end():
     np.testing.assert_allclose(found["haste"], np.mean(1 / times, axis=1), rtol=1e-5)
     turns = np.angle(np.exp(1j * (np.angle(start.theta) + np.angle(start.theta_second) - np.angle(start.xi))))
     np.testing.assert_array_equal(found["phase"], 1 + np.abs(turns).argmin(axis=-1))
-    np.testing.assert_array_equal(found["survived"], survives(fourier_signals(trained.final)))
+    np.testing.assert_array_equal(found["survived"], survives(frequency_norms(trained.final)))
 
 
 @pytest.mark.parametrize("operation", [physics.Operation(6), physics.Operation(group=physics.symmetric(3))])

@@ -6,7 +6,7 @@ from recipe_checks import claims, note, table, text_of
 from scipy import stats
 
 import analysis
-from analysis.circles.fourier import fourier_signals
+from analysis.circles.fourier import frequency_norms
 from analysis.circles.geometry import principal_components
 from grokphys.papers.run import recipes
 
@@ -23,7 +23,7 @@ def test_random_embeddings_in_the_notes_of_figure_3():
         found = principal_components(E)
         singular = np.linalg.svd(E - E.mean(axis=0), compute_uv=False) ** 2
         variance.append(np.sum(singular[:10]) / singular.sum())
-        best = np.argsort(-fourier_signals(E))[:4] + 1
+        best = np.argsort(-frequency_norms(E))[:4] + 1
         hits.append(np.mean([found.frequency(pair) in best for pair in range(4)]))
         planes = [analysis.frequency_plane(E, k).points for k in best]
         own.append([part_at(plane, k) for plane, k in zip(planes, best, strict=True)])
