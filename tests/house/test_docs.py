@@ -18,12 +18,8 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import analysis
-import nets
-import physics
 from grokphys.cli import main as cli
 from grokphys.cli.main import COMMANDS, main
 from grokphys.papers.run import recipes
@@ -98,7 +94,7 @@ def run_page(page, place, monkeypatch, capsys, *, slow):
     monkeypatch.chdir(place)
     for name in ("docs", "data"):
         (place / name).symlink_to(ROOT / name)
-    names = {"np": np, "physics": physics, "nets": nets, "analysis": analysis}
+    names = {}  # the first block of a page runs in a fresh interpreter
     done = 0
     for block in blocks(page):
         if block.file:
