@@ -358,7 +358,7 @@ def test_a_score_is_over_all_frames_but_the_first_of_each_trajectory():
 
 def test_the_linear_law_of_a_network_is_nearer_to_it_than_that_of_another():
     small = nets.EmbeddingMLP(11, 8, hidden=(16,))
-    signals = analysis.trajectory_signals(nets.train(small, runs=2, steps=100, record=1, observables=()))
+    signals = analysis.fourier_signals(nets.train(small, runs=2, steps=100, record=1, observables=()))
     laws = [fit_trajectories(x, penalty=None) for x in signals]
     own, other = ([law.score(x).relative_error for law, x in zip(laws, xs, strict=True)]
                   for xs in (signals, signals[::-1]))  # fmt: skip
