@@ -831,7 +831,8 @@ RULES = (
     *(
         Statement(f"t* names the winner: {cell.series}", DETERMINED,
             f"{ENDS_THERE}, the one of smallest t*; by chance {2 / (cell.tokens - 1):.2g}",
-            _foretells("time", cell), least=0.9, source=ABSTRACT, chance=BY_CHANCE["time"], note=ALL_COUNT)
+            _foretells("time", cell), least=0.9, source=ABSTRACT, chance=BY_CHANCE["time"], note=ALL_COUNT,
+            family="the smallest t* names the winner")
         for cell in (_flow(0.1), *BASE)
     ),
     *(
@@ -839,7 +840,8 @@ RULES = (
             "The winning frequency for neuron m is: k* = argmin D(0), where D(0) is the initial phase "
             "misalignment",
             f"{ENDS_THERE}, the one of smallest |2φ - ψ|; by chance 0.091",
-            _foretells("phase", cell), least=0.5, source=COROLLARY, chance=BY_CHANCE["phase"], note=ALL_COUNT)
+            _foretells("phase", cell), least=0.5, source=COROLLARY, chance=BY_CHANCE["phase"], note=ALL_COUNT,
+            family="the best phase names the winner")
         for cell in (_flow(0.1), *BASE[:2])
     ),
     *(
@@ -849,7 +851,7 @@ RULES = (
             "share of neurons that end at the frequency of smallest t*, minus that for largest magnitude or "
             "for best phase, whichever is larger",
             _lead(cell), least=0.05, source="Section 4.5, caption of Figure 10 (authors' page)",
-            chance=BY_CHANCE["time"], note=ALL_COUNT)
+            chance=BY_CHANCE["time"], note=ALL_COUNT, family="neither magnitude nor phase alone does")
         for cell in (_flow(0.1), *BASE[:2])
     ),
     Statement("surer from smaller starts",

@@ -267,6 +267,7 @@ def _sampled(decay: float, circle: bool, count: int) -> Measure:
     return measures.of_rows(sampled, "networks", "accuracy", weight_decay=decay, circle=circle)
 
 
+OF_TABLE_1, OF_TABLE_2 = "What the text says of Table 1", "What the text says of Table 2"
 OF_THE_PAPER = "the error of the paper's own number is too large"
 AS_MANY = "the paper states no error, so the interval is that of a mean over as many networks as it has"
 
@@ -303,7 +304,7 @@ def _more_accurate(decay: float) -> Statement:
     return Statement(f"decay {decay:g}: circles are more accurate",
         "circles consistently have higher validation accuracy than non-circles",
         "accuracy of circles minus that of the rest, in points; one validation pair of 31 is 3.2",
-        measures.difference(*accuracies), least=3.2, digits=1, source="Section 4",
+        measures.difference(*accuracies), least=3.2, digits=1, source="Section 4", family=OF_TABLE_1,
         chance=counters.shuffled("networks", "accuracy", within="weight_decay"))  # fmt: skip
 
 
@@ -319,7 +320,7 @@ def _more_accurate(decay: float) -> Statement:
             "weight decay plays a crucial role in the emergence of circular structures",
             "share of circles at weight decay 1 minus that at 0; by chance 0",
             measures.difference(circles("networks", weight_decay=1.0), circles("networks", weight_decay=0.0)),
-            least=0.1, chance=counters.shuffled("networks", "weight_decay")),
+            least=0.1, chance=counters.shuffled("networks", "weight_decay"), family=OF_TABLE_1),
         Statement("weight decay reduces imperfections",
             "weight decay plays a crucial role … in reducing grid imperfections",
             "imperfections of networks that are no circles at weight decay 0 minus those at 1; 15.3 are a "
@@ -327,7 +328,8 @@ def _more_accurate(decay: float) -> Statement:
             measures.difference(
                 imperfections("networks", weight_decay=0.0), imperfections("networks", weight_decay=1.0),
             ),
-            least=PAIRS / 10, digits=1, chance=counters.shuffled("networks", "weight_decay")),
+            least=PAIRS / 10, digits=1, chance=counters.shuffled("networks", "weight_decay"),
+            family=OF_TABLE_1),
     ),
     withdrawn={
         f"decay {decay:g}: accuracy follows imperfections": "the correlation among the numbers says the same"
@@ -386,7 +388,7 @@ def _more(low: float, high: float) -> Statement:
     return Statement(f"more circles from f_a = {low:g} to {high:g}", "increasing f_a leads to more circles",
         f"share of circles at f_a = {high:g} minus that at {low:g}; by chance 0",
         measures.difference(circles("particles", f_a=high), circles("particles", f_a=low)), least=0.05,
-        independent="run", source="Section 6", fitted=FITTED,
+        independent="run", source="Section 6", fitted=FITTED, family=OF_TABLE_2,
         chance=shuffled_runs("particles", "f_a"))  # fmt: skip
 
 
@@ -406,14 +408,16 @@ UNLIKE = counters.instead("particles", rows={"f_a": 2.0}, of={"f_a": 1.0})
             "the relative frequency of circles … very similar to the results obtained from the transformer",
             "share of circles of particles at f_a = 1 minus that of networks at weight decay 1",
             measures.difference(circles("particles", f_a=1.0), circles("networks")), least=-0.1, most=0.1,
-            independent="run", fitted=FITTED, chance=UNLIKE),
+            independent="run", fitted=FITTED, family=OF_TABLE_2,
+            chance=UNLIKE),
         Statement("grid imperfections as in the transformer",
             "the average number of grid imperfections … very similar to the results obtained from the "
             "transformer",
             "imperfections of particles at f_a = 1 minus those of networks at weight decay 1; 7.65 are a "
             "twentieth of the pairs",
             measures.difference(imperfections("particles", f_a=1.0), imperfections("networks")),
-            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED, chance=UNLIKE),
+            least=-PAIRS / 20, most=PAIRS / 20, independent="run", fitted=FITTED, family=OF_TABLE_2,
+            chance=UNLIKE),
     ),
 )  # fmt: skip
 def table_2(run: Run) -> Result:
