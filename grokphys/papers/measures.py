@@ -126,6 +126,11 @@ def difference(first: Measure, second: Measure) -> Measure:
     return lambda tables, level: evidence.difference(first(tables, level), second(tables, level))
 
 
+def gap(table: str, column: Column, here: Column, there: Column, **constants: Any) -> Measure:
+    """Return a measure of the share of rows with a true column among some rows minus that among others."""
+    return difference(*(share(table, column, among=side, **constants) for side in (here, there)))
+
+
 def mapped(measure: Measure, function: Callable[[float], float]) -> Measure:
     """Return a measure whose estimate and bounds are an increasing function of those of another."""
     return lambda tables, level: measure(tables, level).map(function)

@@ -40,7 +40,18 @@ PAPERS: Mapping[Paper, str] = {
     "He": "He et al. 2026, *On the Mechanism and Dynamics of Modular Addition* (by the authors' web page)",
     "beyond": "Beyond the papers",
 }
-NOT_MADE: Mapping[Paper, Mapping[str, str]] = {"Ding": {"Figure 1": "a drawing"}}
+PROOF = "a derivation, which tests in `tests/physics` repeat"
+NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
+    "Liu": {
+        "Figure 9": f"{PROOF}; for its count of samples see the [errata](errata.md)",
+        "Figure 11": PROOF,
+        "Figure 16": PROOF,
+        "Appendix F": f"{PROOF}; for the sum of the embeddings see the [errata](errata.md)",
+        "Appendix L": PROOF,
+        "Table 1": "a definition; see the [notes](notes.md)",
+    },
+    "Ding": {"Figure 1": "a drawing"},
+}
 """Items of the papers that no recipe can reproduce, and why."""
 OURS = ("beyond the papers", "beyond both papers", "a question of this project", "this project")
 """Beginnings of the sources of statements that no paper makes, which have no quotation marks."""

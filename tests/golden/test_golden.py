@@ -26,11 +26,9 @@ SLOW = {
 """Recipes of more than two seconds."""
 
 # Numbers of trainings in float32: they differ by up to 1e-4 between processors with AVX2 and with AVX-512,
-# which add sums of products in another order, and so does BLAS, which computes the products now. Errors of
-# the adaptive integration in liu-F follow the rounding of its steps as well.
+# which add sums of products in another order, and so does BLAS, which computes the products now.
 # fmt: off
 TRAINED = {
-    "liu-F",
     "compare-theory", "liu-12", "liu-4d",
     "ding-13", "ding-15", "ding-16", "ding-2", "ding-3", "ding-4", "ding-6", "ding-7", "ding-8", "ding-9",
     "ding-9a", "ding-law", "he-waves", "liu-1", "liu-2", "liu-21", "liu-7", "rounding",

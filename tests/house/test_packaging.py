@@ -100,7 +100,7 @@ phases --x learning_rate 1e-3 1e-2 --cells 2 2 --levels 0 --seeds 1 --most-seeds
 animate example:ding --frequency 7 --frames 2 --size 300 --out circle.gif
 import x.npy --out x.h5
 sweep sweep.toml --directory sweep
-reproduce liu-9 ding-2 --budget quick --directory figures
+reproduce liu-4c ding-2 --budget quick --directory figures
 bench particles --budget quick --directory bench
 demo --runs 3 --steps 10 --directory demo
 """

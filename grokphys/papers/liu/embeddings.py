@@ -23,12 +23,12 @@ from grokphys.papers.evidence import Columns, columns_of, joined, table_of, wher
 from grokphys.papers.liu.phases import ADAMW_DECAY, DATA, IMAGES, OTHER_DATA, SMALL
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import Task, TokenTransformer, ToyAddition, train
-from nets.engines.ensemble import draw
 from nets.models.images import load_images
 from nets.tasks import modular_addition
-from physics import EffectiveTheory, Trajectory
+from physics import EffectiveTheory
 from physics.seeds import generator
-from physics.trajectory.schedule import recording_steps
+
+PARTS = ("train_accuracy", "validation_accuracy")
 
 
 def frequency_of(E: NDArray[Any]) -> int:
@@ -59,31 +59,22 @@ def structure_of(E: NDArray[Any], like: NDArray[Any] | None = None) -> float:
     return float(np.take_along_axis(power, chosen.argmax(axis=0)[None], axis=0).sum() / power.sum())
 
 
-FINAL = {"components": "final"}
-UNTRAINED = counters.instead("accuracy", rows=FINAL | {"step": 0}, of=FINAL | {"step": 20_000})
-
-
 # -- Figures 1, 21, 22 -------------------------------------------------------------------------------------
 
-COST = "0.1 s for each step and network, eleven hours on two cores; shared by liu-1, liu-21 and liu-22"
 SEED = 2100
 TURNS = 20
 """Number of random directions of the change with which Figure 21 is compared."""
 LATE = "two of the four networks had been trained, but not measured, when this rule was written"
-
-
-PAPER = Setting(
-    model=TokenTransformer(causal=False), seeds=4, steps=100_000, frames=200, learning_rate=1e-3,
-    weight_decay=0.0, embedding_weight_decay=ADAMW_DECAY, counts=(2, 4, 6, 10),
-)  # fmt: skip
-FIDELITY = (
-    "nearest: with a causal mask, and with weight decay 1 for the decoder and 0 for the embedding; to be run "
-    "again without the mask, with 0 and 0.01, as in the published code"
-)
-QUICK = {
-    "model": SMALL, "seeds": 2, "steps": 200, "frames": 10, "weight_decay": 1.0,
-    "embedding_weight_decay": 0.0,
+FOLLOWED: dict[str, Any] = {
+    "quick": {"model": SMALL, "seeds": 2, "steps": 200, "frames": 10, "weight_decay": 1.0,
+        "embedding_weight_decay": 0.0},
+    "paper_setting": Setting(model=TokenTransformer(causal=False), seeds=4, steps=100_000, frames=200,
+        learning_rate=1e-3, weight_decay=0.0, embedding_weight_decay=ADAMW_DECAY, counts=(2, 4, 6, 10)),
+    "cost": "0.1 s for each step and network, eleven hours on two cores; shared by liu-1, liu-21 and liu-22",
+    "fidelity": "nearest: with a causal mask, and with weight decay 1 for the decoder and 0 for the "
+    "embedding; to be run again without the mask, with 0 and 0.01, as in the published code",
 }  # fmt: skip
+"""Arguments of the recipes of the three figures."""
 
 
 def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
@@ -93,11 +84,8 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     each frame, number of components and kind: "final" components are those of the last frame, "current" ones
     those of the same frame, and "actual" stands for the embedding as it is.
     """
-    setting = run.setting
-    return [
-        run.keep(f"network-{k}", partial(_network, setting, run.seed(SEED), k), family="liu-1")
-        for k in range(setting.seeds)
-    ]
+    make = partial(_network, run.setting, run.seed(SEED))
+    return [run.keep(f"network-{k}", partial(make, k), family="liu-1") for k in range(run.setting.seeds)]
 
 
 @cache
@@ -105,28 +93,22 @@ def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]
     model = setting.model
     trained = nets.train(
         model, runs=1, first_run=number, seed=seed, steps=setting.steps,
-        record=recording_steps(max(setting.steps // setting.frames, 1), setting.steps).tolist(),
-        observables=(*PARTS, "layers"), learning_rate=setting.learning_rate,
-        weight_decay=setting.weight_decay, embedding_learning_rate=1e-3,
-        embedding_weight_decay=setting.embedding_weight_decay,
+        record=max(setting.steps // setting.frames, 1), observables=(*PARTS, "layers"),
+        learning_rate=setting.learning_rate, weight_decay=setting.weight_decay,
+        embedding_learning_rate=1e-3, embedding_weight_decay=setting.embedding_weight_decay,
     )  # fmt: skip
-    ensemble = draw(model, runs=1, seed=seed, first_run=number)
-    split = {"train_accuracy": ensemble.train[0], "validation_accuracy": ensemble.validation[0]}
     rows = []
     for frame, step in enumerate(trained.steps.tolist()):
-        E = trained.positions[0, frame]
+        E, layers = trained.positions[0, frame], nets.networks(trained, frame)
         versions: dict[tuple[str, int], Any] = {("actual", model.dim): E}
         for n, (name, axes) in product(setting.counts, (("final", trained.positions[0, -1]), ("current", E))):
             components = PCA(n).fit(axes)
             versions[name, n] = components.inverse_transform(components.transform(E))
         for (name, n), projected in versions.items():
-            right = answered(model, trained, frame, projected, model.task.inputs) == model.task.labels
-            accuracies = {part: float(right[index].mean()) for part, index in split.items()}
-            rows.append({"step": step, "components": name, "n": n} | accuracies)
+            changed = layers.with_embedding(projected)
+            right = {f"{part}_accuracy": changed.accuracy(part)[0] for part in ("train", "validation")}
+            rows.append({"step": step, "components": name, "n": n} | right)
     return {"positions": trained.positions[0], "steps": trained.steps, **columns_of(rows)}
-
-
-PARTS = ("train_accuracy", "validation_accuracy")
 
 
 def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
@@ -137,34 +119,15 @@ def actual(one: dict[str, NDArray[Any]]) -> NDArray[Any]:
     return one["validation_accuracy"][one["components"] == "actual"]
 
 
-def answered(model: Any, trained: Trajectory, frame: int, E: Any, inputs: Any, run: int = 0) -> NDArray[Any]:
-    """Return the classes of inputs by the layers of one network at one frame with another embedding E."""
-    parameters = {
-        name.removeprefix("layers."): torch.as_tensor(values[run : run + 1, frame]).float()
-        for name, values in trained.observables.items()
-        if name.startswith("layers.")
-    }
-    parameters["embedding"] = torch.as_tensor(np.asarray(E, np.float32))[None]
-    with torch.no_grad():
-        logits = model.outputs(parameters, torch.as_tensor(inputs)[None])
-    return np.asarray(logits[0].argmax(-1))
-
-
-def show_circle(E: Any, frequency: int, ax: Axes, *, title: str = "") -> None:
+def show_circle(E: Any, frequency: int, ax: Axes, title: str) -> None:
     """Draw a projection E (tokens, 2) with a line in the order of a frequency, and number up to 30 tokens."""
-    tokens = len(E)
-    order = np.argsort(frequency * np.arange(tokens) % tokens)
+    order = np.argsort(frequency * np.arange(len(E)) % len(E))
     ax.plot(*E[np.append(order, order[0])].T, color=palette.FRAME, linewidth=0.8, zorder=1)
-    colors = np.empty((tokens, 4))
-    colors[order] = palette.class_colors(tokens)
-    ax.scatter(E[:, 0], E[:, 1], s=42, c=colors, zorder=2, linewidths=0)
-    for token, (x, y) in enumerate(E if tokens <= 30 else ()):
-        ax.annotate(str(token), (x, y), (4, 3), textcoords="offset points", fontsize="small")
+    ax.scatter(E[order, 0], E[order, 1], s=42, c=palette.class_colors(len(E)), zorder=2, linewidths=0)
+    for token, place in enumerate(E if len(E) <= 30 else ()):
+        ax.annotate(str(token), place, (4, 3), textcoords="offset points", fontsize="small")
     ax.set(xticks=[], yticks=[], title=title, aspect="equal", adjustable="datalim")
     ax.spines[:].set_visible(False)
-
-
-# -- Figure 1 ----------------------------------------------------------------------------------------------
 
 
 def _emerges(own: Columns) -> float:
@@ -179,14 +142,12 @@ def _emerges(own: Columns) -> float:
     if not len(failing):
         return np.nan
     last, first = step[failing[-1]], step[general[0]]
-    before = (last - DELAY <= step) & (step <= last)
-    after = (first <= step) & (step <= first + DELAY)
+    before, after = (last - DELAY <= step) & (step <= last), (first <= step) & (step <= first + DELAY)
     return float(own["structure"][after].mean() - own["structure"][before].mean())
 
 
 @recipe(
-    "liu-1", fidelity=FIDELITY, item="Figure 1", quick=QUICK, paper_setting=PAPER, source="Figure 1",
-    cost=COST,
+    "liu-1", item="Figure 1", source="Figure 1", **FOLLOWED,
     rules=(
         Statement("coincides", "generalization coincides with the emergence of structure in the embeddings",
             "part of the variance of the first two components that lies at one frequency each, within 1000 "
@@ -221,13 +182,8 @@ def emergence(run: Run) -> Result:
     with charts.panels(2.7 * len(shown), 3.3, 1, len(shown), squeeze=False) as (figure, axes):
         for ax, frame in zip(axes[0], shown, strict=True):
             title = f"step {one['steps'][frame]}\nvalidation {accuracy[frame]:.0%}"
-            show_circle(PCA(2).fit_transform(one["positions"][frame]), frequency, ax, title=title)
+            show_circle(PCA(2).fit_transform(one["positions"][frame]), frequency, ax, title)
     return Result({"frames": rows}, {"liu-1": figure})
-
-
-# -- Figure 21 ---------------------------------------------------------------------------------------------
-
-VIEWS = ("final, on its own components", "initial, on its own components", "initial, on the final components")
 
 
 def _shares(start: NDArray[Any], end: NDArray[Any], random: np.random.Generator) -> list[float]:
@@ -246,18 +202,15 @@ def _shares(start: NDArray[Any], end: NDArray[Any], random: np.random.Generator)
 def _hints(own: Columns) -> float:
     """Return how much more of the start's variance is structure than if the change had another direction."""
     turned = own["turned"].astype(bool)
-    if not own["validation_accuracy"][0] > 0.99:
-        return np.nan
-    return float(own["share"][~turned].mean() - own["share"][turned].mean())
+    gap = float(own["share"][~turned].mean() - own["share"][turned].mean())
+    return gap if own["validation_accuracy"][0] > 0.99 else np.nan
 
 
 @recipe(
-    "liu-21", item="Figure 21; Appendix K", quick=QUICK, paper_setting=PAPER, source="Appendix K",
-    fidelity=FIDELITY,
+    "liu-21", item="Figure 21; Appendix K", source="Appendix K", **FOLLOWED,
     shows="The final and the initial embedding on principal axes; as the final one contains the initial "
     "one, the right panel shows some structure in any case. Lines and colors follow the tokens in the order "
     "of the strongest frequency of the final components.",
-    cost=COST,
     rules=(
         Statement("lottery ticket",
             "the projection of the embeddings at initialization to the principal components of the "
@@ -281,29 +234,29 @@ def tickets(run: Run) -> Result:
     for network, one in enumerate(ones):
         start, end = one["positions"][[0, -1]].astype(np.float64)
         shares = _shares(start, end, generator(run.seed(SEED + 1 + network)))
-        index, last = {"network": [network], "turned": [False] + [True] * TURNS}, actual(one)[-1]
-        parts.append(table_of(index, share=shares, validation_accuracy=last))
+        index = {"network": [network], "turned": [False] + [True] * TURNS}
+        parts.append(table_of(index, share=shares, validation_accuracy=actual(one)[-1]))
     start, end = ones[0]["positions"][[0, -1]]
-    components = PCA(2).fit(end)
-    views = (components.transform(end), PCA(2).fit_transform(start), components.transform(start))
+    own, last = PCA(2).fit(start), PCA(2).fit(end)
+    views = last.transform(end), own.transform(start), last.transform(start)
+    names = "final, on its own", "initial, on its own", "initial, on the final"
     frequency = frequency_of(views[0])
     with charts.panels(10.2, 3.8, 1, 3) as (figure, axes):
-        for ax, view, points in zip(axes, VIEWS, views, strict=True):
-            share = f"{share_of(points, frequency):.0%} of the variance"
-            show_circle(points, frequency, ax, title=f"{view}\nfrequency {frequency}: {share}")
+        for ax, name, points in zip(axes, names, views, strict=True):
+            share = f"frequency {frequency}: {share_of(points, frequency):.0%} of the variance"
+            show_circle(points, frequency, ax, f"{name} components\n{share}")
     return Result({"hints": joined(parts)}, {"liu-21": figure})
 
 
-# -- Figure 22 ---------------------------------------------------------------------------------------------
+FINAL = {"components": "final"}
 
 
 def _few_suffice(own: Columns) -> float:
     """Return the best accuracy with a few final components, NaN for a network that does not generalize."""
     end = own["step"] == own["step"].max()
     right, components = own["validation_accuracy"][end], own["components"][end]
-    if not (right[components == "actual"] >= 0.99).all():
-        return np.nan
-    return float(right[components == "final"].max())
+    whole = (right[components == "actual"] >= 0.99).all()
+    return float(right[components == "final"].max()) if whole else np.nan
 
 
 def _final_better(own: Columns) -> float:
@@ -316,9 +269,26 @@ def _final_better(own: Columns) -> float:
     return float(gap.mean()) if len(gap) else 0.0
 
 
+def _draw_projected(setting: Setting, tables: Any, *axes: Any) -> None:
+    """Draw the accuracies of the first network with reduced embeddings over the steps of training.
+
+    Lines are dashed for all dimensions, dotted for current components.
+    """
+    rows = where(tables["accuracy"], network=0)
+    for ax, part in zip(axes, PARTS, strict=True):
+        whole = where(rows, components="actual")
+        ax.plot(whole["step"], whole[part], "k--", linewidth=1.2, label="all dimensions")
+        for (kind, line), (k, n) in product((("final", "-"), ("current", ":")), enumerate(setting.counts)):
+            own, label = where(rows, components=kind, n=n), f"{n} {kind} components"
+            ax.plot(own["step"], own[part], line, color=palette.SERIES[k], linewidth=1.2, label=label)
+        title = part.replace("_accuracy", "") + " set, first network"
+        charts.label(ax, "step", "accuracy", title, ylim=(0, 1.03), legend=False)
+    axes[1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+
+
 @recipe(
-    "liu-22", item="Figure 22; Appendix K", quick=QUICK, paper_setting=PAPER, source="Appendix K", cost=COST,
-    fidelity=FIDELITY,
+    "liu-22", item="Figure 22; Appendix K", source="Appendix K", draw=_draw_projected,
+    panels=(10.6, 4.0, 1, 2), **FOLLOWED,
     rules=(
         Statement("a few suffice",
             "the first few principal components contain enough information to reach 99% accuracy",
@@ -326,7 +296,7 @@ def _final_better(own: Columns) -> float:
             "networks that reach 99 % with all dimensions",
             measures.of_networks("accuracy", _few_suffice), least=0.99, digits=3, possible=(0.0, 1.0),
             chance="none: most rows of a network that generalizes are near 1, and so are shuffled ones",
-            counter=UNTRAINED,
+            counter=counters.instead("accuracy", rows=FINAL | {"step": 0}, of=FINAL | {"step": 20_000}),
             note=f"26 to 76 % with ten; the paper does not say how many its lines have; {LATE}"),
         Statement("final axes",
             "embeddings reconstructed from the PCA at the end of training (solid lines) perform better than "
@@ -344,34 +314,10 @@ def projections(run: Run) -> Result:
     -----
     The table "accuracy" holds the tables of all networks.
     """
-    names = ("step", "components", "n", *PARTS)
-    rows = joined(
-        {name: one[name] for name in names} | {"network": np.full(len(one["step"]), network)}
-        for network, one in enumerate(followed(run))
-    )
-    with charts.panels(10.6, 4.0, 1, 2, sharey=True) as (figure, axes):
-        for ax, part in zip(axes, PARTS, strict=True):
-            show_projected(where(rows, network=0), part, ax)
-            ax.set_title(part.replace("_accuracy", "") + " set, first network")
-        ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    return Result({"accuracy": rows}, {"liu-22": figure})
+    rows = joined(one | {"network": np.full(len(one["step"]), k)} for k, one in enumerate(followed(run)))
+    names = ("step", "components", "n", *PARTS, "network")
+    return Result({"accuracy": {name: rows[name] for name in names}})
 
-
-def show_projected(rows: Any, part: str, ax: Axes) -> None:
-    """Draw the accuracy of one network with reduced embeddings over the steps of training.
-
-    `part` is the column that is drawn. Lines are dashed for all dimensions, dotted for current components.
-    """
-    whole = where(rows, components="actual")
-    ax.plot(whole["step"], whole[part], "k--", linewidth=1.2, label="all dimensions")
-    counts = np.unique(rows["n"][rows["components"] != "actual"])
-    for (components, line), (k, n) in product((("final", "-"), ("current", ":")), enumerate(counts)):
-        own, label = where(rows, components=components, n=n), f"{n} {components} components"
-        ax.plot(own["step"], own[part], line, color=palette.SERIES[k], linewidth=1.2, label=label)
-    ax.set(xlabel="step", ylabel="accuracy", ylim=(0, 1.03))
-
-
-# -- Figures 2, 19 -----------------------------------------------------------------------------------------
 
 # -- Figure 2 ----------------------------------------------------------------------------------------------
 
@@ -400,18 +346,17 @@ def plane_structure(E: NDArray[np.float64], operation: str) -> float:
     For the operation "addition" it is the fraction on a line with equal steps, and for "modular addition"
     that on a circle of one frequency.
     """
+    centered, steps = E - E.mean(axis=0), np.arange(len(E)) - (len(E) - 1) / 2
     if operation == "modular addition":
-        return share_of(E, frequency_of(E - E.mean(axis=0)))
-    steps = np.arange(len(E)) - (len(E) - 1) / 2
-    centered = E - E.mean(axis=0)
+        return share_of(E, frequency_of(centered))
     return float(np.sum((steps @ centered) ** 2) / (steps @ steps) / np.sum(centered**2))
 
 
 @recipe(
-    "liu-2", item="Figure 2", fidelity="nearest: the published notebooks have wider and deeper decoders with "
-    "weight decay 5 and 10", quick={"hidden": (30, 30), "seeds": 4, "steps": 400, "grid": 60},
+    "liu-2", item="Figure 2", source="Section 3", cost="ten to thirty minutes",
+    fidelity="nearest: the published notebooks have other decoders, with weight decay 5 and 10",
+    quick={"hidden": (30, 30), "seeds": 4, "steps": 400, "grid": 60},
     paper_setting=Setting(hidden=(200, 200), seeds=40, steps=20_000, grid=300, tokens=11),
-    source="Section 3", cost="ten to thirty minutes",
     rules=tuple(
         Statement(f"structure, {operation}",
             "generalization appears to be linked to the emergence of highly-structured embeddings",
@@ -429,21 +374,19 @@ def planar(run: Run) -> Result:
 
     Notes
     -----
-    The table "networks" has a
-    row for each network. The rules ask whether networks generalize better the more structured their
-    embeddings are.
+    The table "networks" has a row for each network. The rules ask whether networks generalize better the more
+    structured their embeddings are.
     """
-    setting = run.setting
     parts = {name: run.keep(name.replace(" ", "-"), partial(_train_planar, run, name)) for name in MODELS}
     names = ("validation_accuracy", "train_accuracy", "structure", "learning_rate")
     rows = joined({name: part[name] for name in names} for part in parts.values())
-    rows["operation"] = np.repeat(list(parts), setting.seeds)
+    rows["operation"] = np.repeat(list(parts), run.setting.seeds)
     with charts.panels(10.4, 10.4, 2, 2) as (figure, axes):
         for line, (name, part) in zip(axes, parts.items(), strict=True):
             for k, ax in enumerate(line):
                 show_classes(part["E"][k], part["classes"][k], part["frame"][k], name, ax)
                 title = f"{name}: validation accuracy {100 * part['shown'][k]:.0f} %"
-                ax.set(xlabel="first coordinate", ylabel="second coordinate", title=title)
+                charts.label(ax, "first coordinate", "second coordinate", title)
     return Result({"networks": rows}, {"liu-2": figure})
 
 
@@ -465,8 +408,8 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
         x, y = (np.linspace(c - reach, c + reach, setting.grid) for c in E[k].mean(axis=0))
         points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
         # The decoder takes the sum of two embeddings; here a point is their midpoint.
-        itself = np.repeat(np.arange(len(points))[:, None], 2, axis=1)
-        classes.append(answered(model, trained, -1, points, itself, k).reshape(setting.grid, setting.grid))
+        found = nets.networks(trained).member(int(k)).classify(2 * points)
+        classes.append(found.reshape(setting.grid, setting.grid))
         frames.append([x[0], x[-1], y[0], y[-1]])
     return accuracy | {
         "structure": [plane_structure(one, operation) for one in E], "learning_rate": rates, "E": E[shown],
@@ -481,21 +424,20 @@ def show_classes(E: Any, classes: Any, frame: Any, operation: str, ax: Axes) -> 
     takes a sum of two embeddings, and the point drawn is their midpoint. The operation determines the colors.
     """
     modular = operation == "modular addition"
-    count = len(E) if modular else 2 * len(E) - 1
-    some_colors = palette.class_colors if modular else palette.graded_colors
-    colors = np.array([tuple(color)[:3] for color in some_colors(count)])
-    ax.imshow(0.45 + 0.55 * colors[classes], extent=frame, origin="lower", aspect="auto")
+    colors = palette.class_colors(len(E)) if modular else palette.graded_colors(2 * len(E) - 1)
+    shades = 0.45 + 0.55 * np.array([tuple(color)[:3] for color in colors])
+    ax.imshow(shades[classes], extent=frame, origin="lower", aspect="auto")
     size = charts.points(12.5) ** 2
     ax.scatter(E[:, 0], E[:, 1], s=size, color=palette.WHITE, edgecolors=palette.INK, zorder=2)
-    for token, (x, y) in enumerate(E):
-        ax.annotate(str(token), (x, y), ha="center", va="center", fontsize="small", zorder=3)
+    for token, place in enumerate(E):
+        ax.annotate(str(token), place, ha="center", va="center", fontsize="small", zorder=3)
 
 
 # -- Figure 19 ---------------------------------------------------------------------------------------------
 
 
 @recipe(
-    "liu-19", fidelity=OTHER_DATA, item=f"Figure 19, on {IMAGES}; Appendix I",
+    "liu-19", item=f"Figure 19, on {IMAGES}; Appendix I", fidelity=OTHER_DATA,
     quick={"encoders": 2, "images": 200},
     paper_setting=Setting(encoders=20, images=1500, data=DATA, hidden=200, steps=100, rate=1e-3),
     source="Appendix I", independent="encoder", cost="a minute",
@@ -527,21 +469,16 @@ def collapse(run: Run) -> Result:
     rows: dict[str, Any] = {"encoder": np.arange(setting.encoders)}
     for when, frame in (("start", 0), ("end", -1)):
         parts = np.array([_variances(path[frame], labels) for path in paths])
-        rows[f"within_{when}"], rows[f"between_{when}"], rows[f"norm_{when}"] = parts.T
-    title = f"{len(labels)} images of {setting.data}; each class has its digit left of its median"
+        rows[f"within_{when}"], rows[f"between_{when}"] = parts.T
+    title = f"{len(labels)} images of {setting.data}; each class has its digit at its median"
     with charts.panels(11.6, 4.2, 1, 3, title) as (figure, axes):
-        colors = palette.class_colors(10)
         for ax, frame in zip(axes, (0, setting.steps // 2, setting.steps), strict=True):
             E = paths[0][frame]
-            ax.scatter(*E.T, s=6, c=colors[labels], linewidths=0)
-            for digit, color in enumerate(colors):
-                middle = np.median(E[labels == digit], axis=0)
-                box = {"boxstyle": "circle,pad=0.1", "facecolor": palette.WHITE, "edgecolor": color}
-                beside = {"xytext": (-15, 0), "textcoords": "offset points", "ha": "center", "va": "center"}
-                ax.annotate(str(digit), middle, bbox=box, fontsize="small", **beside)
-            ax.margins(x=0.1)
-            ax.set(title=f"step {frame}", xlabel="first coordinate", xticks=[], yticks=[])
-        axes[0].set_ylabel("second coordinate")
+            ax.scatter(*E.T, s=6, c=palette.class_colors(10)[labels], linewidths=0)
+            for digit in range(10):
+                box = {"boxstyle": "circle,pad=0.1", "facecolor": palette.WHITE}
+                ax.annotate(str(digit), np.median(E[labels == digit], axis=0), bbox=box, fontsize="small")
+            charts.label(ax, "first coordinate", "second coordinate", f"step {frame}", xticks=[], yticks=[])
     return Result({"encoders": rows}, {"liu-19": figure})
 
 
@@ -558,25 +495,22 @@ def _descend(setting: Setting, pixels: Any, labels: Any, seed: int) -> NDArray[n
         f = last(second(first(pixels).relu()).relu())
     f.requires_grad_()
     members = torch.nn.functional.one_hot(torch.as_tensor(labels).long(), 10).float()
-    count = members.sum(dim=0)
-    optimizer = torch.optim.Adam([f], lr=setting.rate)
+    count, optimizer = members.sum(dim=0), torch.optim.Adam([f], lr=setting.rate)
     path = [f.detach().numpy().astype(float)]
     for _ in range(setting.steps):
         optimizer.zero_grad()
         # Σ |f(x) - f(y)|² over the pairs of a class of n is n Σ |f|² - |Σ f|².
         squares, sums = members.T @ (f**2).sum(dim=1), members.T @ f
-        loss = (count * squares - (sums**2).sum(dim=1)).sum() / (f**2).sum()
-        loss.backward()
+        ((count * squares - (sums**2).sum(dim=1)).sum() / (f**2).sum()).backward()
         optimizer.step()
         path.append(f.detach().numpy().astype(float))
     return np.array(path)
 
 
-def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float, float]:
-    """Return the variance about the class means, the variance of these means, and Z = Σ |f|².
+def _variances(f: NDArray[np.float64], labels: Any) -> tuple[float, float]:
+    """Return the variance about the class means, and the variance of these means.
 
     `f` (images, 2) are embeddings and `labels` (images,) their classes, from 0 to 9.
     """
     means = np.array([f[labels == k].mean(axis=0) for k in range(10)])
-    within = np.mean(np.sum((f - means[labels]) ** 2, axis=1))
-    return float(within), float(means.var(axis=0).sum()), float(np.sum(f**2))
+    return float(np.mean(np.sum((f - means[labels]) ** 2, axis=1))), float(means.var(axis=0).sum())

@@ -92,7 +92,7 @@ def test_packages_name_the_papers():
         "musat-D": "Musat", "liu-6b": "Liu", "ding-7": "Ding", "he-waves": "He", "liu-seeds": "beyond",
     }  # fmt: skip
     assert every["musat-map"].paper == "beyond"
-    assert list(every).index("liu-2") < list(every).index("liu-10") < list(every).index("liu-table1")
+    assert list(every).index("liu-2") < list(every).index("liu-10") < list(every).index("ding-2")
 
 
 # -- a run --------------------------------------------------------------------------------------------------

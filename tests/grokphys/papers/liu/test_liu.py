@@ -1,9 +1,9 @@
-import csv
+import itertools
 
 import numpy as np
 import pytest
-import tyro
 
+import physics
 from grokphys.cli.reproduce import reproduce
 from grokphys.papers.liu import transition as liu_theory
 from grokphys.papers.recipe import Run
@@ -18,16 +18,6 @@ from physics import (
 )
 
 RECIPES = recipes()
-
-
-def rows_of(path):
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def command(function, *arguments):
-    """Call a command function as the command line does."""
-    return tyro.cli(function, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,))
 
 
 def tables_of(name):
@@ -58,30 +48,20 @@ def test_figure_5_rates_vanish_below_and_rise_above():
     assert not any(mean[:14])
     assert mean[54] == pytest.approx(0.6 / 7)
     assert mean[54] > mean[44] > mean[34] > mean[24] > 0
+    masks = liu_theory.training_sets(Operation(10), (18, 23, 30), 200, 7)
+    for one in masks.values():
+        unique = closures(Operation(10), one).complete
+        assert ((physics.grokking_rates(Operation(10), one) > 0) == unique).all(), "λ_3 counts the same"
+        assert unique.any()
 
 
-def test_the_sum_of_embeddings_is_conserved_only_where_it_is_zero():
-    flows = tables_of("liu-F")["flows"]
-    centred = flows["centred"]
-    assert flows["norm_change"].max() < 1e-6
-    assert flows["sum_change"][centred].max() < 1e-9
-    assert flows["sum_change"][~centred].max() > 0.01
-
-
-def test_figures_9_and_11_are_those_of_the_paper():
-    tables = tables_of("liu-9")
-    assert tables["stages"]["n_0"].tolist() == [4, 3, 2]
-    assert tables["stages"]["distinct"].tolist() == [4, 6, 7]
-    assert (tables["sets"]["unique"] > 0).tolist() == [False, True]  # six samples suffice, no five do
-    rows = tables_of("liu-11")["subsets"]
-    table = dict(
-        zip(rows["equations"], zip(rows["degrees_of_freedom"], rows["implied"], strict=True), strict=True)
-    )
-    assert len(table) == 8
-    assert table["none"] == (4, "none")
-    assert {table[name][0] for name in ("A1", "A2", "A3")} == {3}
-    for two in ("A1 A2", "A1 A3", "A2 A3", "A1 A2 A3"):
-        assert table[two] == (2, "A1 A2 A3")
+def test_an_equation_more_leaves_no_more_freedom():
+    """Liu, Figure 11: what four tokens may satisfy, and the degrees of freedom that remain."""
+    pairs = {"A1": ((0, 2), (1, 1)), "A2": ((0, 3), (1, 2)), "A3": ((1, 3), (2, 2))}
+    for size, freedom, implied in ((1, 3, 1), (2, 2, 3), (3, 2, 3)):
+        for chosen in itertools.combinations(pairs.values(), size):
+            theory = EffectiveTheory(4, pairs=sum(chosen, ()))
+            assert (theory.ground_state_dimension, len(theory.implied_parallelograms)) == (freedom, implied)
 
 
 def test_stopped_flows_seldom_exceed_the_bounds():
@@ -96,21 +76,6 @@ def test_stopped_flows_seldom_exceed_the_bounds():
     assert 0 < np.mean(np.array(above) > 0) < 0.1
     assert max(above) < 0.1
     assert any(a < -0.5 for a in above)
-
-
-def test_figure_16_every_link_of_the_chain_is_needed():
-    chains = tables_of("liu-16")["chains"]
-    for name, links in (("C_7", 2), ("S_3", 3)):
-        assert chains["follows"][chains["operation"] == name].tolist() == [True] + [False] * links
-
-
-def test_appendix_l_limit_is_of_first_order():
-    tables = tables_of("liu-L")
-    found = RECIPES["liu-L"].rules[0].measure(tables, 0.95)
-    assert abs(found.estimate - 1) < 0.1
-    rows = tables["energies"]
-    early = (rows["time"] == 0) | (rows["rate_ratio"] < 0.01)
-    np.testing.assert_allclose(rows["internal_energy"][early], rows["effective"][early], rtol=0.1)
 
 
 @pytest.mark.slow
