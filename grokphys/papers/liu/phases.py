@@ -404,8 +404,7 @@ CAPACITY = (
     Statement("four phases", "they all include four phases",
         "share of the rarest phase among the networks of the plane",
         measures.rarest("networks", "phase", PHASES), least=0.01, digits=3,
-        chance="none: where phases stand in the plane changes no share",
-        counter=counters.rarest_absent("networks", "phase")),
+        chance=counters.rarest_absent("networks", "phase")),
     corner("top right", "The top right corner (a fast and capable decoder) is the memorization phase",
         "memorization", HIGH, LOW),
     Statement("order", "grokking is sandwiched between comprehension and memorization",
@@ -483,8 +482,7 @@ for _number, _y, _label, _each, _rules in (
             "the representation weight decay in general does not affect model performance much",
             "at rates up to 1e-3, share of networks that generalize in the half of larger decays minus that "
             "in the other",
-            GENERAL, LOWER, UPPER, LOWER, least=-0.2, most=0.2, counter=OF_RATE,
-            chance="none: a shuffle can only make this statement of no effect truer")),
+            GENERAL, LOWER, UPPER, LOWER, least=-0.2, most=0.2, chance=OF_RATE)),
 ):  # fmt: skip
 
     @recipe(
@@ -570,8 +568,7 @@ def _draw_curves(setting: Setting, tables: Tables, ax: Any) -> None:
             "share of networks that reach 60 % in validation, 1000 steps or more after 90 % in training",
             measures.share("networks",
                 f"np.isfinite(validation_steps) & (validation_steps >= train_steps + {DELAY})"),
-            least=0.5, chance="none: the delay is a network's own, and no order of networks changes it",
-            counter=counters.exchanged("networks", "train_steps", "validation_steps")),
+            least=0.5, chance=counters.exchanged("networks", "train_steps", "validation_steps")),
     ),
 )  # fmt: skip
 def grokking(run: Run) -> Result:
@@ -778,13 +775,10 @@ MUCH_DROPOUT = "dropout >= 0.2"
 """Which rates of dropout count as significant in the rules."""
 
 
-DRY: dict[str, Any] = {
-    "chance": "none: most networks have this much dropout; the rule on speed tests the rates",
-    "counter": counters.changed("the steps of networks without dropout for all", "networks", lambda rows, _: {
-        name: np.resize(rows[name][rows["dropout"] == 0], len(rows[name]))
-        for name in ("train_steps", "validation_steps")
-    }),
-}  # fmt: skip
+DRY = counters.changed("the steps of networks without dropout for all", "networks", lambda rows, _: {
+    name: np.resize(rows[name][rows["dropout"] == 0], len(rows[name]))
+    for name in ("train_steps", "validation_steps")
+})  # fmt: skip
 
 
 @recipe(
@@ -802,13 +796,13 @@ DRY: dict[str, Any] = {
             "steps",
             "share of networks with dropout of 0.2 or more that generalize in fewer than 1000 steps",
             measures.share("networks", "validation_steps < 1000", among=MUCH_DROPOUT), least=0.5,
-            note="all do at rates from 0.2 to 0.4, and one of ten above", **DRY),
+            note="all do at rates from 0.2 to 0.4, and one of ten above", chance=DRY),
         Statement("no grokking", "and the grokking phenomenon vanishes completely",
             "share of networks with dropout of 0.2 or more that generalize within 1000 steps after they fit",
             measures.share("networks",
                 f"np.isfinite(validation_steps) & (validation_steps < train_steps + {DELAY})",
                 among=MUCH_DROPOUT),
-            least=0.8, note="all do at rates from 0.2 to 0.45, and one of five at 0.5", **DRY),
+            least=0.8, note="all do at rates from 0.2 to 0.45, and one of five at 0.5", chance=DRY),
         Statement("speeds up", "Effect of dropout on speeding up generalization",
             "Kendall's τ of the steps to 90 % of the validation set with the rate of dropout; by chance 0",
             measures.rank_correlation("networks", "dropout", "validation_steps"), most=-0.2,

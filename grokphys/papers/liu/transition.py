@@ -463,8 +463,7 @@ def _draw_bounds(setting: Setting, tables: Tables, *lines: Any) -> None:
                 "We find the trained models are usually far from being ideal",
                 "mean of the bound minus the RQI, where the bound is above 0",
                 measures.mean("networks", f"rqi_bound - rqi{end}", among="rqi_bound > 0"), least=0.1,
-                chance="none: with bounds in another order, their mean distance is the same",
-                counter=counters.replaced("networks", **{f"rqi{end}": "rqi_bound"}),
+                chance=counters.replaced("networks", **{f"rqi{end}": "rqi_bound"}),
                 note=f"the mean decides: fewer than half of the networks are 0.1 below their bound; {note}")
             for delta, end, note in TOLERANCES
         ),
@@ -529,22 +528,21 @@ def show_embeddings(x: Any, E: Any, ax: Axes, marks: Any) -> None:
     "liu-4c", item="Figure 4 (c)", quick=Setting(sets=12, frames=201, multiples=10.0),
     paper_setting=Setting(sets=1000, frames=401, multiples=10.0), source="Section 3.2",
     independent="training set", cost="a minute",
-    shows="An embedding that follows the effective theory, and how many n_h the embeddings of 1000 training "
-    "sets take to reach a line.",
     rules=(
         Statement("duration", DURATION,
             "median time at which RQI passes 0.95 (δ = 0.1), in units of n_h; the same by every convention "
             "of the loss, which only changes the unit of time",
             measures.median("flows", "formed_over_n_h"), least=2.0, most=4.5,
-            chance="none: the time is computed, and what could be shuffled leaves its median as it is",
-            counter=counters.drawn("times drawn from an exponential distribution of mean n_h", "flows",
+            chance=counters.drawn("times drawn from an exponential distribution of mean n_h", "flows",
                 formed_over_n_h=lambda rows, rng: rng.standard_exponential(len(rows["set"]))),
             note="RQI is the representation quality index, and n_h = 1/(λ_3 η) the time scale of the theory"),
     ),
 )  # fmt: skip
 def trajectories(run: Run) -> Result:
-    """Reproduce Figure 4 (c) of Liu et al.: embeddings in the theory, and when they have formed a line.
+    """An embedding that follows the effective theory, and how many n_h 1000 others take to reach a line.
 
+    Notes
+    -----
     The flow is solved in closed form for random training sets of 45 samples, with one start each. The table
     "flows" has a row for each set whose embeddings converge to a line. The rule judges the median time until
     the representation quality index exceeds 0.95, in units of n_h = 1/(λ_3 η), with the grokking rate λ_3 and
@@ -586,8 +584,7 @@ def trajectories(run: Run) -> Result:
             Statement(f"duration, n_h {words}", DURATION,
                 f"median of the steps to RQI > 0.95 (δ = 0.1) over n_h = 1/(λ_3 η) {words}",
                 measures.median("networks", f"steps_to_rqi / n_h_{name}"), least=2.0, most=4.5,
-                chance="none: a median of networks, which no order changes",
-                counter=counters.drawn("steps drawn from an exponential distribution of mean n_h", "networks",
+                chance=counters.drawn("steps drawn from an exponential distribution of mean n_h", "networks",
                     steps_to_rqi=partial(lambda n_h, rows, rng: rng.exponential(rows[n_h]), f"n_h_{name}")))
             for name, words in (
                 ("mean", "of Eq. 5, with 1/|P_0(D)|"),
@@ -684,8 +681,7 @@ def _draw_four(setting: Setting, tables: Tables, *axes: Any) -> None:
             "share of the rarest of the five representations among the networks of both paces",
             measures.rarest("networks", "equations", KINDS,
                 by=lambda rows: np.arange(len(rows["rqi"])) % (len(rows["rqi"]) // len(PACES))),
-            least=0.002, digits=3, chance="none: an order of networks changes no share",
-            counter=counters.rarest_absent("networks", "equations"), note=TOGETHER),
+            least=0.002, digits=3, chance=counters.rarest_absent("networks", "equations"), note=TOGETHER),
     ),
 )  # fmt: skip
 def four(run: Run) -> Result:
