@@ -118,12 +118,11 @@ def _verdicts(recipes: Recipes, results: Results) -> list[str]:
     counts = Counter(
         (claim["verdict"], rule.fidelity.partition(":")[0]) for claim, rule in zip(claims, rules, strict=True)
     )
-    settings = FIDELITY[:2]
     rows = (
-        (f"{sign} **{word}**", *(str(counts[word, setting]) for setting in settings), meaning)
+        (f"{sign} **{word}**", *(str(counts[word, setting]) for setting in FIDELITY), meaning)
         for word, (sign, meaning) in VERDICTS.items()
     )
-    return table(("verdict", "setting of the paper", "nearest setting", "meaning"), rows)
+    return table(("verdict", "setting of the paper", "nearest setting", "other data", "meaning"), rows)
 
 
 def _scoreboard(recipes: Recipes, results: Results) -> list[str]:

@@ -2,7 +2,7 @@
 
 Comparisons of two simulated systems of the papers with the networks that they describe.
 
-Beyond Liu et al.: the critical training fraction of addition of p = 5 to 60 symbols, and of groups.
+Beyond Liu et al.: the critical fraction of the closure for addition of p = 5 to 60 symbols, and of groups.
 
 Beyond Liu et al.: how often two networks of one cell of a phase diagram have the same phase.
 """
@@ -519,7 +519,7 @@ def _draw_scaling(setting: Setting, tables: Tables, left: Any, middle: Any, righ
     ),
 )  # fmt: skip
 def scaling(run: Run) -> Result:
-    """The critical training fraction by the number of symbols p, next to ln p / p.
+    """The critical training fraction of the closure by the number of symbols p, next to ln p / p.
 
     Notes
     -----
