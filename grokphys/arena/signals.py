@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 import nets
 from analysis.circles import fourier_signals, survival, survives
-from analysis.circles.fourier import OBSERVABLE, frequency_norms
+from analysis.circles.fourier import OBSERVABLE
 from analysis.laws import PUBLISHED, Law, MeanFieldRegressor, fit_law, fit_trajectories, lotka_volterra
 from grokphys.arena.track import ANOTHER, STILL, Array, Case, Theory, Track, ensemble, seen, split
 from nets import EmbeddingMLP
@@ -60,7 +60,7 @@ class Circles:
     def train(self, folder: Path | None, layers: int | None = None) -> Trajectory:
         """Train the networks, or others from the starts of those held out if a seed of layers is given."""
         first = 0 if layers is None else self.networks // 2
-        steps = {*range(0, self.steps, EVERY), *(start + AHEAD for start in STARTS), self.steps}
+        steps = {*range(0, self.steps, EVERY), self.steps, *(step + AHEAD for step in STARTS)}
         trained = ensemble(
             folder, EmbeddingMLP(self.tokens, self.dim), layers=layers, first_run=first,
             runs=self.networks - first, steps=self.steps, weight_decay=DECAY, seed=SEEDS["seed"],
@@ -75,11 +75,8 @@ LARGE = Circles(31, 64, 120, 1500, 0), Circles(59, 128, 60, 2000, 0)
 
 
 def _from_steps(steps: Sequence[int], *sizes: Circles) -> dict[str, Circles]:
-    return {
-        f"p = {size.tokens}, from step {start}": replace(size, start=start)
-        for size in sizes
-        for start in steps
-    }
+    each = [replace(size, start=step) for size in sizes for step in steps]
+    return {f"p = {setting.tokens}, from step {setting.start}": setting for setting in each}
 
 
 def with_signals(networks: Trajectory) -> Trajectory:
@@ -145,13 +142,14 @@ def strongest(scores: Array, number: Any) -> Booleans:
     return np.asarray(ranks < np.reshape(number, (-1, 1)))
 
 
-def usual_number(final: Any) -> Array:
-    """Return how many circles survive on average in the other networks, rounded, (networks,).
+def ranked(scores: Array, final: Booleans) -> Array:
+    """Return how the circles with the largest scores agree with the survivors, both (networks, K).
 
-    `final`, bool (networks, K), holds which circles survive in the end.
+    As many are predicted as survive on average in the other networks, rounded. The result is (networks,).
     """
-    counts = np.sum(final, axis=1)
-    return np.asarray(np.round((counts.sum() - counts) / (len(counts) - 1)))
+    counts = final.sum(axis=1)
+    number = np.round((counts.sum() - counts) / (len(counts) - 1))
+    return agreement(strongest(scores, number), final)
 
 
 def ends_of(paths: Array) -> Booleans:
@@ -174,10 +172,7 @@ class Signals(Track):
     name = "signals"
     measure = "relative error of the signals from the step of the prediction on, at most 1 (divergence)"
     best = 0.0
-    settings = {  # noqa: RUF012
-        "quick": _from_steps((400,), SMALL),
-        "paper": _from_steps((400, 800), *LARGE),
-    }
+    settings = {"quick": _from_steps((400,), SMALL), "paper": _from_steps((400, 800), *LARGE)}  # noqa: RUF012
 
     def entries(self) -> Sequence[Theory]:
         """Return the laws, fitted to other networks, and forward in time to each network alone."""
@@ -185,61 +180,48 @@ class Signals(Track):
         return [*map(SignalLaw, LAWS), *alone]
 
     def case(self, setting: Circles, folder: Path | None) -> Case:
-        """Return networks, and relative errors of the signals every `EVERY` steps from the start on."""
+        """Return networks, and scores by their signals every `EVERY` steps from the start on."""
         fit, held_out = split(setting.train(folder))
-        another = setting.train(folder, SEEDS["layers"])
-        truth = path(held_out, setting.start)
+        truth, other = (path(x, setting.start) for x in (held_out, setting.train(folder, SEEDS["layers"])))
 
         def score(predicted: Any) -> Array:
             paths = fourier_signals(predicted).values if isinstance(predicted, Trajectory) else predicted
-            return np.minimum(relative_errors(_of_shape(paths, truth.shape), truth), 1.0)
+            return self.score(np.asarray(paths), truth)
 
-        ends = {STILL: score(np.repeat(truth[:, :1], truth.shape[1], axis=1))}
-        ends[ANOTHER] = score(path(another, setting.start))
+        ends = {STILL: score(np.repeat(truth[:, :1], truth.shape[1], axis=1)), ANOTHER: score(other)}
         return Case(shown(fit), shown(held_out, setting.start), score, ends)
 
+    def score(self, paths: NDArray[Any], truth: Array) -> Array:
+        """Return the relative error (networks,) of predicted paths (networks, frames, K)."""
+        return np.minimum(relative_errors(_of_shape(paths, truth.shape), truth), 1.0)
 
-class Survivors(Track):
+
+class Survivors(Signals):
     """Which circles survive: theories see the path of a network to a step."""
 
     name = "survivors"
     measure = "Jaccard index of the predicted and the true survivors"
     best = 1.0
-    settings = {  # noqa: RUF012
-        "quick": _from_steps(STARTS, SMALL),
-        "paper": _from_steps(STARTS, *LARGE),
-    }
+    settings = {"quick": _from_steps(STARTS, SMALL), "paper": _from_steps(STARTS, *LARGE)}  # noqa: RUF012
 
     def entries(self) -> Sequence[Theory]:
         """Return rankings of circles, classifiers, and laws of the signals."""
-        rankings = [Ranking(score) for score in SCORES]
-        return [*rankings, SVM, LOGISTIC, *map(SignalLaw, LAWS)]
+        return [*map(Ranking, SCORES), SVM, LOGISTIC, *map(SignalLaw, LAWS)]
 
-    def case(self, setting: Circles, folder: Path | None) -> Case:
-        """Return networks, and how predicted survivors agree with those of the last step."""
-        fit, held_out = split(setting.train(folder))
-        another = setting.train(folder, SEEDS["layers"])
-        final, now = alive(held_out), path(held_out, setting.start)[:, 0]
-
-        def score(predicted: Any) -> Array:
-            if isinstance(predicted, Trajectory):
-                predicted = survives(frequency_norms(predicted.final))
-            array = np.asarray(predicted)
-            if array.ndim == 3:
-                array = ends_of(_of_shape(array, (len(final), array.shape[1], final.shape[1])))
-            if array.dtype != bool:
-                raise InputError(f"prediction must be truth values or a path of signals, got {array.dtype}")
-            return agreement(_of_shape(array, final.shape), final)
-
-        ends = {STILL: score(survives(now)), ANOTHER: score(alive(another))}
-        return Case(shown(fit), shown(held_out, setting.start), score, ends)
+    def score(self, paths: NDArray[Any], truth: Array) -> Array:
+        """Return the agreement (networks,) of predicted survivors, bool (networks, K), or of paths."""
+        if paths.ndim == 3:
+            paths = ends_of(paths)
+        if paths.dtype != bool:
+            raise InputError(f"prediction must be truth values or paths of signals, got {paths.dtype}")
+        final = survives(truth[:, -1])
+        return agreement(_of_shape(paths, final.shape), final)
 
 
-def _of_shape(predicted: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    array = np.asarray(predicted)
-    if array.shape != shape:
-        raise InputError(f"prediction must have the shape {shape}, got {array.shape}")
-    return array
+def _of_shape(predicted: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if predicted.shape != shape:
+        raise InputError(f"prediction must have the shape {shape}, got {predicted.shape}")
+    return predicted
 
 
 # -- laws of the signals -----------------------------------------------------------------------------------

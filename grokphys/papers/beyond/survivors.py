@@ -1,4 +1,4 @@
-"""How well the survivors that are predicted, or those of another network, agree with those of a network.
+"""Which circles survive: activations, octaves, what the start settles, votes of neurons, and rounding.
 
 Beyond Ding et al.: activations for which circles compete.
 
@@ -42,21 +42,7 @@ from numpy.typing import NDArray
 from analysis.circles import survives
 from analysis.circles.fourier import frequency_norms
 from analysis.plots import palette
-from grokphys.arena.signals import (
-    AHEAD,
-    EVERY,
-    SVM,
-    Ranking,
-    SignalLaw,
-    agreement,
-    alive,
-    ballots,
-    blowup,
-    crossed,
-    strongest,
-    usual_number,
-    with_signals,
-)
+from grokphys.arena import signals as arena
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding.training import DECAY, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, chosen_rows, joined, mean, table_of, where
@@ -198,10 +184,8 @@ def _selection_rules(tokens: int) -> tuple[Statement, ...]:
         ),
         Statement(f"{at}: tanh generalizes as well", "without an even part the network generalizes as well",
             "validation accuracy with tanh minus that with SiLU",
-            gap(tokens, tanh, silu, np.mean, "accuracy"), least=-0.02,
-            chance="shuffling activations would make them alike",
-            counter=counters.instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain),
-            note=PAIRED_SELECTION),
+            gap(tokens, tanh, silu, np.mean, "accuracy"), least=-0.02, note=PAIRED_SELECTION,
+            chance=counters.instead("networks", rows=plain | {"tokens": 31, "even": 4.0}, of=plain)),
         Statement(f"{at}: the even part competes", "the more of the even part, the fewer circles survive",
             "Kendall's τ of the effective number of circles and λ, tanh; by chance 0",
             measures.rank_correlation(
@@ -367,14 +351,14 @@ def _again(run: Run, place: Place, base: int) -> dict[str, Any]:
     survivors, others = (survives(frequency_norms(final)) for final in (first.final, np.concatenate(finals)))
     names = [*map(CHANGED.format, run.setting.changes), *np.repeat(list(SHARED), 2)]
     index = {"tokens": [place.tokens], "base": [base], "change": names}
-    return table_of(index, agreement=agreement(survivors, others))
+    return table_of(index, agreement=arena.agreement(survivors, others))
 
 
 # -- predictors --------------------------------------------------------------------------------------------
 
 THEORIES = {
-    "signal": Ranking("signal"), "rate": Ranking("rate"), "SVM": SVM,
-    "linear law": SignalLaw("Lasso"), "mean field": SignalLaw("mean field"),
+    "signal": arena.Ranking("signal"), "rate": arena.Ranking("rate"), "SVM": arena.SVM,
+    "linear law": arena.SignalLaw("Lasso"), "mean field": arena.SignalLaw("mean field"),
 }  # fmt: skip
 
 
@@ -384,16 +368,16 @@ def _predicted(run: Run, place: Place) -> dict[str, Any]:
     The table has a row for each step, predictor and network. No theory is fitted to the network that it
     predicts.
     """
-    setting = run.setting
-    grid = set(range(0, setting.last + 1, EVERY)) | {step + AHEAD for step in setting.starts}
-    options = place.training(42_000)
-    networks = with_signals(train_networks(run, range(setting.runs), sorted(grid | {place.steps}), **options))
-    final = alive(networks)
-    rows = []
+    setting, rows = run.setting, []
+    ahead = {step + arena.AHEAD for step in setting.starts}
+    steps = sorted({*range(0, setting.last + 1, arena.EVERY), *ahead, place.steps})
+    trained = train_networks(run, range(setting.runs), steps, **place.training(42_000))
+    networks = arena.with_signals(trained)
+    final = arena.alive(networks)
     for start in setting.starts:
-        scores = crossed([*THEORIES.values()], networks, start)
+        scores = arena.crossed([*THEORIES.values()], networks, start)
         index = {"tokens": [place.tokens], "start": [start], "predictor": list(THEORIES)}
-        agreed = [agreement(strongest(values, usual_number(final)), final) for values in scores]
+        agreed = [arena.ranked(values, final) for values in scores]
         rows.append(table_of(index | {"network": range(setting.runs)}, agreement=agreed))
     return joined(rows)
 
@@ -443,10 +427,8 @@ def _rules_predictability(tokens: int) -> tuple[Statement, ...]:
         Statement(f"{at}: layers and split alone tell nothing",
             "networks with the same layers and split, but fresh embeddings, are like unrelated ones",
             "the same of fresh embeddings, minus that of unrelated networks",
-            _more(tokens, "fresh embedding"), least=-0.1, most=0.1,
-            chance="shuffling would make them alike, as the statement says they are",
-            counter=counters.instead("changes", rows={"change": BOTH}, of={"change": "fresh embedding"}),
-            **paired),
+            _more(tokens, "fresh embedding"), least=-0.1, most=0.1, **paired,
+            chance=counters.instead("changes", rows={"change": BOTH}, of={"change": "fresh embedding"})),
         *(
             Statement(f"{at}: {name} knows little at step 0",
                 "what is settled at step 0 is not known there to predictors that see the embedding alone",
@@ -509,8 +491,8 @@ PAPER_PREDICTABILITY = Setting(
     paper_setting=PAPER_PREDICTABILITY, draw=_draw_predictability, source=SOURCE_SELECTION,
     shows="How often networks from nearly the same start keep the same circles, and how well predictors name "
     f"them, for {PAPER_PREDICTABILITY.bases} networks of each modulus p. Fresh parts are drawn again. The "
-    f"rate is the change of the signal over {AHEAD} steps; near step 50 of p = 31 the signals of survivors "
-    "fall fastest, so that it names them last.",
+    f"rate is the change of the signal over {arena.AHEAD} steps; near step 50 of p = 31 the signals of "
+    "survivors fall fastest, so that it names them last.",
     cost="two hours", rules=(*_rules_predictability(31), *_rules_predictability(59)),
 )  # fmt: skip
 def predictability(run: Run) -> Result:
@@ -547,17 +529,15 @@ def _trained_votes(run: Run, place: Place, seed: int, part: range) -> dict[str, 
     ones, and for each circle three scores, and whether it survives.
     """
     trained = train_networks(run, part, place.steps, "layers", device="cpu", **place.training(seed))
-    ended = rebuilt(trained)
-    begun, times = blowup(rebuilt(trained, 0))
-    reads, named = ended.neuron_weights(), times.argmin(axis=-1)
+    begun, times = arena.blowup(rebuilt(trained, 0))
+    reads, (ballots, haste) = rebuilt(trained).neuron_weights(), arena.ballots(times)
     end = neuron_spectrum(reads["W_in"], second=reads["second"])
-    votes_, haste = ballots(times)
     first, second, xi = (np.asarray(z, np.complex128) for z in (begun.theta, begun.theta_second, begun.xi))
     return {
         "chosen": end.frequency, "single": end.kind == "single", "single_at_start": begun.kind == "single",
-        "time": 1 + named, "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
+        "time": 1 + times.argmin(axis=-1), "magnitude": 1 + np.abs(first * second).argmax(axis=-1),
         "phase": 1 + np.abs(np.angle(first * second * xi.conj())).argmin(axis=-1),
-        "signal": frequency_norms(trained.initial), "haste": haste, "votes": votes_,
+        "signal": frequency_norms(trained.initial), "haste": haste, "votes": ballots,
         "survived": survives(frequency_norms(trained.final)),
     }  # fmt: skip
 
@@ -612,7 +592,7 @@ def _agreement(score: str, rows: Columns) -> Array:
     """
     shape = -1, rows["tokens"][0] // 2
     final = np.asarray(rows["survived"], bool).reshape(shape)
-    return agreement(strongest(np.asarray(rows[score], float).reshape(shape), usual_number(final)), final)
+    return arena.ranked(np.asarray(rows[score], float).reshape(shape), final)
 
 
 HE = "Abstract of He et al., who train `TwoLayer`"
@@ -675,17 +655,11 @@ def _draw_votes(setting: Setting, tables: Tables, left: Any, right: Any) -> None
         charts.intervals(left, at, [_foretells(reader, p)(tables, 0.95) for reader in READERS], **look)
         rows = where(tables["circles"], tokens=p)
         charts.intervals(right, at, [mean(_agreement(score, rows), 0.95) for score in SCORES], **look)
-        left.axhline(2 / (p - 1), color=palette.REFERENCE, linewidth=1, linestyle=":")
-        above: Any = {"xytext": (0, 2), "textcoords": "offset points", "va": "bottom", "ha": "center"}
-        left.annotate(f"chance, p = {p}", (0.55, 2 / (p - 1)), color=palette.SOFT, **above)
+        left.axhline(2 / (p - 1), color=palette.SERIES[n], linewidth=1, linestyle=":", label=f"chance, {p}")
     left.set_xticks(range(3), [words.replace(" ", "\n", 1) for words in READERS.values()])
     right.set_xticks(range(3), [fill(words, 14) for words in SCORES.values()])
-    for ax in (left, right):
-        ax.margins(x=0.15)
-    bars = "neurons; bars: 95 % intervals"
-    charts.label(left, y="share predicted correctly", title=bars, ylim=(0, None))
-    words = "agreement with survivors", "circles, ranked at step 0"
-    charts.label(right, "", *words, ylim=(0, 1))
+    charts.label(left, "", "share predicted correctly", "neurons; bars: 95 % intervals", ylim=(0, None))
+    charts.label(right, "", "agreement with survivors", "circles, ranked at step 0", ylim=(0, 1))
 
 
 PAPER_VOTES = Setting(places=(Place(31, 64, 1500), Place(59, 128, 1500)), runs=(120, 16))
@@ -775,7 +749,7 @@ def _tables_rounding(run: Run) -> dict[str, Columns]:
             losses, before, end = rows["loss"][:, late], alive[:, late.argmax()], alive[:, -1]
             in_double = end if arithmetic == DOUBLE else in_double
             as_double = np.full(count, np.nan)
-            as_double[:doubles] = agreement(end[:doubles], in_double)
+            as_double[:doubles] = arena.agreement(end[:doubles], in_double)
             each = {
                 "rise": largest_rise(losses), "jump": first_jump(losses, steps[late]),
                 "loss": np.log10(losses[:, -1]), "circles": end.sum(axis=1),

@@ -29,19 +29,8 @@ from analysis.plots import palette
 from analysis.plots.comparison import show_motion, show_typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
+from grokphys.arena import signals as arena
 from grokphys.arena.shapes import Particles, disparities
-from grokphys.arena.signals import (
-    SignalLaw,
-    alive,
-    crossed,
-    ends_of,
-    path,
-    relative_errors,
-    strongest,
-    usual_number,
-    with_signals,
-)
-from grokphys.arena.signals import agreement as common
 from grokphys.arena.track import ANOTHER, STILL, ensemble, seen
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.ding.figures_09_to_16 import fit_networks, fits
@@ -125,17 +114,16 @@ def _judged(run: Run) -> Columns:
     """
     setting = run.setting
     record = f"{setting.every}:{setting.last},{setting.size.steps}"
-    networks = with_signals(train_networks(run, range(setting.networks), record))
-    final, parts = alive(networks), []
+    networks = arena.with_signals(train_networks(run, range(setting.networks), record))
+    final, parts = arena.alive(networks), []
     for start in setting.starts:
-        truth = path(networks, start)
+        truth = arena.path(networks, start)
         part = {"start": np.full(len(truth), start), "network": np.arange(len(truth))}
-        laws = [SignalLaw(kind) for kind in LAWS.values()]
-        for name, paths in zip(LAWS, crossed(laws, networks, start, "predict"), strict=True):
-            errors = np.minimum(relative_errors(paths, truth), WILD)
-            part |= {name: common(ends_of(paths), final), f"{name}_error": np.log10(errors)}
-        ranked = strongest(truth[:, 0], usual_number(final))
-        parts.append(part | {"ranking": common(ranked, final)})
+        laws = [arena.SignalLaw(kind) for kind in LAWS.values()]
+        for name, paths in zip(LAWS, arena.crossed(laws, networks, start, "predict"), strict=True):
+            errors = np.minimum(arena.relative_errors(paths, truth), WILD)
+            part |= {name: arena.agreement(arena.ends_of(paths), final), f"{name}_error": np.log10(errors)}
+        parts.append(part | {"ranking": arena.ranked(truth[:, 0], final)})
     return evidence.joined(parts)
 
 
@@ -163,14 +151,11 @@ def _draw_forward(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw R² of the changes in the first and in the second half of the steps, for each network and law."""
     table, half = tables["forward"], setting.steps // 2
     for n, name in enumerate((LINEAR, LASSO)):
-        mine = evidence.where(table, law=name)
-        for k, part in enumerate(("early", "later")):
-            look: Any = {"color": palette.SERIES[n], "label": name if not k else None, "alpha": 0.5}
-            ax.plot(np.full(len(mine[part]), k + 0.1 * n), mine[part], "o", markersize=4, **look)
+        rows = evidence.where(table, law=name)
+        halves = [rows["early"], rows["later"]]
+        dots = ax.plot(np.add((0, 1), 0.1 * n), halves, "o", color=palette.SERIES[n], ms=4, alpha=0.5)
+        dots[0].set_label(name)
     ax.set_yscale("symlog", linthresh=1, linscale=1.5)
-    worst = np.log10(max(10.0, -float(np.min(table["later"]))))
-    powers = [(-(10.0**k), f"$-10^{{{k}}}$") for k in range(1, int(worst) + 1)]
-    ax.set_yticks(*zip((1, "1"), (0.5, "0.5"), (0, "0"), (-1, "−1"), *powers, strict=True))
     ax.axhline(0, color=palette.INK, linewidth=0.8)
     ax.set_xticks((0, 1), (f"first {half} steps, fitted", f"next {half} steps"))
     title = f"{len(np.unique(table['network']))} networks, each fitted alone"
@@ -336,8 +321,7 @@ CHOICE = (
             "disparity to a network's final shape of the particles that begin at its start, minus that of a "
             "network with other layers",
             measures.mean("networks", "particles - another"), least=-0.1, most=0.1,
-            chance="exchanging the two would make it agree",
-            counter=counters.replaced("networks", particles="unrelated")),
+            chance=counters.replaced("networks", particles="unrelated")),
     ),
     withdrawn={"shapes": CHOICE, "nearer than the start": CHOICE},
 )  # fmt: skip
@@ -357,7 +341,7 @@ def particles_and_attention(run: Run) -> Result:
         ensemble(None, ConstantAttention(), layers=layers, **options) for layers in (None, run.seed(8303))
     )
     starts = seen(networks, slice(1))
-    shapes = Particles().fit(networks).predict(starts), starts.initial, another.final
+    shapes = Particles(SHAPES["particles"]).fit(networks).predict(starts), starts.initial, another.final
     columns = zip(SHAPES, (*shapes, np.roll(networks.final, 1, axis=0)), strict=True)
     return Result({"networks": {name: disparities(each, networks.final) for name, each in columns}})
 
@@ -442,9 +426,6 @@ def _of_another_order(table: Columns, generator: np.random.Generator) -> Columns
     return rows | {"last": last, "orders": np.ones(len(last), int)}
 
 
-EXACT = "the closure of a training set is computed, and has no chance that could be shuffled"
-
-
 def last_symbols(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return how many samples from the beginning of each order are needed until no symbol is isolated.
 
@@ -504,18 +485,18 @@ def _draw_scaling(setting: Setting, tables: Tables, left: Any, middle: Any, righ
         Statement("r_c falls with p", "the critical training data fraction r_c is not a constant",
             "r_c at p = 60 over r_c at p = 10, plain addition; 1 where it is a constant",
             measures.ratio(_critical(60), _critical(10)), most=0.8,
-            source="beyond the papers: Liu gives r_c = 0.4 at p = 10", chance=EXACT,
-            counter=counters.instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
+            source="beyond the papers: Liu gives r_c = 0.4 at p = 10",
+            chance=counters.instead("orders", rows=LARGEST | {"tokens": 10}, of=LARGEST),
             note="r_c is the median fraction over random orders"),
         Statement("r_c falls as ln p / p", "the coupon collector's law, of which large p has the limit",
             "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
-            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1, chance=EXACT, counter=_one_over_p,
+            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1, chance=_one_over_p,
             note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60"),
         Statement("the last isolated symbol decides",
             "the representation is complete as soon as no symbol is isolated",
             "share of orders in which the last isolated symbol completes it, p = 60, plain addition",
-            measures.share("orders", "np.repeat(last, orders)", **LARGEST), least=0.5, chance=EXACT,
-            counter=_of_another_order),
+            measures.share("orders", "np.repeat(last, orders)", **LARGEST), least=0.5,
+            chance=_of_another_order),
     ),
 )  # fmt: skip
 def scaling(run: Run) -> Result:
