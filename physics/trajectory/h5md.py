@@ -6,16 +6,11 @@ truth values are compressed; the digits of real numbers hardly can be.
 """
 
 import contextlib
-import errno
 import io
 import json
 import math
 import os
-import time
 import uuid
-from _thread import start_new_thread
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -29,102 +24,44 @@ CHUNK_BYTES = 2**19
 """Size of a chunk in bytes that `chunk_shape` aims at."""
 BLOCK_BYTES = 2**23
 """Size in bytes of what is written at a time."""
-
-
-class _Disk(io.FileIO):
-    """A file to which HDF5 writes, and which never refuses a write.
-
-    HDF5 does not survive a write that fails: it crashes when it closes its objects. Therefore what does not
-    fit on a full disk is kept in memory, and `check` raises what has failed, or interrupts, between two
-    blocks.
-    """
-
-    def __init__(self, descriptor: int, mode: str) -> None:
-        super().__init__(descriptor, mode)
-        self.failure: OSError | None = None
-        self.interruption: OSError | None = None
-        self._lost: list[tuple[int, bytes]] = []
-
-    def check(self) -> None:
-        """Raise the error of an earlier write, or that interrupts the writing."""
-        if error := self.failure or self.interruption:
-            raise error
-
-    def write(self, data: Any) -> int:
-        end, view = self.tell() + len(data), memoryview(data)
-        try:
-            while self.failure is None and len(view):
-                view = view[super().write(view) :]
-        except OSError as error:
-            self.failure = error
-        if len(view):
-            self._lost.append((end - len(view), bytes(view)))
-        self.seek(end)
-        return len(data)
-
-    def readinto(self, buffer: Any) -> int:
-        begin, view = self.tell(), memoryview(buffer)
-        view[:] = bytes(len(view))
-        super().readinto(view)
-        for at, data in self._lost:
-            first, last = max(at, begin), min(at + len(data), begin + len(view))
-            if first < last:
-                view[first - begin : last - begin] = data[first - at : last - at]
-        self.seek(begin + len(view))
-        return len(view)
-
-    def truncate(self, size: int | None = None) -> int:
-        with contextlib.suppress(OSError):
-            super().truncate(size)
-        return size or 0
+SPARE_BYTES = 2**15
+"""More than what HDF5 needs to describe a dataset and its dimension scales, in bytes."""
+VERSIONS = ("v110", "v110")
 
 
 def write_file(file: BinaryIO, trajectory: Any) -> None:
     """Write a `Trajectory` to a new file.
 
-    HDF5 runs in a thread of its own: only the main thread receives signals, so that no exception of a signal
-    handler ends a call of HDF5 midway. Such an exception ends the writing between two blocks.
+    HDF5 crashes if a write fails, as on a full disk. Therefore its space is reserved first; when the file is
+    closed, HDF5 gives back what it has not used.
     """
-    errors: list[BaseException] = []
-    ended: list[bool] = []
-    disk = _Disk(os.dup(file.fileno()), "r+")
-
-    def write() -> None:
-        try:
-            with disk, h5py.File(disk, "w", libver=("v110", "v110")) as h5:
-                _write(h5, trajectory, disk.check)
-            disk.check()
-        except BaseException as error:  # raised below
-            errors.append(error)
-        ended.append(True)
-
-    start_new_thread(write, ())
-    while not ended:
-        try:
-            time.sleep(0.002)
-        except BaseException as error:  # of a signal handler
-            disk.interruption = InterruptedError(errno.EINTR, "interrupted")
-            errors.insert(0, error)
-    if errors:
-        raise errors.pop(0)
+    empty = io.BytesIO()
+    h5py.File(empty, "w", libver=VERSIONS).close()
+    file.write(empty.getvalue())
+    file.flush()
+    with contextlib.suppress(AttributeError):  # macOS has no such call
+        os.posix_fallocate(file.fileno(), 0, _most_bytes(trajectory))
+    with h5py.File(file.name, "r+", libver=VERSIONS, locking="best-effort") as h5:
+        _write(h5, trajectory)
 
 
-@dataclass(frozen=True)
-class _Column:
-    """What a function returns for the slices of the first axis, as an array of this shape and type."""
+def _most_bytes(trajectory: Any) -> int:
+    """Return a size in bytes that the file of a trajectory does not exceed."""
+    t = trajectory
+    parts = [((t.frames, t.runs * t.tokens, t.dim), t.dtype)]
+    parts += [((len(t.clock(n)[0]), t.runs, *shape), dtype) for n, (dtype, shape) in t._kinds().items()]
+    parts += [(values.shape, values.dtype) for values in t.start.values()]
+    size = 2**18 + 2 * len(json.dumps([t.parameters, t.made_with]))
+    for shape, dtype in parts:
+        whole = [-(-n // c) * c for n, c in zip(shape, chunk_shape(shape, dtype.itemsize), strict=True)]
+        size += math.prod(whole) * dtype.itemsize * 257 // 256 + 8 * sum(shape) + 16 * shape[0] + SPARE_BYTES
+    return size
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    rows: Callable[[slice], NDArray[Any]]
 
-    def __getitem__(self, part: Any) -> Any:
-        return self.rows(part)
-
-
-def _write(file: h5py.File, trajectory: Any, check: Callable[[], None]) -> None:
-    """Write all groups and datasets; `check` is called after each block."""
+def _write(file: h5py.File, trajectory: Any) -> None:
+    """Write all groups and datasets."""
     _describe(file, trajectory)
-    frames, runs, count = trajectory.frames, trajectory.runs, trajectory.tokens
+    runs, count = trajectory.runs, trajectory.tokens
     tokens = file["particles/tokens"]
     position = tokens.create_group("position")
     particle = scale(tokens, "particle", np.arange(runs * count))
@@ -134,9 +71,9 @@ def _write(file: h5py.File, trajectory: Any, check: Callable[[], None]) -> None:
     for name in ("particle", "axis", "run", "token"):  # links, so that readers can open the group alone
         position[name] = tokens[name]
     _clock(position, trajectory.steps, trajectory.times)
-    shape = (frames, runs * count, trajectory.dim)
-    column = _Column(shape, trajectory.dtype, partial(trajectory._rows, None))
-    attach(_dataset(position, "value", column, check), position["step"], particle, axis)
+    shape = (trajectory.frames, runs * count, trajectory.dim)
+    value = _dataset(position, "value", partial(trajectory._rows, None), shape, trajectory.dtype)
+    attach(value, position["step"], particle, axis)
     for name, (dtype, inner) in trajectory._kinds().items():
         group = file["observables"].create_group(name)
         steps, times = trajectory.clock(name)
@@ -145,17 +82,13 @@ def _write(file: h5py.File, trajectory: Any, check: Callable[[], None]) -> None:
         else:
             for link in ("step", "time"):
                 group[link] = position[link]
-        shape = (len(steps), runs, *inner)
-        column = _Column(shape, dtype, partial(trajectory._rows, name))
-        value = _dataset(group, "value", column, check)
+        value = _dataset(group, "value", partial(trajectory._rows, name), (len(steps), runs, *inner), dtype)
         labels = ["run", *(f"axis_{axis}" for axis in range(len(inner)))]
-        scales = [
-            scale(group, label, np.arange(length)) for label, length in zip(labels, shape[1:], strict=True)
-        ]
+        scales = [scale(group, label, np.arange(n)) for label, n in zip(labels, value.shape[1:], strict=True)]
         attach(value, group["step"], *scales)
     for name, values in trajectory.start.items():
         start = file.require_group("parameters/start")
-        value = _dataset(start, name, values, check)
+        value = _dataset(start, name, values)
         for axis, length in enumerate(values.shape):
             label = f"axis_{axis - 1}_{length}" if axis else f"run_{length}"
             if label not in start:
@@ -188,14 +121,14 @@ def _describe(file: h5py.File, trajectory: Any) -> None:
     file.create_group("observables")
 
 
-def _dataset(
-    group: h5py.Group, name: str, values: Any, check: Callable[[], None] = lambda: None
-) -> h5py.Dataset:
-    """Create a dataset of an array or a `_Column`, whose first axis can grow, and write it block by block.
+def _dataset(group: h5py.Group, name: str, values: Any, *like: Any) -> h5py.Dataset:
+    """Create a dataset, whose first axis can grow, and write it block by block.
 
-    The type bool is stored as int8 with an attribute, as xarray expects.
+    `values` are an array, or a function that returns the rows of a slice of the first axis of an array `like`
+    (shape, dtype). The type bool is stored as int8 with an attribute, as xarray expects.
     """
-    dtype, shape = np.dtype(values.dtype), values.shape
+    shape, dtype = like or (values.shape, values.dtype)
+    rows = values if like else values.__getitem__
     stored = np.dtype("i1") if dtype.kind == "b" else dtype
     chunks = chunk_shape(shape, stored.itemsize)
     options: dict[str, Any] = {"maxshape": (None, *shape[1:]), "chunks": chunks, "fletcher32": True}
@@ -208,9 +141,7 @@ def _dataset(
     step = max(BLOCK_BYTES // (row_bytes * chunks[0]), 1) * chunks[0]
     for begin in range(0, shape[0], step):
         part = slice(begin, min(begin + step, shape[0]))
-        block = np.asarray(values[part], stored, order="C")
-        dataset[part] = block.reshape(part.stop - part.start, *shape[1:])
-        check()
+        dataset[part] = np.asarray(rows(part), stored, order="C").reshape(part.stop - begin, *shape[1:])
     return dataset
 
 
