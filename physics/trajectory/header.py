@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import re
 import uuid
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, mapping, regular_array, short_text, whole_number
+from physics.checks import finite_array, mapping, regular_array, short_text, whole_number
 from physics.errors import InputError, NewerFormatError
 
 Path = str | os.PathLike[str]
@@ -92,8 +93,8 @@ class Header:
         Values, which JSON can hold, that are needed to make the run again.
     made_with : mapping
         Versions of the code and its libraries.
-    start : mapping of str to pair of str and tuple of int
-        Type and shape, (runs, ...), of the arrays with which the run begins, such as the training sets.
+    start : mapping of str to ndarray (runs, ...)
+        Arrays with which the run begins, such as the training sets.
     identity : str
         Random identifier, which distinguishes runs of the same configuration. By default it is drawn.
     """
@@ -101,11 +102,11 @@ class Header:
     layout: Layout
     parameters: Mapping[str, Any]
     made_with: Mapping[str, Any]
-    start: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    start: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     identity: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def to_json(self) -> bytes:
-        """Return the header as JSON, from which `from_json` makes it again.
+    def to_bytes(self) -> bytes:
+        """Return the header as a line of JSON and the bytes of its arrays, which `from_bytes` reads.
 
         An `InputError` refuses a header that a file cannot hold: if a parameter has the wrong form or cannot
         be stored as JSON, or the positions or an observable are empty in a frame.
@@ -114,43 +115,31 @@ class Header:
         for name, _, shape in self.layout.columns:
             if 0 in shape:
                 raise InputError(f"{name} must not be empty to be stored, got the shape {shape} of one frame")
-        values = {"schema_version": SCHEMA_VERSION, **dataclasses.asdict(self)}
+        start = {name: (values.dtype.str, values.shape) for name, values in self.start.items()}
+        layout = dataclasses.asdict(self.layout)
+        stated = {"schema_version": SCHEMA_VERSION, **vars(self), "layout": layout, "start": start}
         try:
-            return json.dumps(values, allow_nan=False).encode()
+            text = json.dumps(stated, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InputError(f"parameters must hold only values that JSON can store: {error}") from None
+        return b"".join([text, b"\n", *(values.tobytes() for values in self.start.values())])
 
     @classmethod
-    def from_json(cls, path: FilePath, text: bytes) -> "Header":
-        """Return the header that `to_json` has written, from a `text` that is not trusted.
+    def from_bytes(cls, path: FilePath, content: bytes) -> "Header":
+        """Return the header that `to_bytes` has written.
 
         A newer version is a `NewerFormatError`, which names `path`. Content of another form is one of the
         errors `DAMAGED`.
         """
-        values = json.loads(text)
-        check_version(path, values["schema_version"])
-        layout = dict(values["layout"])
-        for name in ("runs", "tokens", "dim", "frames"):
-            whole_number(name, layout[name], 0 if name == "frames" else 1)
-        choice("dtype", layout["dtype"], ("float32", "float64"))
-        layout["observables"] = _types(layout["observables"])
-        return cls(
-            Layout(**layout),
-            check_parameters(values["parameters"], layout["runs"]),
-            dict(values["made_with"]),
-            _types(values["start"]),
-            str(values["identity"]),
-        )
-
-
-def _types(values: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return types and shapes by name, of which a file cannot be trusted to hold sound ones."""
-    types = {
-        observable_name(n): (observable_type(n, np.dtype(d)).str, tuple(s)) for n, (d, s) in values.items()
-    }
-    if not all(isinstance(n, int) and n >= 0 for _, shape in types.values() for n in shape):
-        raise ValueError("a size is not a whole number")
-    return types
+        text, _, arrays = content.partition(b"\n")
+        stated, at = json.loads(text), 0
+        check_version(path, stated.pop("schema_version"))
+        layout, start = Layout(**stated.pop("layout")), {}
+        for name, (kind, shape) in stated.pop("start").items():
+            start[name] = np.frombuffer(arrays, kind, math.prod(shape), at).reshape(shape).copy()
+            at += start[name].nbytes
+        check_parameters(stated["parameters"], layout.runs)
+        return cls(layout, start=start, **stated)
 
 
 def check_version(path: FilePath, version: Any) -> None:

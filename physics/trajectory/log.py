@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import FileFormatError
-from physics.trajectory.header import DAMAGED, Header
+from physics.trajectory.header import DAMAGED, Clock, Header
 
 HEAD = struct.Struct("<8sQI")
 """Magic bytes, and length and CRC-32 of the content of the head."""
@@ -33,9 +33,9 @@ def is_log(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def head_of(header: Header, start: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return the head of the log of a run with the initial arrays `start`."""
-    content = b"".join([header.to_json(), b"\n", *(values.tobytes() for values in start.values())])
+def head_of(header: Header) -> bytes:
+    """Return the head of the log of a run."""
+    content = header.to_bytes()
     return HEAD.pack(MAGIC, len(content), zlib.crc32(content)) + content
 
 
@@ -43,6 +43,10 @@ def record_of(step: int, time: float, columns: list[NDArray[Any]]) -> bytes:
     """Return the record of a frame, of its contiguous positions and observables."""
     content = b"".join([CLOCK.pack(step, time), *(values.data for values in columns)])
     return RECORD.pack(FRAME, zlib.crc32(content)) + content
+
+
+class EmptyLogError(FileFormatError):
+    """A log has no whole head: its process was killed before it recorded anything."""
 
 
 class Log:
@@ -54,13 +58,14 @@ class Log:
     ----------
     header : Header
         Description of the run.
-    start : dict of str to ndarray, shape (runs, ...)
-        Arrays with which the run begins.
     steps, times : ndarray of int64 and of float64, shape (frames,)
         Step and time of each frame.
     complete : bool
         Whether the run is complete.
     """
+
+    clocks: Mapping[str, Clock] = {}
+    chunk = 1
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -69,18 +74,12 @@ class Log:
             magic, length, checksum = HEAD.unpack(self._head.ljust(HEAD.size))
             self._begin = HEAD.size + length
             if self._begin > os.fstat(file.fileno()).st_size:
-                raise FileFormatError(f"{path} holds nothing: its process ended before it wrote anything")
+                raise EmptyLogError(f"{path} holds nothing: its process ended before it wrote anything")
             content = file.read(length)
         if zlib.crc32(content) != checksum or magic != MAGIC:
             raise self._damaged("the checksum of its head fails")
         try:
-            text, _, arrays = content.partition(b"\n")
-            self.header = Header.from_json(path, text)
-            self.start, at = {}, 0
-            for name, (kind, shape) in self.header.start.items():
-                values = np.frombuffer(arrays, kind, math.prod(shape), at)
-                self.start[name] = values.reshape(shape).copy()
-                at += values.nbytes
+            self.header = Header.from_bytes(path, content)
         except FileFormatError:
             raise
         except DAMAGED as error:
@@ -126,9 +125,11 @@ class Log:
         if frames < len(self.steps):
             self.steps, self.times, self.complete = self.steps[:frames], self.times[:frames], False
 
-    def read(self, column: int, frames: range) -> NDArray[Any]:
-        """Return some frames of a column of the layout, (len(frames), runs, ...), in their order."""
-        _, kind, shape = self.header.layout.columns[column]
+    def read(self, name: str | None, frames: range) -> NDArray[Any]:
+        """Return some frames of the positions (None) or of an observable, (len(frames), runs, ...)."""
+        layout = self.header.layout
+        column = 0 if name is None else 1 + list(layout.observables).index(name)
+        _, kind, shape = layout.columns[column]
         values = np.empty((len(frames), *shape), kind)
         with self.path.open("rb") as file:
             self._checked_size(file)

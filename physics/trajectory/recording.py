@@ -20,7 +20,7 @@ from physics.errors import FileFormatError, InputError, OutputError
 from physics.memory import require_memory
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import LockedFile, replace_as_a_whole
-from physics.trajectory.log import END, MAGIC, Log, head_of, is_log, record_of
+from physics.trajectory.log import END, MAGIC, EmptyLogError, Log, head_of, record_of
 from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.trajectory import Trajectory, load
 
@@ -143,7 +143,7 @@ def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None
     runs, _, tokens, dim = trajectory._shape
     layout = Layout(runs, tokens, dim, str(trajectory.dtype), observables=kinds)
     trajectory.made_with = trajectory.made_with or made_with("physics")
-    Header(layout, trajectory.parameters, trajectory.made_with).to_json()
+    Header(layout, trajectory.parameters, trajectory.made_with).to_bytes()
     target, partial = _checked_target(path, overwrite=overwrite, resume=None)
     with contextlib.ExitStack() as stack:
         if partial.exists():
@@ -201,10 +201,8 @@ class FileRecorder:
         resume: bool | None = None,
         until: int | None = None,
     ) -> None:
-        arrays = checked_start(start, layout.runs)
-        types = {name: (values.dtype.str, values.shape) for name, values in arrays.items()}
-        header = Header(layout, dict(parameters), made_with(*packages), types)
-        head = head_of(header, arrays)
+        header = Header(layout, dict(parameters), made_with(*packages), checked_start(start, layout.runs))
+        head = head_of(header)
         self.complete = False
         """Whether there is nothing left to record."""
         self.frames, self.last_step = 0, -1
@@ -225,21 +223,14 @@ class FileRecorder:
                 raise OutputError(
                     f"{self._partial} holds an unfinished run; pass {go_on}overwrite=True to start again"
                 )
-            elif not resume or not self._continue(header, len(head), until):
-                self._begin(head)
+            elif not resume or not self._continue(header, until):
+                with _naming(self.path):
+                    self._log.truncate(0)
+                    self._end = len(head)
+                    self._log.write_at(0, head)
         except BaseException:
             self.close()
             raise
-
-    def _begin(self, head: bytes) -> None:
-        """Begin a new log."""
-        with _naming(self.path):
-            self._log.truncate(0)
-            try:
-                self._end = self._log.write_at(0, head)
-            except BaseException:
-                self._log.truncate(0)
-                raise
 
     def _return(self, header: Header) -> None:
         """Return the complete file of the run that was to be resumed."""
@@ -247,31 +238,28 @@ class FileRecorder:
         require_same(self.path, finished.parameters, header.made_with, header)
         if not finished.complete:
             raise OutputError(f"{self.path} was stored unfinished and cannot be resumed")
-        with contextlib.suppress(FileFormatError):
-            if is_log(self._partial) and Log(self._partial).header.identity == finished.identity:
-                self._log.truncate(0)  # a killed process has left the log
+        with contextlib.suppress(FileFormatError):  # a killed process may have left the log
+            if Log(self._partial).header.identity == finished.identity:
+                self._log.truncate(0)
         self._take(finished, complete=True)
         self.close()
 
-    def _continue(self, header: Header, least: int, until: int | None) -> bool:
-        """Continue the log of an unfinished run; return whether it has a head, of `least` bytes or more."""
+    def _continue(self, header: Header, until: int | None) -> bool:
+        """Continue the log of an unfinished run, if it has a whole head, and return whether it has."""
         if not self._log.size:
             return False
         with self._partial.open("rb") as file:
-            begins = MAGIC.startswith(file.read(len(MAGIC)))
-        if begins and self._log.size < least:
-            warnings.warn(
-                f"{self._partial} was killed before it began; the run starts again",
-                RuntimeWarning,
-                stacklevel=5,
-            )
+            if not MAGIC.startswith(file.read(len(MAGIC))):
+                raise InputError(
+                    f"{self._partial} cannot be resumed: it was written by another version of GrokPhys, or "
+                    "is not an unfinished run; pass overwrite=True to start again"
+                )
+        try:
+            log = Log(self._partial)
+        except EmptyLogError:
+            text = f"{self._partial} was killed before it began; the run starts again"
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
             return False
-        if not begins:
-            raise InputError(
-                f"{self._partial} cannot be resumed: it was written by another version of GrokPhys, or is "
-                "not an unfinished run; pass overwrite=True to start again"
-            )
-        log = Log(self._partial)
         require_same(self._partial, log.header.parameters, log.header.made_with, header)
         if until is not None:
             log.forget(int(np.searchsorted(log.steps, until, side="right")))

@@ -22,19 +22,18 @@ from physics.trajectory.header import (
     DAMAGED,
     SCHEMA,
     Clock,
+    Header,
+    Layout,
     Path,
     check_parameters,
     check_version,
     checked_clock,
-    observable_name,
     observable_type,
 )
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.trajectory import Trajectory
 
 POSITION = "particles/tokens/position"
-LARGEST_CHUNK = 2**26
-"""Largest chunk in bytes that is read, unless all data are larger; a chunk is unpacked as a whole."""
 
 
 class StoredTrajectory(Trajectory):
@@ -50,56 +49,22 @@ class StoredTrajectory(Trajectory):
 
     def _look(self) -> None:
         """Read everything except positions and observables."""
-        self._log: Log | None = None
         with _damage(self.path):
-            if self.path.is_file() and is_log(self.path):
-                log = Log(self.path)
-                header, layout = log.header, log.header.layout
-                self._dtype, self._clocks = np.dtype(layout.dtype), {}
-                self._types = {name: (np.dtype(kind), s) for name, (kind, s) in layout.observables.items()}
-                self.parameters, self.made_with = dict(header.parameters), dict(header.made_with)
-                self.identity, self.start = header.identity, log.start
-                self._take(log)
-                return
-            self._stamp = self._stat()
-        with _opened(self.path) as file:
-            attributes = _attributes_of(self.path, file)
-            value = _dataset(file, f"{POSITION}/value")
-            if value.ndim != 3 or value.dtype not in (np.float32, np.float64):
-                raise ValueError(f"positions are {value.dtype} {value.shape}")
-            self.complete = bool(attributes["complete"])
-            runs, tokens = _runs_of(file, value.shape[1])
-            self._chunk = value.chunks[0] if value.chunks else 1
-            self.steps, self.times = _clock_of(file, POSITION, len(value))
-            self._dtype, self._shape = value.dtype, (runs, len(value), tokens, value.shape[2])
-            self._types, self._clocks = {}, {}
-            for name in map(observable_name, _item(file, "observables")):
-                values = _dataset(file, f"observables/{name}/value")
-                if values.ndim < 2 or values.shape[1] != runs:
-                    raise ValueError(f"{name!r} does not have {runs} runs")
-                self._types[name] = np.dtype(bool) if _is_boolean(values) else values.dtype, values.shape[2:]
-                if _item(file, f"observables/{name}/step") != _item(file, f"{POSITION}/step"):
-                    self._clocks[name] = _clock_of(file, f"observables/{name}", len(values))
-                elif len(values) != self.frames:
-                    raise ValueError(f"{name!r} does not have {self.frames} frames")
-            self.parameters = check_parameters(json.loads(attributes["config"]), runs)
-            self.made_with = dict(json.loads(attributes.get("libraries", "{}")))
-            self.identity = bytes(attributes.get("identity", b"")).decode()
-            names = list(_item(file, "parameters/start")) if _has(_item(file, "parameters"), "start") else []
-            stored = {name: _dataset(file, f"parameters/start/{name}") for name in names}
-            names = [name for name, values in stored.items() if "CLASS" not in values.attrs]
-        self.start = _LazyArrays(names, lambda name: self._whole(f"parameters/start/{name}"))
-        self._forget()
+            log = self.path.is_file() and is_log(self.path)
+            self._take(Log(self.path) if log else TrajectoryFile(self.path))
 
-    def _take(self, log: Log) -> None:
-        """Take the present frames of a log."""
-        layout = log.header.layout
-        self._log, self.steps, self.times, self.complete = log, log.steps, log.times, log.complete
-        self._shape = (layout.runs, len(log.steps), layout.tokens, layout.dim)
-        self._forget()
-
-    def _forget(self) -> None:
-        """Forget what was read, which is read again when it is used."""
+    def _take(self, source: "Log | TrajectoryFile") -> None:
+        """Take what a file holds at present."""
+        header, layout = source.header, source.header.layout
+        self._source, self._chunk, self._clocks = source, source.chunk, source.clocks
+        self.steps, self.times, self.complete = source.steps, source.times, source.complete
+        self._dtype, self._shape = (
+            np.dtype(layout.dtype),
+            (layout.runs, len(self.steps), layout.tokens, layout.dim),
+        )
+        self._types = {name: (np.dtype(kind), tuple(s)) for name, (kind, s) in layout.observables.items()}
+        self.parameters, self.made_with = dict(header.parameters), dict(header.made_with)
+        self.identity, self.start = header.identity, header.start
         self._cache: NDArray[Any] | None = None
         self._observables = _LazyArrays(self._types, lambda name: _by_run(self._rows(name, slice(None))))
 
@@ -110,17 +75,16 @@ class StoredTrajectory(Trajectory):
 
     def refresh(self) -> int:
         """Read new frames of an unfinished run; see `Trajectory.refresh`."""
-        before = self.frames
-        if self._log is None:
-            return 0
-        try:
-            with _damage(self.path):
-                self._log.refresh()
-        except FileNotFoundError:
-            self._become_finished()
-        else:
-            if not np.array_equal(self.steps, self._log.steps) or self.complete != self._log.complete:
-                self._take(self._log)
+        before, log = self.frames, self._source
+        if isinstance(log, Log):
+            try:
+                with _damage(self.path):
+                    log.refresh()
+            except FileNotFoundError:
+                self._become_finished()
+            else:
+                if not np.array_equal(self.steps, log.steps) or self.complete != log.complete:
+                    self._take(log)
         return self.frames - before
 
     def _become_finished(self) -> None:
@@ -148,32 +112,15 @@ class StoredTrajectory(Trajectory):
 
     def _rows(self, name: str | None, frames: slice) -> NDArray[Any]:
         """Return some frames of the positions (None) or of an observable, (n, runs, ...)."""
-        if self._log is not None:
-            column = 0 if name is None else 1 + list(self._types).index(name)
-            try:
-                with _damage(self.path):
-                    return self._log.read(column, range(self.frames)[frames])
-            except FileNotFoundError:
-                if not self.complete:
-                    raise
-            self._become_finished()
-        if name is not None:
-            return self._whole(f"observables/{name}/value", frames)
-        rows = self._whole(f"{POSITION}/value", frames)
-        return rows.reshape(len(rows), self.runs, self.tokens, self.dim)
-
-    def _whole(self, name: str, part: slice = slice(None)) -> NDArray[Any]:
-        if self._stat() != self._stamp:
-            raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
-        with _opened(self.path) as file:
-            stored = _dataset(file, name)
-            values: NDArray[Any] = stored[part]
-            return values.astype(bool) if _is_boolean(stored) else values
-
-    def _stat(self) -> tuple[int, int, int]:
-        with _damage(self.path):
-            stat = self.path.stat()
-        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+        count = len(self._source.clocks.get(name, (self.steps,))[0])
+        try:
+            with _damage(self.path):
+                return self._source.read(name, range(count)[frames])
+        except FileNotFoundError:
+            if not (self.complete and isinstance(self._source, Log)):
+                raise
+        self._become_finished()
+        return self._rows(name, frames)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _in_memory, (self._arguments(),)
@@ -210,17 +157,71 @@ class _LazyArrays(Mapping[str, NDArray[Any]]):
 # -- what a file holds -------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _opened(path: FilePath) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading; every failure within the context is a `FileFormatError`."""
-    with _damage(path):
-        path.stat()
-        if not path.is_file():
-            raise FileFormatError(f"{path} is a directory or a device, not a trajectory file")
-        if not h5py.is_hdf5(path):
-            raise FileFormatError(f"{path} is not an HDF5 file")
-        with h5py.File(path, "r", locking="best-effort") as file:
-            yield file
+class TrajectoryFile:
+    """What a file holds, with the attributes and methods of a `Log`; its arrays are read on request."""
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = path
+        self._stamp = self._stat()
+        with self._opened() as file:
+            attributes = _attributes_of(path, file)
+            value = _dataset(file, f"{POSITION}/value")
+            if value.ndim != 3 or value.dtype not in (np.float32, np.float64):
+                raise ValueError(f"positions are {value.dtype} {value.shape}")
+            self.complete = bool(attributes["complete"])
+            self.chunk = value.chunks[0] if value.chunks else 1
+            runs, tokens = _runs_of(file, value.shape[1])
+            self.steps, self.times = _clock_of(file, POSITION, len(value))
+            types, self.clocks = {}, {}
+            for name in _item(file, "observables"):
+                values = _dataset(file, f"observables/{name}/value")
+                if values.ndim < 2 or values.shape[1] != runs:
+                    raise ValueError(f"{name!r} does not have {runs} runs")
+                types[name] = "?" if _is_boolean(values) else values.dtype.str, values.shape[2:]
+                if _item(file, f"observables/{name}/step") != _item(file, f"{POSITION}/step"):
+                    self.clocks[name] = _clock_of(file, f"observables/{name}", len(values))
+                elif len(values) != len(self.steps):
+                    raise ValueError(f"{name!r} does not have {len(self.steps)} frames")
+            names = list(_item(file, "parameters/start")) if _has(_item(file, "parameters"), "start") else []
+            stored = {name: _dataset(file, f"parameters/start/{name}") for name in names}
+            names = [name for name, values in stored.items() if "CLASS" not in values.attrs]
+            self.header = Header(
+                Layout(runs, tokens, value.shape[2], value.dtype.str, observables=types),
+                check_parameters(json.loads(attributes["config"]), runs),
+                dict(json.loads(attributes.get("libraries", "{}"))),
+                _LazyArrays(names, lambda name: self._whole(f"parameters/start/{name}")),
+                bytes(attributes.get("identity", b"")).decode(),
+            )
+
+    def read(self, name: str | None, frames: range) -> NDArray[Any]:
+        """Return some frames of the positions (None) or of an observable, (len(frames), runs, ...)."""
+        part, layout = slice(frames.start, frames.stop, frames.step), self.header.layout
+        if name is not None:
+            return self._whole(f"observables/{name}/value", part)
+        return self._whole(f"{POSITION}/value", part).reshape(-1, layout.runs, layout.tokens, layout.dim)
+
+    def _whole(self, name: str, part: slice = slice(None)) -> NDArray[Any]:
+        with self._opened() as file:
+            stored = _dataset(file, name)
+            values: NDArray[Any] = stored[part]
+            return values.astype(bool) if _is_boolean(stored) else values
+
+    def _stat(self) -> tuple[int, int, int]:
+        stat = self.path.stat()
+        return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[h5py.File]:
+        """Open the file for reading; every failure within the context is a `FileFormatError`."""
+        with _damage(self.path):
+            if self._stat() != self._stamp:
+                raise FileFormatError(f"{self.path} has changed since it was opened; open it again")
+            if not self.path.is_file():
+                raise FileFormatError(f"{self.path} is a directory or a device, not a trajectory file")
+            if not h5py.is_hdf5(self.path):
+                raise FileFormatError(f"{self.path} is not an HDF5 file")
+            with h5py.File(self.path, "r", locking="best-effort") as file:
+                yield file
 
 
 @contextlib.contextmanager
@@ -296,7 +297,6 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
     else:
         chunks = math.prod(-(-n // size) for n, size in zip(place.shape, place.chunks, strict=True))
         whole = place.id.get_num_chunks() == chunks
-        whole &= math.prod(place.chunks) * place.dtype.itemsize <= max(LARGEST_CHUNK, place.nbytes)
     if not whole:
         raise ValueError(f"{name} claims the shape {place.shape}, but less is stored")
     return place

@@ -164,7 +164,6 @@ def test_only_numbers_are_read(stored, kind):
         ("particles/tokens/position/step", (2 * 10**8,), (1024,)),
         ("observables/signals/step", (2 * 10**8,), (1024,)),
         ("observables/loss/value", (12, 2**40), (12, 1024)),
-        ("observables/loss/value", (12, 3), (2**12, 2**12)),
     ],
 )
 def test_what_is_claimed_must_be_stored(stored, place, shape, chunks):
