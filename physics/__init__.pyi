@@ -3,9 +3,8 @@ from .examples import example
 from .flows import AffineFlow
 from .neurons.lottery import FourierLottery
 from .pair_forces import PairForces
-from .particles.forces import forces
 from .particles.structures import circle_ratio, grid_imperfections, is_circle
-from .particles.system import ParticleSystem
+from .particles.system import ParticleSystem, forces
 from .simulate import simulate
 from .system import System
 from .theory.closure import closures, critical_sizes

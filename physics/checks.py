@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
+from physics.values import Array, Complex, Mask
 
 LARGEST = 2**53
 """Largest whole number that is accepted: float64 represents all whole numbers up to it exactly."""
@@ -31,9 +32,8 @@ def whole_number(name: str, value: Any, minimum: int, maximum: int = LARGEST) ->
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise InputError(
-            f"{name} must be a whole number of at least {minimum}, got {short_text(value)}"
-        ) from None
+        got = short_text(value)
+        raise InputError(f"{name} must be a whole number of at least {minimum}, got {got}") from None
     if number < minimum:
         raise InputError(f"{name} must be at least {minimum}, got {short_text(number)}")
     if number > maximum:
@@ -89,9 +89,7 @@ def distinct(value: float, *bounds: float) -> str:
 def short_text(value: Any) -> str:
     """Return the ``repr`` of a value on one line of at most 80 characters, or a huge integer's length."""
     if isinstance(value, int) and abs(value) > 10**30:
-        digits = math.floor(math.log10(abs(value))) + 1
-        digits -= abs(value) < 10 ** (digits - 1)  # if the logarithm was rounded up to a whole number
-        return f"a {'negative ' * (value < 0)}number of {digits} digits"
+        return f"a {'negative ' * (value < 0)}number of about {math.log10(abs(value)):.0f} digits"
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:79]}…"
 
@@ -127,10 +125,7 @@ def sequence(name: str, value: Any) -> list[Any]:
 
 def names_in(name: str, value: Any) -> tuple[Any, ...]:
     """Return `value`, a name or a sequence of names, as a tuple; the names themselves are not checked."""
-    try:
-        return (value,) if isinstance(value, str) else tuple(value)
-    except TypeError:
-        raise InputError(f"{name} must be a name or a sequence of names, got {short_text(value)}") from None
+    return (value,) if isinstance(value, str) else tuple(sequence(name, value))
 
 
 def file_path(name: str, value: Any) -> Path:
@@ -144,50 +139,50 @@ def file_path(name: str, value: Any) -> Path:
         raise InputError(f"{name} must be the name of a file, got {short_text(value)}") from None
 
 
+def misfit(name: str, array: NDArray[Any], need: str) -> InputError:
+    """Return the error that an array must be, hold or have something else, which `need` says."""
+    return InputError(f"{name} must {need}, got {array.dtype} of shape {array.shape}")
+
+
 def regular_array(name: str, value: Any) -> NDArray[Any]:
     """Return `value` as an array of any type; refuse rows of unequal lengths and masked entries."""
     parts = value if isinstance(value, list | tuple) else (value,)
     masked = sum(int(np.ma.count_masked(part)) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
-        raise InputError(
-            f"{name} must hold no masked entries, whose values would count, got {masked}; select or fill them"
-        )
+        raise InputError(f"{name} must hold no masked entries, which would count, got {masked}; fill them")
     try:
         return np.asarray(value)
     except ValueError:
-        raise InputError(f"{name} must have rows of equal lengths, got {_describe(value)}") from None
+        raise InputError(f"{name} must have rows of equal lengths, got {short_text(value)}") from None
 
 
-def real_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
+def real_array(name: str, value: Any, ndim: int | None = None) -> Array:
     """Return `value` as a C-contiguous array of float64 with `ndim` axes, by default any number.
 
     Complex numbers and text are refused. Booleans count as 0 and 1. The result shares memory with `value` if
     that already has this type and layout.
     """
-    try:
-        raw = regular_array(name, value)
-        if raw.dtype.kind not in "biuf":
-            raise TypeError
-        array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
-    except TypeError:
-        raise InputError(f"{name} must be an array of real numbers, got {_describe(value)}") from None
+    raw = regular_array(name, value)
+    if raw.dtype.kind not in "biuf":
+        raise misfit(name, raw, "be an array of real numbers")
+    array = np.ascontiguousarray(raw, dtype=np.float64).reshape(raw.shape)
     _check_axes(name, array, ndim)
     return array
 
 
-def truth_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.bool_]:
+def truth_array(name: str, value: Any, ndim: int | None = None) -> Mask:
     """Return `value` as an array of booleans with `ndim` axes, by default any number.
 
     All else is refused, even 0 and 1; only an array without values may have another type.
     """
     array = regular_array(name, value)
     if array.dtype != np.bool_ and array.size:
-        raise InputError(f"{name} must be an array of booleans, got {_describe(value)}")
+        raise misfit(name, array, "be an array of booleans")
     _check_axes(name, array, ndim)
     return array.astype(bool, copy=False)
 
 
-def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.float64]:
+def finite_array(name: str, value: Any, ndim: int | None = None) -> Array:
     """Return `value` as from `real_array`, and refuse NaN and infinity as well."""
     array = real_array(name, value, ndim)
     bad = array.size - int(np.count_nonzero(np.isfinite(array)))
@@ -196,7 +191,7 @@ def finite_array(name: str, value: Any, ndim: int | None = None) -> NDArray[np.f
     return array
 
 
-def increasing_array(name: str, value: Any) -> NDArray[np.float64]:
+def increasing_array(name: str, value: Any) -> Array:
     """Return `value` as from `finite_array`, with one axis, and refuse numbers that do not increase."""
     array = finite_array(name, value, ndim=1)
     fallen = np.flatnonzero(array[1:] <= array[:-1])
@@ -206,23 +201,17 @@ def increasing_array(name: str, value: Any) -> NDArray[np.float64]:
     return array
 
 
-def complex_array(name: str, value: Any) -> NDArray[np.complex128]:
+def complex_array(name: str, value: Any) -> Complex:
     """Return a copy of `value` as an array of complex128; refuse text, booleans, NaN and infinity."""
-    try:
-        array = regular_array(name, value)
-        if array.dtype.kind not in "iufc":
-            raise TypeError
-        array = array.astype(np.complex128)
-    except TypeError:
-        raise InputError(f"{name} must be an array of complex numbers, got {type(value).__name__}") from None
+    array = regular_array(name, value)
+    if array.dtype.kind not in "iufc":
+        raise misfit(name, array, "be an array of complex numbers")
     if not np.isfinite(array).all():
         raise InputError(f"{name} must be finite, got NaN or infinite values")
-    return array
+    return array.astype(np.complex128)
 
 
-def point_sets(
-    name: str, value: Any, *, minimum_tokens: int = 3, ndim: int | None = None
-) -> NDArray[np.float64]:
+def point_sets(name: str, value: Any, *, minimum_tokens: int = 3, ndim: int | None = None) -> Array:
     """Return `value` as finite point sets, C-contiguous and of float64, (..., tokens, dim).
 
     Fewer than two axes, fewer than `minimum_tokens` tokens, a last axis of length 0, and another number of
@@ -230,37 +219,30 @@ def point_sets(
     this type and layout.
     """
     array = finite_array(name, value)
-    if array.ndim < 2:
-        raise InputError(f"{name} must have the shape (..., tokens, dim), got {array.shape}")
+    if array.ndim < 2 or array.shape[-1] < 1:
+        raise misfit(name, array, "have the shape (..., tokens, dim), and at least 1 dimension")
     if array.shape[-2] < minimum_tokens:
         raise InputError(f"{name} must hold at least {minimum_tokens} tokens, got {array.shape[-2]}")
-    if array.shape[-1] < 1:
-        raise InputError(f"{name} must have at least 1 dimension, got {array.shape[-1]}")
     _check_axes(name, array, ndim)
     return array
 
 
-def one_embedding(name: str, value: Any) -> NDArray[np.float64]:
+def one_embedding(name: str, value: Any) -> Array:
     """Return `value` as from `point_sets`, and refuse all but a single point set (tokens, dim).
 
     Of a trajectory with a single run this is its last frame.
     """
-    array = regular_array(name, value.final[0] if getattr(value, "runs", 0) == 1 else value)
-    if array.ndim != 2:
-        raise InputError(f"{name} must be one embedding (tokens, dim), got the shape {array.shape}")
-    return point_sets(name, array)
+    return point_sets(name, value.final[0] if getattr(value, "runs", 0) == 1 else value, ndim=2)
 
 
-def ensemble(name: str, value: Any, size: tuple[int, int]) -> NDArray[np.float64]:
+def ensemble(name: str, value: Any, size: tuple[int, int]) -> Array:
     """Return `value` as real numbers of the shape (tokens, dim) or (runs, tokens, dim), C-contiguous float64.
 
     `size` is (tokens, dim). NaN and infinity are allowed.
     """
     array = real_array(name, value)
     if array.ndim not in (2, 3) or array.shape[-2:] != size:
-        raise InputError(
-            f"{name} must have the shape {size} or (runs, {size[0]}, {size[1]}), got {array.shape}"
-        )
+        raise misfit(name, array, f"have the shape {size} or (runs, {size[0]}, {size[1]})")
     return array
 
 
@@ -268,9 +250,3 @@ def _check_axes(name: str, array: NDArray[Any], ndim: int | None) -> None:
     if ndim not in (None, array.ndim):
         axes = "1 axis" if ndim == 1 else f"{ndim} axes"
         raise InputError(f"{name} must have {axes}, got the shape {array.shape}")
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype}"
-    return f"{type(value).__name__} {short_text(value)}"

@@ -6,17 +6,14 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import finite_array
 from physics.errors import InputError
 from physics.shown import Shown
 from physics.system import NormalStart
-from physics.values import read_only
+from physics.values import Array, Integers, read_only
 
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 SMALLEST = -1000
 """Power of two that stands for the smallest rate; a generator of zero has none."""
 
@@ -135,10 +132,8 @@ class AffineFlow(Shown, NormalStart):
         """
         state, clock = finite_array("initial", initial), finite_array("times", times)
         if state.shape != self.b.shape or clock.ndim != 1:
-            raise InputError(
-                f"initial and times must have the shapes {self.b.shape} and (n,), got {state.shape} and "
-                f"{clock.shape}"
-            )
+            got = f"{state.shape} and {clock.shape}"
+            raise InputError(f"initial and times must have the shapes {self.b.shape} and (n,), got {got}")
         K, (units, drift_units, _) = self.tokens, self._in_units
         digits, exponents = np.frexp(state.reshape(K, -1))
         exponents = np.where(digits != 0.0, exponents - units[:, None], SMALLEST)

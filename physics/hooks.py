@@ -22,9 +22,7 @@ def check_hooks(callback: Callback | None, progress: Progress) -> None:
     `callback` must be None or callable, and `progress` a bool or callable.
     """
     if callback is not None and not callable(callback):
-        raise InputError(
-            f"callback must be a function of (step, time, positions, observables), got {callback!r}"
-        )
+        raise InputError(f"callback must be a function of a frame or None, got {callback!r}")
     if not callable(progress) and not isinstance(progress, bool | np.bool_):
         raise InputError(f"progress must be True, False or a function of (done, total), got {progress!r}")
 

@@ -59,7 +59,8 @@ def kernel(
         Whether the function shares the iterations of a ``prange`` among threads. Such a kernel takes
         positional arguments and is called from Python, not from another kernel.
     least : int, default 2
-        Number of rows from which threads are used. Below, starting them would take longer than the work.
+        Number of rows from which several threads are used. Below, starting them would take longer than the
+        work.
     rows : callable, optional
         Function that returns the number of rows from the arguments; by default the length of the first one.
     reorder : bool, default False
@@ -86,7 +87,8 @@ def kernel(
 
         @wraps(function)
         def call(*arguments: Any) -> None:
-            if (rows(*arguments) if rows else len(arguments[0])) < least:
+            count = rows(*arguments) if rows else len(arguments[0])
+            if count < least or numba.get_num_threads() == 1:
                 serial(*arguments)
             else:
                 with _turn:

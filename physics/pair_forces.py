@@ -10,27 +10,20 @@ from typing import Any, ClassVar, Literal, get_args
 import numba
 import numpy as np
 from numba import prange, types
-from numpy.typing import NDArray
 
-from physics.checks import choice, ensemble, finite_array, flag, whole_number
+from physics.checks import choice, ensemble, finite_array, whole_number
 from physics.errors import InputError
 from physics.jit import kernel
-from physics.particles.adaptive import checked_tolerance, integrate, tangent
-from physics.particles.direct import move
+from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.tabulated import PairKernels, Pairs, features
-from physics.system import ForceLaw
 from physics.theory.operations import class_rule
-from physics.values import read_only
+from physics.values import Array, Integers, read_only
 
-Array = NDArray[np.float64]
 Sites = Literal["tokens", "pair sums"]
-TINY = 2.3e-308
-"""Squared distances below it have lost digits."""
-Integrator = Literal["euler", "adaptive"]
 
 
 @dataclass(frozen=True, eq=False)
-class PairForces(ForceLaw):
+class PairForces(MovedByForces):
     """Points that move by your own force between every two of them.
 
     Point i at x_i moves by ``dx_i/dt = F_i = Σ_j f(|x_i - x_j|²) (x_i - x_j)``, where f is your function.
@@ -83,9 +76,8 @@ class PairForces(ForceLaw):
 
     Notes
     -----
-    Two points at the same place exert no force on each other. For points that are closer than 1e-154 without
-    being at the same place, the squared distance underflows, and `function` receives NaN. Every sum has a
-    fixed order, so the result has the same bits for any number of threads. A trajectory file holds the name
+    Two points at the same place, or closer than 1e-162, exert no force on each other. Every sum has a fixed
+    order, so the result has the same bits for any number of threads. A trajectory file holds the name
     of `function`, and its source if Python knows it, but not the function itself.
 
     Examples
@@ -116,17 +108,13 @@ class PairForces(ForceLaw):
     def __post_init__(self) -> None:
         tokens = whole_number("tokens", self.tokens, 2)
         choice("on", self.on, get_args(Sites))
-        choice("integrator", self.integrator, get_args(Integrator))
         modulus, group, pairs = self.modulus, self.group, self.pairs
         if self.on == "pair sums":
             operation = class_rule(tokens, modulus, group)
             modulus, group = modulus and operation.modulus, operation.group
             pairs = None if pairs is None else read_only(operation.samples[operation.mask(pairs)])
         elif any(each is not None for each in (modulus, group, pairs)):
-            raise InputError(
-                "on must be 'pair sums' if pairs, modulus or group is given, as tokens have no classes, got "
-                "'tokens'"
-            )
+            raise InputError("on must be 'pair sums' if pairs, modulus or group is given, got 'tokens'")
         self._set(
             tokens=tokens,
             dim=whole_number("dim", self.dim, 1),
@@ -134,9 +122,8 @@ class PairForces(ForceLaw):
             pairs=pairs,
             modulus=modulus,
             group=group,
-            normalise=flag("normalise", self.normalise),
-            relative_tolerance=checked_tolerance(self.relative_tolerance),
         )
+        super().__post_init__()
         if isinstance(self.function, PairKernels):
             if self.along is not None or self.parameters:
                 raise InputError("along and parameters must be left out if function holds tables of kernels")
@@ -189,74 +176,13 @@ class PairForces(ForceLaw):
                 np.add.at(forces.swapaxes(0, 1), ends, on_points)
         return forces.reshape(array.shape)
 
-    def velocity(self, positions: Any) -> Array:
-        """Return the time derivative of the positions: the force, without its part that `normalise` undoes.
-
-        Parameters
-        ----------
-        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            Finite positions.
-
-        Returns
-        -------
-        ndarray of float64, shape of `positions`
-            Velocities, in units of position per time.
-
-        Examples
-        --------
-        >>> import physics
-        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1, normalise=True)
-        >>> pull.velocity([[-1.0], [1.0]]).tolist()
-        [[0.0], [0.0]]
-        """
-        force = self.forces(positions)
-        return tangent(np.asarray(positions, np.float64), force) if self.normalise else force
-
-    def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by some steps.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Positions, which are overwritten.
-        step_size : float
-            Length of a step, in units of time.
-        steps : int
-            Number of steps.
-
-        Raises
-        ------
-        SimulationError
-            If the adaptive integrator needs too many steps.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> pull = physics.PairForces(lambda r2: -1.0, tokens=2, dim=1)
-        >>> positions = np.array([[[0.0], [4.0]]])
-        >>> pull.advance(positions, step_size=0.25, steps=1)
-        >>> positions.ravel().tolist()
-        [1.0, 3.0]
-        """
-        if self.integrator == "adaptive":
-            integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
-            steps, step_size = int(self.normalise), 0.0  # to end with exactly this mean and variance
-        with np.errstate(over="ignore", invalid="ignore"):  # `simulate` checks the result
-            for _ in range(steps):
-                forces = self.forces(positions)
-                if not self.normalise:
-                    positions += step_size * forces
-                    continue
-                for position, force in zip(positions, forces, strict=True):
-                    move(position, force, step_size, True)
-
     @property
     def measures(self) -> dict[str, Callable[[Array], Array]]:
         """Functions of positions that `simulate` applies on request, by name: only `mean_force`."""
         return {"mean_force": self.mean_force}
 
     @cached_property
-    def _points(self) -> tuple[NDArray[np.int64], ...]:
+    def _points(self) -> tuple[Integers, ...]:
         """Tokens i and j of each of the n sites, where j is -1 on tokens, and its class: int64 (n,) each."""
         if self.on == "tokens":
             tokens = np.arange(self.tokens)
@@ -276,10 +202,7 @@ def _factor(function: Any, on: Sites, constants: int, name: str = "function") ->
     what = f"{name} must be a Python function that Numba can compile, called as {name}({called})"
     if not inspect.isfunction(plain):
         raise InputError(f"{what}, got {type(function).__name__}")
-    options = dict(getattr(function, "targetoptions", {}), error_model="numpy")  # 1/0 is infinite
-    for option in ("nopython", "parallel"):
-        options.pop(option, None)
-    compiled = numba.njit(**options)(plain)
+    compiled = numba.njit(error_model="numpy")(plain)  # 1/0 is infinite
     if on == "tokens":
         factor = numba.njit(lambda r2, same_class, parameters: compiled(r2, *parameters))
     else:
@@ -304,9 +227,7 @@ def _sum_of_forces(function: Any, along: Any, on: Sites, constants: int) -> Call
     by_angle = _factor(along, on, constants, "along") if turned else factor
 
     @kernel(parallel=True, rows=lambda points, *_: points.size * points.shape[2], least=50_000, cache=False)
-    def sum_forces(
-        points: Array, label: NDArray[np.int64], parameters: tuple[float, ...], out: Array
-    ) -> None:
+    def sum_forces(points: Array, label: Integers, parameters: tuple[float, ...], out: Array) -> None:
         """Write the forces on points (runs, dim, n) of classes `label` to `out` (runs, n, dim)."""
         dim, count = points.shape[1:]
         for item in prange(len(points) * count):
@@ -316,10 +237,6 @@ def _sum_of_forces(function: Any, along: Any, on: Sites, constants: int) -> Call
                 x, others = points[run, k, a], points[run, k]
                 for b in range(count):
                     square[b] += (x - others[b]) * (x - others[b])
-            for b in range(count):
-                for k in range(dim):
-                    if square[b] < TINY and points[run, k, a] != points[run, k, b]:
-                        square[b] = math.nan  # the square of this distance has too few digits
             for b in range(count):
                 if square[b] != 0.0:  # skips the point itself, and others at the same place
                     square[b] = factor(square[b], label[a] == label[b], parameters)

@@ -7,7 +7,4 @@ here = Path(__file__).resolve().parents[1]
 for name in ("physics", "nets", "analysis", "grokphys"):
     spec = find_spec(name)
     if spec is not None and spec.origin and Path(spec.origin).resolve().parents[1] != here:
-        raise ImportError(
-            f"{spec.origin} hides the package {name} of GrokPhys, because Python finds it first: rename it, "
-            "or start Python in another directory"
-        )
+        raise ImportError(f"{spec.origin} hides the package {name} of GrokPhys; rename it or move elsewhere")

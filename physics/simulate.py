@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.checks import number, whole_number
 from physics.errors import InputError, SimulationError
@@ -17,12 +16,12 @@ from physics.memory import require_memory
 from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, leaps, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
-from physics.trajectory.header import Layout, measured_types
+from physics.trajectory.header import Layout, named_arrays
 from physics.trajectory.provenance import own_code
 from physics.trajectory.recording import recorder
 from physics.trajectory.schedule import described_record, recording_steps
+from physics.values import Array
 
-Array = NDArray[np.float64]
 GROWN = 1e9
 """Growth that counts as blowing up: a step moves points this many times the width of the start."""
 
@@ -152,8 +151,7 @@ def simulate(
     check_hooks(callback, progress)
     parent_seed(seed)
     first_run = whole_number("first_run", first_run, 0)
-    state = 8 * tokens * dim
-    require_memory(f"{runs} runs", 4 * runs * state, "simulate them in shards, with first_run (--first-run)")
+    require_memory(f"{runs} runs", 32 * runs * tokens * dim, "simulate them in shards, with first_run")
     positions = starts(system, (tokens, dim), runs, seed, first_run, initial)
 
     parameters = {
@@ -171,16 +169,15 @@ def simulate(
     }
 
     found = measured(system, measures, positions)
-    layout = Layout(len(positions), tokens, dim, "float64", len(schedule), measured_types(found))
+    types = {name: (v.dtype.str, v.shape[1:]) for name, v in named_arrays("observables", found).items()}
+    layout = Layout(len(positions), tokens, dim, "float64", len(schedule), types)
     with recorder(out, layout, parameters, overwrite=overwrite, resume=resume) as log:
         at, advice, width = 0, "", np.ptp(positions, axis=1).max(axis=1)
         far = np.where(width > 0.0, GROWN * width, np.inf)
         watched = hasattr(system, "largest_step_size") and not getattr(system, "normalise", False)
         if log.frames:
             if not np.array_equal(log.frame(0), positions):
-                raise InputError(
-                    "initial must equal the start of the unfinished run to resume it, got other positions"
-                )
+                raise InputError("initial must equal the start of the unfinished run, got other positions")
             at = log.last_step
             positions = log.frame(-1)
         with shown(progress, int(schedule[-1]), at, "simulate") as tell:

@@ -14,13 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, finite_array, names_in, regular_array, short_text, whole_number
+from physics.checks import choice, finite_array, misfit, names_in, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.seeds import Seed, run_seeds
 from physics.trajectory.provenance import fields, is_ours, plain, public
-from physics.values import Value
-
-Array = NDArray[np.float64]
+from physics.values import Array, Mask, Value
 
 
 class System(Protocol):
@@ -145,59 +143,6 @@ class NormalStart(Value):
         return generator.standard_normal((self.tokens, self.dim))
 
 
-class ForceLaw(NormalStart):
-    """Base class of systems whose `forces` on positions are the velocities of their points."""
-
-    forces: Callable[..., Array]
-
-    def largest_step_size(self, positions: Array) -> float:
-        """Return a step size that is safe at these positions; `simulate` suggests it after an overflow.
-
-        An Euler step of this size changes no coordinate by more than a tenth of the largest one of its run.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Positions of all runs.
-
-        Returns
-        -------
-        float
-            Step size in units of time; 0 if a force is infinite or NaN, or all positions of a run are 0.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
-        >>> positions = np.array([[[-1.0], [0.0], [1.0]]])  # the forces are 3, 0 and -3
-        >>> round(pull.largest_step_size(positions), 4)
-        0.0333
-        """
-        return careful_step(positions, self.forces(positions))
-
-    def mean_force(self, positions: Array) -> Array:
-        """Return the mean length of the forces on the points of each run, which is 0 in equilibrium.
-
-        Parameters
-        ----------
-        positions : ndarray of float64, shape (runs, tokens, dim)
-            Finite positions of all runs.
-
-        Returns
-        -------
-        ndarray of float64, shape (runs,)
-            Mean over the tokens, in units of position per time.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> pull = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
-        >>> pull.mean_force(np.array([[[-1.0], [0.0], [1.0]]])).tolist()  # of 3, 0 and 3
-        [2.0]
-        """
-        return np.asarray(np.hypot.reduce(self.forces(positions), axis=-1).mean(axis=-1))[()]
-
-
 def size_of(system: Any, initial: Any) -> tuple[int, int]:
     """Return `tokens` and `dim` of a system, each at least 1; refuse a system that `simulate` cannot move.
 
@@ -205,19 +150,14 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
     `InputError` says which member of `System` is missing, or which size is not a whole number of at least 1.
     """
     if isinstance(system, type):
-        raise InputError(
-            f"system must be an object such as ParticleSystem(), got the class {system.__name__} itself"
-        )
+        raise InputError(f"system must be an object, got the class {system.__name__} itself")
     needed = ("tokens", "dim", "advance", *(("start",) if initial is None else ()))
     missing = [name for name in needed if not hasattr(system, name)]
     if missing:
-        raise InputError(
-            f"system must have {', '.join(needed)}; {name_of(system)} lacks {', '.join(missing)}"
-        )
-    return (
-        whole_number(f"tokens of {name_of(system)}", system.tokens, 1),
-        whole_number(f"dim of {name_of(system)}", system.dim, 1),
-    )
+        lacks = f"{name_of(system)} lacks {', '.join(missing)}"
+        raise InputError(f"system must have {', '.join(needed)}; {lacks}")
+    tokens = whole_number(f"tokens of {name_of(system)}", system.tokens, 1)
+    return tokens, whole_number(f"dim of {name_of(system)}", system.dim, 1)
 
 
 def describe(system: Any) -> Mapping[str, Any]:
@@ -243,18 +183,12 @@ def advance(system: System, positions: Array, step_size: float, steps: int) -> N
     anything but None or real numbers of the same shape.
     """
     moved = system.advance(positions, step_size, steps)
-    if moved is None or moved is positions:
-        return
-    what = f"{name_of(system)}.advance must return None or real numbers of the shape {positions.shape}"
-    try:
-        array = np.asarray(moved)
-    except ValueError:
-        array = np.empty(0, object)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{what}, got {type(moved).__name__} of {array.dtype}")
-    if array.shape != positions.shape:
-        raise InputError(f"{what}, got {array.shape}")
-    positions[:] = array
+    if moved is not None and moved is not positions:
+        what = f"the return value of {name_of(system)}.advance"
+        array = regular_array(what, moved)
+        if array.dtype.kind not in "biuf" or array.shape != positions.shape:
+            raise misfit(what, array, f"be None or real numbers of the shape {positions.shape}")
+        positions[:] = array
 
 
 def starts(
@@ -273,7 +207,7 @@ def starts(
             what = f"the return value of {name_of(system)}.start for run {first_run + run}"
             start = finite_array(what, system.start(np.random.default_rng(child)))
             if start.shape != one:
-                raise InputError(f"{what} must have the shape {one}, got {start.shape}")
+                raise misfit(what, start, f"have the shape {one}")
             drawn[run] = start
         return drawn
     array = finite_array("initial", initial)
@@ -282,9 +216,7 @@ def starts(
     if array.shape[1:] == one and runs in (1, len(array)) and len(array):
         return array.copy()
     number = f"runs = {runs}" if runs > 1 else "at least 1 run"
-    raise InputError(
-        f"initial must have the shape {one} or (runs, {one[0]}, {one[1]}) with {number}, got {array.shape}"
-    )
+    raise misfit("initial", array, f"have the shape {one} or (runs, {one[0]}, {one[1]}) with {number}")
 
 
 def measures_of(system: System, names: Any) -> dict[str, Callable[[Array], NDArray[Any]]]:
@@ -313,28 +245,21 @@ def measured(
     seen = positions if is_ours(type(system)) else positions.copy()
     always = system.observables(seen) if hasattr(system, "observables") else {}
     if not isinstance(always, Mapping):
-        raise InputError(
-            f"observables of {name_of(system)} must return a dict of arrays, got {short_text(always)}"
-        )
+        got = short_text(always)
+        raise InputError(f"observables of {name_of(system)} must return a dict of arrays, got {got}")
     values = {**always, **{name: function(seen) for name, function in measures.items()}}
     what = f"of {name_of(system)}"
-    found = {
-        name: regular_array(f"observable {name!r} {what}", value).copy() for name, value in values.items()
-    }
     if seen is not positions and not np.array_equal(seen, positions, equal_nan=True):
-        raise InputError(
-            f"observables {what} must not change the positions that they measure; let them work on a copy"
-        )
-    for name, value in found.items():
-        if value.shape[:1] != (len(positions),):
-            raise InputError(
-                f"observable {name!r} {what} must have the shape ({len(positions)}, ...), "
-                f"with a row for each run, got {value.shape}"
-            )
-    return found
+        raise InputError(f"observables {what} must not change the positions that they measure")
+    for name, value in values.items():
+        values[name] = regular_array(f"observable {name!r} {what}", value).copy()
+        if values[name].shape[:1] != (len(positions),):
+            need = f"have the shape ({len(positions)}, ...)"
+            raise misfit(f"observable {name!r} {what}", values[name], need)
+    return values
 
 
-def leaps(before: Array, after: Array, steps: int, far: Any) -> NDArray[np.bool_]:
+def leaps(before: Array, after: Array, steps: int, far: Any) -> Mask:
     """Return for each run whether points moved farther in `steps` steps than so many times its width.
 
     `before` and `after` are positions (runs, tokens, dim); the width is the largest extent along an axis. A
@@ -343,17 +268,6 @@ def leaps(before: Array, after: Array, steps: int, far: Any) -> NDArray[np.bool_
     with np.errstate(over="ignore"):
         moved, width = np.abs(after - before).max(axis=(1, 2)), np.ptp(before, axis=1).max(axis=1)
     return ~(moved <= np.minimum(steps * width, far)) & (width > 1e-12 * np.abs(before).max(axis=(1, 2)))
-
-
-def careful_step(positions: Array, forces: Array) -> float:
-    """Return a step size at which no coordinate changes by more than a tenth of the largest one of its run.
-
-    `positions` and `forces` have the shape (runs, tokens, dim). The result is 0 if a force is infinite or
-    NaN, or if all positions of a run are 0, and infinite if all forces are 0 (at positions that are not).
-    """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sizes = np.abs(positions).max(axis=(-2, -1)) / np.abs(forces).max(axis=(-2, -1))
-    return 0.1 * float(np.nan_to_num(sizes, nan=0.0, posinf=np.inf).min())
 
 
 def name_of(system: Any) -> str:

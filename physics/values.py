@@ -6,6 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Integers = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
 
 class Value:
     """Base class of frozen dataclasses with array fields; two objects are equal if all their fields are.
@@ -55,7 +61,7 @@ def arrays_equal(first: Any, second: Any) -> bool:
     return bool(np.array_equal(first, second, equal_nan=numbers))
 
 
-def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray[np.float64]:
+def in_range(array: Array, axis: int | tuple[int, ...]) -> Array:
     """Return `array` with its largest magnitude over each `axis` scaled to between 0.5 and 1.
 
     Sums of squares then neither overflow nor vanish, whatever the unit. The factors are powers of two, so
@@ -64,9 +70,7 @@ def in_range(array: NDArray[np.float64], axis: int | tuple[int, ...]) -> NDArray
     return powers_of_two(array, axis)[0]
 
 
-def powers_of_two(
-    array: NDArray[np.float64], axis: int | tuple[int, ...] = (-2, -1)
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def powers_of_two(array: Array, axis: int | tuple[int, ...] = (-2, -1)) -> tuple[Array, Int32]:
     """Return `array` as `in_range` does, and the exponents of the powers of two by which it was divided.
 
     The exponents have the dimensions of `array`, of length 1 along each `axis`.

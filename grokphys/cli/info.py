@@ -55,7 +55,7 @@ def _lines(data: Any) -> list[str]:
         apart = "" if clock is data.steps else f", own clock: {span}"
         lines.append(f"  observable   {name}, {len(clock)} frames{apart}")
     program = data.parameters.get("program", "unknown")
-    lines.append(f"  made by      {program}, grokphys {data.code_version}")
+    lines.append(f"  made by      {program}, grokphys {data.made_with.get('grokphys', 'unknown')}")
     width = max([15, *(len(name) + 1 for name in data.parameters)])
     shown = {name: value for name, value in data.parameters.items() if name != "program"}
     return lines + [f"    {name:<{width}}{_shortened(value)}" for name, value in shown.items()]

@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from physics.checks import finite_array, number, regular_array, short_text, whole_number
+from physics.checks import finite_array, misfit, number, regular_array, short_text, whole_number
 from physics.errors import InputError
 from physics.shown import Shown
-from physics.values import powers_of_two
-
-Array = NDArray[np.float64]
+from physics.values import Array, Integers, Mask, powers_of_two
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,10 +305,7 @@ def frequency_ablation(logits: Any, *, examples: Any = None) -> Array:
 def _logits(value: Any) -> Array:
     array = finite_array("logits", value)
     if array.ndim < 3 or len(set(array.shape[-3:])) != 1 or array.shape[-1] < 3:
-        raise InputError(
-            f"logits must have the shape (..., p, p, p) for two tokens and a class, p of at least 3, got "
-            f"{array.shape}"
-        )
+        raise misfit("logits", array, "have the shape (..., p, p, p), for two tokens and a class, p ≥ 3")
     return array
 
 
@@ -322,7 +316,7 @@ def _by_sum(logits: Array) -> Array:
     return np.asarray(logits[..., first, (first[:, None] - first) % p, :].mean(axis=-2))
 
 
-def _waves_of(logits: Array, answer: NDArray[np.int64]) -> Array:
+def _waves_of(logits: Array, answer: Integers) -> Array:
     """Return the coefficients (..., K) of cos(2πk(answer[s] - c)/p) in mean logits (..., s, c)."""
     p = logits.shape[-1]
     steps = np.arange(p)
@@ -377,16 +371,12 @@ def _loss(logits: Array, examples: Any) -> Array:
         return np.asarray(surprise.mean(axis=(-2, -1)))
     pairs = regular_array("examples", examples)
     if pairs.dtype.kind not in "iu" or pairs.ndim < 2 or pairs.shape[-1] != 2 or not pairs.size:
-        raise InputError(
-            f"examples must be whole numbers of shape (n, 2), got {pairs.dtype} of shape {pairs.shape}"
-        )
+        raise misfit("examples", pairs, "be whole numbers of shape (n, 2)")
     if not 0 <= pairs.min() <= pairs.max() < p:
         raise InputError(f"examples must be tokens from 0 to {p - 1}, got {pairs.min()} to {pairs.max()}")
     leading = surprise.shape[:-2]
     number_ = pairs.astype(np.int64) @ [p, 1]  # in the type of `examples` it may overflow
     if number_.ndim > 1 and number_.shape[:-1] != leading:
-        raise InputError(
-            f"examples must have the shape (n, 2), or {leading} before it for each network, got {pairs.shape}"
-        )
+        raise misfit("examples", pairs, f"have the shape (n, 2), or {leading} before it for each network")
     flat = surprise.reshape(*leading, p * p)
     return np.take_along_axis(flat, np.broadcast_to(number_, (*leading, number_.shape[-1])), -1).mean(axis=-1)

@@ -4,15 +4,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from physics.checks import complex_array, finite_array, number, whole_number
+from physics.checks import complex_array, finite_array, misfit, number, whole_number
 from physics.errors import InputError, SimulationError
 from physics.neurons.spectrum import neuron_spectrum
 from physics.neurons.three_waves import ThreeWaves, first_divergence, invariants, three_waves
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
+from physics.values import Array, Complex, Integers
 
 LEAST = 1e-145
 """Smallest nonzero ratio |θ/ξ| that is accepted; the square of a smaller one would underflow in sums."""
@@ -203,7 +200,7 @@ class FourierLottery:
         waves = three_waves(*self._begun(theta, xi))
         return self._times(waves.ahead, waves.size)
 
-    def winners(self, theta: Any, xi: Any) -> NDArray[np.int64]:
+    def winners(self, theta: Any, xi: Any) -> Integers:
         """Return the frequency of each neuron that diverges first, which wins the lottery.
 
         Parameters
@@ -384,9 +381,7 @@ class FourierLottery:
         """
         array = finite_array("positions", positions)
         if array.shape[-2:] != (self.tokens, self.dim):
-            raise InputError(
-                f"positions must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}"
-            )
+            raise misfit("positions", array, f"have the shape (..., {self.tokens}, {self.dim})")
         both: Complex = neuron_spectrum(array).theta.astype(np.complex128)
         return both[..., : self.neurons, :], both[..., self.neurons :, :]
 
@@ -417,15 +412,11 @@ class FourierLottery:
     def _checked(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:
         first, second = complex_array("theta", theta), complex_array("xi", xi)
         if first.shape != second.shape or first.shape[-1:] != (self.frequencies,):
-            raise InputError(
-                f"theta and xi must have the same shape (..., {self.frequencies}) for {self.tokens} tokens, "
-                f"got {first.shape} and {second.shape}"
-            )
+            got = f"{first.shape} and {second.shape}"
+            raise InputError(f"theta and xi must have the same shape (..., {self.frequencies}), got {got}")
         if self.tokens % 2 == 0 and (first[..., -1].imag.any() or second[..., -1].imag.any()):
-            raise InputError(
-                f"theta and xi must be real at frequency {self.frequencies} of {self.tokens} tokens, which "
-                "has a sign and no phase, got complex values"
-            )
+            half = f"{self.frequencies} of {self.tokens} tokens"
+            raise InputError(f"theta and xi must be real at frequency {half}, got complex values")
         return first, second
 
     def _begun(self, theta: Any, xi: Any) -> tuple[Complex, Complex]:

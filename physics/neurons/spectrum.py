@@ -149,10 +149,7 @@ class NeuronSpectrum(Shown, Value):
         two together do, "many" otherwise, and "dead" if its weights hardly depend on the token.
         """
         first = self._shares.max(axis=-1)
-        if self._shares.shape[-1] > 1:
-            two = np.partition(self._shares, -2, axis=-1)[..., -2:].sum(axis=-1)
-        else:
-            two = first
+        two = np.sort(self._shares, axis=-1)[..., -2:].sum(axis=-1)
         number_ = np.select([self.dead, first >= self.share, two >= self.share], [3, 0, 1], 2)
         return np.array(KINDS)[number_]
 
@@ -221,9 +218,7 @@ class NeuronSpectrum(Shown, Value):
 
     def _outputs(self) -> Complex:
         if self.xi is None:
-            raise InputError(
-                "W_out must be given to neuron_spectrum for output magnitudes or phases, got none"
-            )
+            raise InputError("W_out must be given to neuron_spectrum for magnitudes of outputs, got none")
         return self.xi
 
 

@@ -25,10 +25,9 @@ q(H), and so is the time from y = H to the blow-up. Jacobi's functions invert q.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
+from physics.values import Array, Complex, Mask
+
 SPLIT = 2.0**27 + 1
 """Factor that splits a number into two halves of its digits."""
 NEWTON = 8
@@ -77,13 +76,13 @@ class ThreeWaves:
     S: Array
     H: Array
     Q: Array
-    rising: NDArray[np.bool_]
+    rising: Mask
     ahead: Array
     behind: Array
     turned: Array
 
     @property
-    def still(self) -> NDArray[np.bool_]:
+    def still(self) -> Mask:
         """Whether θ = 0, so that nothing moves, bool of shape (...)."""
         return self.theta == 0
 
@@ -105,12 +104,12 @@ class ThreeWaves:
         keep = self.still | (z == 0)
         return np.where(keep, self.theta, theta), np.where(keep, self.xi, xi)
 
-    def _turn(self, y: Array, rising: NDArray[np.bool_]) -> Array:
+    def _turn(self, y: Array, rising: Mask) -> Array:
         """Return 2 arg θ - arg ξ, which is between 0 and π times the sign of M."""
         R = 2 * np.sqrt(y) * np.hypot(np.sqrt(y * (y + self.S)), self.H)
         return np.asarray(np.arctan2(self.M, np.where(rising, R, -R)))
 
-    def _place(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _place(self, z: Array) -> tuple[Array, Mask]:
         """Return y, and whether it grows, at times z after the initial state."""
         ahead, behind, turned = self.ahead - z, self.behind + z, self.turned + z
         before, after = ahead < self.Q, behind < self.Q
@@ -119,7 +118,7 @@ class ThreeWaves:
         far = before | after
         return np.where(far, y, self.H * (self.H / y)), np.where(far, before, turned >= 0)
 
-    def _third(self, y: Array, rising: NDArray[np.bool_]) -> Array:
+    def _third(self, y: Array, rising: Mask) -> Array:
         """Return the integral of dz/w from y to the blow-up, through the turning point if y does not grow."""
         from scipy.special import elliprj
 

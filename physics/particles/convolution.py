@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from scipy import fft, special
 
 from physics.jit import kernel
-
-Array = NDArray[np.float64]
+from physics.values import Array
 
 SAFETY = 3.0
 """Factor by which the grid is designed to be more accurate than the tolerance."""
 CELL_COST, POINT_COST = 450.0, 4000.0
 """Measured time for a cell of the grid and for a point, in units of the time for a pair of the direct sum."""
+SHAPE = 0.62 * math.pi
+"""Kaiser-Bessel parameter for each grid point of the window, measured: aliasing errs like the cut-off."""
 TASKS = 8
 """Number of grids onto which charges are spread in parallel; they are then added."""
 SHARPEST = 1e-12
@@ -53,18 +54,14 @@ class Plan:
     sharpness: float
     """Argument of the error function at the edges of the strip; a larger one makes the fall steeper."""
 
-    @property
-    def cells(self) -> int:
-        """Number of grid points in all, rows times columns."""
-        return self.shape[0] * self.shape[1]
 
-
-def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
+def plan(extent: Array, softening: float, tolerance: float, pair_count: int | None = None) -> Plan | None:
     """Choose a grid for the repulsion of points in the plane, or return None if none meets the tolerance.
 
     `extent` (2,) is the width of the set of points along each axis, in the same unit as the `softening` ε >
     0. `tolerance` is the largest error, relative to the largest push. There is no grid if rounding errors are
-    too large, for more than `MEMORY` cells, and for an extent of 10⁶ softening lengths or more.
+    too large, for more than `MEMORY` cells, and for an extent of 10⁶ softening lengths or more; nor, if the
+    number of points `pair_count` is given, if it would take longer than the direct sum.
 
     Extents are rounded up to powers of 2^(1/8), so that a moving system uses one grid for many steps. Points
     that have collapsed to within the softening push each other less, and most of these pushes cancel; their
@@ -86,27 +83,10 @@ def plan(extent: Array, softening: float, tolerance: float) -> Plan | None:
         int(fft.next_fast_len(math.ceil((2.0 * e + taper) / spacing) + 3 * width + 4, real=True))
         for e in rounded
     ]
-    chosen = Plan(spacing, width, (shape[0], shape[1]), taper, sharpness)
-    return chosen if chosen.cells <= MEMORY else None
-
-
-def plans(
-    positions: Array, softening: float, tolerance: float, pair_count: int | None = None
-) -> list[Plan | None]:
-    """Return a grid for the pair sums of each run, or None for a run that should use the direct sum.
-
-    `positions` (runs, tokens, 2) are those of the particles, and `softening` and `tolerance` are as in
-    `plan`. If the number of pair sums, `pair_count`, is given, a grid that would take longer than the direct
-    sum is replaced by None.
-    """
-    found: list[Plan | None] = []
-    for position in positions:
-        chosen = plan(2.0 * np.ptp(position, axis=0), softening, tolerance)
-        if chosen is not None and pair_count is not None:
-            work = CELL_COST * chosen.cells + POINT_COST * pair_count
-            chosen = None if work > pair_count**2 / 2 else chosen
-        found.append(chosen)
-    return found
+    cells, pairs = shape[0] * shape[1], pair_count or math.inf
+    if cells > MEMORY or CELL_COST * cells + POINT_COST * pairs > pairs**2 / 2:
+        return None
+    return Plan(spacing, width, (shape[0], shape[1]), taper, sharpness)
 
 
 def on_particles(position: Array, pairs: Any, softening: float, chosen: Plan) -> Array:
@@ -150,11 +130,11 @@ def repulsion(points: Array, softening: float, chosen: Plan) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray[Any]]:
+def _push_spectra(chosen: Plan, softening: float) -> NDArray[Any]:
     """Return the transforms of both components of the tapered push, without the effect of the windows.
 
     Each is divided by the square of the window's transform, because the window is applied twice. They are
-    complex, in the shape of a real transform of the grid, (rows, columns // 2 + 1).
+    complex (2, rows, columns // 2 + 1), real transforms of the grid.
     """
     axes, tapers, inverses = [], [], []
     for k, size in enumerate(chosen.shape):
@@ -166,28 +146,20 @@ def _push_spectra(chosen: Plan, softening: float) -> tuple[NDArray[Any], NDArray
         axes.append(images)
         frequency = fft.rfftfreq(size) if k else fft.fftfreq(size)
         inverses.append(1.0 / _window_transform(2.0 * np.pi * frequency, chosen.width) ** 2)
-    push = np.empty((2, *chosen.shape))
-    push_samples(axes[0], axes[1], tapers[0], tapers[1], softening**2, push)
-    workers = numba.get_num_threads()
-    result = []
-    for component in push:
-        spectrum = fft.rfft2(component, workers=workers)
-        spectrum *= inverses[0][:, None]
-        spectrum *= inverses[1]
-        result.append(spectrum)
-    return result[0], result[1]
-
-
-def _shape(width: int) -> float:
-    """Return the Kaiser-Bessel parameter of a window of `width` grid points.
-
-    It was chosen by measurement, so that the errors by aliasing and by the cut-off of the push are equal.
-    """
-    return 0.62 * math.pi * width
+    push = np.zeros((2, *chosen.shape))
+    for m, n in np.ndindex(2, 2):
+        x, y = axes[0][m][:, None], axes[1][n]
+        weight = tapers[0][m][:, None] * tapers[1][n] / (x**2 + y**2 + softening**2)
+        push[0] += x * weight
+        push[1] += y * weight
+    spectra = fft.rfft2(push, workers=numba.get_num_threads())
+    spectra *= inverses[0][:, None]
+    spectra *= inverses[1]
+    return spectra
 
 
 def _window_transform(frequency: Array, width: int) -> Array:
-    beta = _shape(width)
+    beta = SHAPE * width
     root = np.sqrt((beta**2 - (width * frequency / 2.0) ** 2).astype(complex))
     return np.real(width * np.sinh(root) / root) / special.i0(beta)
 
@@ -201,7 +173,7 @@ def _window(width: int) -> Array:
     degree = width + 5
     nodes = np.cos(np.pi * (np.arange(2 * degree) + 0.5) / (2 * degree)) / 2.0
     table = np.zeros((degree + 1, width))
-    beta = _shape(width)
+    beta = SHAPE * width
     for k in range(width):
         z = 2.0 * (nodes + k + 0.5 - width / 2.0) / width
         values = special.i0(beta * np.sqrt(np.maximum(1.0 - z * z, 0.0))) / special.i0(beta)
@@ -277,28 +249,3 @@ def gather(points: Array, table: Array, field_x: Array, field_y: Array, out: Arr
                 total_x += wx[i] * along_x
                 total_y += wx[i] * along_y
             out[0, a], out[1, a] = total_x, total_y
-
-
-@kernel(parallel=True, rows=lambda x, *_: x.shape[1])
-def push_samples(
-    x: Array, y: Array, taper_x: Array, taper_y: Array, softening_squared: float, push: Array
-) -> None:
-    """Write both components of the tapered push d/(d² + ε²) to the grid `push` (2, rows, columns).
-
-    `x` (2, rows) and `y` (2, columns) hold the difference d along an axis, and in their second row that to
-    the next periodic image. The push of each image is multiplied by `taper_x` and `taper_y`, of the same
-    shapes, which are factors from 0 to 1. `softening_squared` is ε², in the squared unit of `x`.
-    """
-    for i in prange(x.shape[1]):
-        line_x, line_y = push[0, i], push[1, i]
-        line_x[:] = 0.0
-        line_y[:] = 0.0
-        for m in range(2):
-            for n in range(2):
-                if taper_x[m, i] == 0.0:
-                    continue
-                dx, across, taper = x[m, i], y[n], taper_y[n]
-                for j in range(across.size):
-                    inverse = taper_x[m, i] * taper[j] / (dx * dx + across[j] * across[j] + softening_squared)
-                    line_x[j] += dx * inverse
-                    line_y[j] += across[j] * inverse

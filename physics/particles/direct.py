@@ -21,12 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.jit import address_of, call, kernel, piece
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from physics.values import Array, Integers
 
 
 class Steps(NamedTuple):
@@ -50,7 +47,7 @@ MARGIN = 1e-14
 
 
 class Pairs(NamedTuple):
-    """Layout of the P pair sums in memory, in slots; `physics.particles.pair_sums` chooses their order."""
+    """Layout of the P pair sums in memory, in the slots that `pair_layout` chooses."""
 
     first: Integers
     """Token i of the pair (i, j) in each slot, (P,)."""
@@ -60,6 +57,47 @@ class Pairs(NamedTuple):
     """Class of the pair in each slot, (P,)."""
     meetings: Integers
     """Streams (a, b, length), (streams, 3): slots a + c and b + c are of one class for all c < length."""
+
+
+def pair_layout(first: Integers, second: Integers, label: Integers) -> Pairs:
+    """Arrange pairs (P,) by their rank within their class, and list which of them are of the same class.
+
+    The first members of all classes come first, then the second members, and so on. Within a rank, larger
+    classes come first, so that the classes that have a member of that rank are contiguous. The arrays of the
+    result are read-only.
+    """
+    sizes = np.bincount(label)
+    place = np.empty(sizes.size, np.int64)
+    place[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)
+    rank = np.empty_like(label)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank[np.argsort(label, kind="stable")] = np.arange(label.size) - starts
+    slots = np.lexsort((place[label], rank))
+    layout = Pairs(first[slots], second[slots], label[slots], _meetings(np.bincount(rank)))
+    for array in layout:
+        array.setflags(write=False)
+    return layout
+
+
+def _meetings(members: Integers) -> Integers:
+    """Return streams (streams, 3) that together hold every pair of slots of the same class once.
+
+    A stream (a, b, length) stands for the pairs of slots (a, b), (a + 1, b + 1), …. `members` (ranks,) counts
+    the classes that have a member of each rank. Streams that continue each other are joined, and long ones
+    are cut to `STREAM`, the length that the kernel processes at once.
+    """
+    starts = np.cumsum(members) - members
+    m, n = np.triu_indices(members.size, 1)
+    by_distance = np.lexsort((m, n - m))
+    a, b, length = starts[m][by_distance], starts[n][by_distance], members[n][by_distance]
+    follows = (a[1:] == a[:-1] + length[:-1]) & (b[1:] == b[:-1] + length[:-1])
+    begins = np.flatnonzero(np.concatenate([[True], ~follows])[: a.size])
+    a, b, length = a[begins], b[begins], np.add.reduceat(length, begins) if a.size else length
+    parts = -(-length // STREAM)
+    which = np.repeat(np.arange(a.size), parts)
+    offset = (np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)) * STREAM
+    length = np.minimum(length[which] - offset, STREAM)
+    return np.stack([a[which] + offset, b[which] + offset, length], axis=1)
 
 
 class Law(NamedTuple):
@@ -83,32 +121,26 @@ class Law(NamedTuple):
 
 
 @kernel(reorder=True)
-def _repel_rectangle(
-    sums: Array,
-    out: Array,
-    a0: int,
-    a1: int,
-    b0: int,
-    b1: int,
-    repulsion: float,
-    softening_squared: float,
-) -> None:
-    """Add the repulsion d/(d² + ε²) between two ranges of pair sums in the plane, to the forces on both.
+def _repel_plane(sums: Array, out: Array, a0: int, a1: int, b0: int, b1: int, law: Law) -> None:
+    """Add the repulsion d/(d² + ε²) between pair sums a < b in the plane, to the forces on both.
 
-    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`; the
-    ranges must not overlap. The forces are added to `out` (2, P). `repulsion` is the constant, and
-    `softening_squared` is ε². Two rows are processed at once, which halves the memory traffic of the columns.
+    The pair sums from `a0` to before `a1` of `sums` (2, P) interact with those from `b0` to before `b1`. The
+    forces are added to `out` (2, P). Two rows are processed at once, which halves the memory traffic of the
+    columns. The softening must be greater than 0, so that the force of a pair sum on itself is 0.
     """
-    x, y = sums[0, b0:b1], sums[1, b0:b1]
-    out_x, out_y = out[0, b0:b1], out[1, b0:b1]
-    a = a0
-    while a + 1 < a1:
-        x0, y0, x1, y1 = sums[0, a], sums[1, a], sums[0, a + 1], sums[1, a + 1]
+    squared = law.softening_squared
+    for a in range(a0, a1, 2):
+        behind = min(a + 1, a1 - 1)  # the second row, or the first again without any force
+        begin = max(b0, a + 1)
+        x, y = sums[0, begin:b1], sums[1, begin:b1]
+        out_x, out_y = out[0, begin:b1], out[1, begin:b1]
+        x0, y0, x1, y1 = sums[0, a], sums[1, a], sums[0, behind], sums[1, behind]
+        push0, push1 = law.repulsion, law.repulsion * (behind - a)
         total_x0 = total_y0 = total_x1 = total_y1 = 0.0
         for b in range(x.size):
             dx0, dy0, dx1, dy1 = x0 - x[b], y0 - y[b], x1 - x[b], y1 - y[b]
-            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
-            inverse1 = repulsion / (dx1 * dx1 + (dy1 * dy1 + softening_squared))
+            inverse0 = push0 / (dx0 * dx0 + (dy0 * dy0 + squared))
+            inverse1 = push1 / (dx1 * dx1 + (dy1 * dy1 + squared))
             total_x0 += dx0 * inverse0
             total_y0 += dy0 * inverse0
             total_x1 += dx1 * inverse1
@@ -117,60 +149,18 @@ def _repel_rectangle(
             out_y[b] -= dy0 * inverse0 + dy1 * inverse1
         out[0, a] += total_x0
         out[1, a] += total_y0
-        out[0, a + 1] += total_x1
-        out[1, a + 1] += total_y1
-        a += 2
-    if a < a1:
-        x0, y0 = sums[0, a], sums[1, a]
-        total_x0 = total_y0 = 0.0
-        for b in range(x.size):
-            dx0, dy0 = x0 - x[b], y0 - y[b]
-            inverse0 = repulsion / (dx0 * dx0 + (dy0 * dy0 + softening_squared))
-            total_x0 += dx0 * inverse0
-            total_y0 += dy0 * inverse0
-            out_x[b] -= dx0 * inverse0
-            out_y[b] -= dy0 * inverse0
-        out[0, a] += total_x0
-        out[1, a] += total_y0
-
-
-@kernel(reorder=True)
-def _repel_group(
-    sums: Array, out: Array, a0: int, a1: int, repulsion: float, softening_squared: float
-) -> None:
-    """Add the repulsion between all pairs of the pair sums `a0` to before `a1` in the plane.
-
-    The pair sums are `sums` (2, P), and the forces on them are added to `out` (2, P). `softening_squared`
-    must be greater than 0, so that the force of a pair sum on itself is 0 and needs no test.
-    """
-    x, y = sums[0, a0:a1], sums[1, a0:a1]
-    out_x, out_y = out[0, a0:a1], out[1, a0:a1]
-    for r in range(x.size):
-        xr, yr = x[r], y[r]
-        for b in range(x.size):
-            dx, dy = x[b] - xr, y[b] - yr
-            inverse = repulsion / (dx * dx + (dy * dy + softening_squared))
-            out_x[b] += dx * inverse
-            out_y[b] += dy * inverse
+        out[0, behind] += total_x1
+        out[1, behind] += total_y1
 
 
 @kernel(reorder=True)
 def _repel_apart(
-    sums: Array,
-    label: Integers,
-    out: Array,
-    a0: int,
-    a1: int,
-    b0: int,
-    b1: int,
-    repulsion: float,
-    softening_squared: float,
+    sums: Array, label: Integers, out: Array, a0: int, a1: int, b0: int, b1: int, law: Law
 ) -> None:
     """Add the repulsion between pair sums a < b of different classes, in any dimension.
 
     The pair sums from `a0` to before `a1` of `sums` (dim, P) interact with those from `b0` to before `b1`,
     unless their classes in `label` (P,) are equal. The forces on both are added to `out` (dim, P).
-    `repulsion` is the constant, and `softening_squared` is ε².
 
     If the softening is tiny, the repulsion between close pair sums of the same class is so large that adding
     and subtracting it again would lose all digits. Therefore the class is tested here. Without softening, two
@@ -184,7 +174,7 @@ def _repel_apart(
             continue
         inverse = weight[: b1 - begin]
         labels = label[begin:b1]
-        inverse[:] = softening_squared
+        inverse[:] = law.softening_squared
         for k in range(dim):
             s, others = sums[k, a], sums[k, begin:b1]
             for b in range(inverse.size):
@@ -192,7 +182,7 @@ def _repel_apart(
         mine = label[a]
         for b in range(inverse.size):
             apart = labels[b] != mine and inverse[b] != 0.0
-            inverse[b] = repulsion / (inverse[b] if apart else math.inf)
+            inverse[b] = law.repulsion / (inverse[b] if apart else math.inf)
         for k in range(dim):
             s, others, out_k = sums[k, a], sums[k, begin:b1], out[k, begin:b1]
             total = 0.0
@@ -210,25 +200,17 @@ def _repel(sums: Array, label: Integers, task: int, tasks: int, law: Law, out: A
     Groups of `GROUP` rows interact with all later rows, `CHUNK` columns at a time. The groups are assigned to
     tasks in alternating order, so that all tasks have nearly the same number of pairs.
     """
-    count = label.size
-    repulsion, squared = law.repulsion, law.softening_squared
     turn = 0
-    for begin in range(0, count, CHUNK):
-        end = min(begin + CHUNK, count)
+    for begin in range(0, label.size, CHUNK):
+        end = min(begin + CHUNK, label.size)
         for a in range(0, end, GROUP):
             place = turn % (2 * tasks)
             turn += 1
-            if min(place, 2 * tasks - 1 - place) != task:
-                continue
-            behind = min(a + GROUP, end)
-            if law.apart:
-                _repel_apart(sums, label, out, a, behind, begin, end, repulsion, squared)
-            else:
-                first = begin
-                if a >= begin:
-                    _repel_group(sums, out, a, behind, repulsion, squared)
-                    first = behind
-                _repel_rectangle(sums, out, a, behind, first, end, repulsion, squared)
+            if min(place, 2 * tasks - 1 - place) == task:
+                if law.apart:
+                    _repel_apart(sums, label, out, a, min(a + GROUP, end), begin, end, law)
+                else:
+                    _repel_plane(sums, out, a, min(a + GROUP, end), begin, end, law)
 
 
 # -- alignment -------------------------------------------------------------------------------------------
@@ -319,31 +301,19 @@ def _half_planes(sums: Array, units: Array, out: Array) -> None:
         else:  # a pair sum at the origin has no direction and is sorted behind all others
             key[a] = math.inf
     if not (smallest > 1e-140 and largest < 1e140):  # s_a·s_b may underflow or overflow
-        for a in range(pairs):  # as in `half_spaces`; slower, but this case is rare
-            out[0, a] = out[1, a] = 0.0
-            for b in range(pairs):
-                if sums[0, a] * sums[0, b] + sums[1, a] * sums[1, b] > 0.0:
-                    out[0, a] += units[0, b]
-                    out[1, a] += units[1, b]
+        _half_spaces(sums, units, 0, pairs, out)
         return
     order = _sorted(key)
     angle = np.empty(3 * members)  # three turns, so that no window has to wrap around
-    before_x, before_y = np.empty(3 * members + 1), np.empty(3 * members + 1)
+    before_x, before_y = np.empty(3 * members), np.empty(3 * members)
     total_x = total_y = 0.0
-    for i in range(members):
-        b = order[i]
-        before_x[i] = total_x
-        before_y[i] = total_y
-        total_x += units[0, b]
-        total_y += units[1, b]
-        angle[i] = key[b] - 4.0
-        angle[i + members] = key[b]
-        angle[i + 2 * members] = key[b] + 4.0
-    for i in range(members):
-        before_x[i + members] = before_x[i] + total_x
-        before_y[i + members] = before_y[i] + total_y
-        before_x[i + 2 * members] = before_x[i] + 2.0 * total_x
-        before_y[i + 2 * members] = before_y[i] + 2.0 * total_y
+    for turn in range(3):
+        for i in range(members):
+            b, at = order[i], turn * members + i
+            before_x[at], before_y[at] = total_x, total_y
+            total_x += units[0, b]
+            total_y += units[1, b]
+            angle[at] = key[b] + 4.0 * (turn - 1)
     first = last = 0
     for i in range(pairs):
         a = order[i]
@@ -356,41 +326,19 @@ def _half_planes(sums: Array, units: Array, out: Array) -> None:
         while angle[last] < center + (1.0 - MARGIN):
             last += 1
         inside, outside = first, last
-        near_x = near_y = 0.0
         while angle[inside] <= center - (1.0 - MARGIN):
-            b = order[inside % members]
-            if x * sums[0, b] + y * sums[1, b] > 0.0:
-                near_x += units[0, b]
-                near_y += units[1, b]
             inside += 1
         while outside < 3 * members and angle[outside] <= center + (1.0 + MARGIN):
-            b = order[outside % members]
+            outside += 1
+        near_x = near_y = 0.0
+        for k in range(inside - first + outside - last):  # at both edges of the window
+            at = first + k if first + k < inside else last + k - (inside - first)
+            b = order[at % members]
             if x * sums[0, b] + y * sums[1, b] > 0.0:
                 near_x += units[0, b]
                 near_y += units[1, b]
-            outside += 1
         out[0, a] = before_x[last] - before_x[inside] + near_x
         out[1, a] = before_y[last] - before_y[inside] + near_y
-
-
-@kernel()
-def _align(aligned: Array, sums: Array, units: Array, alignment: float, out: Array) -> None:
-    """Subtract `alignment` times the half-space sums `aligned` (dim, P) from the forces `out` (dim, P).
-
-    Each half-space sum contains the direction of the pair sum itself, a column of `units` (dim, P), which is
-    left out here. `sums` (dim, P) are the pair sums, and `alignment` is the constant of the alignment between
-    classes, weight included.
-    """
-    dim, count = sums.shape
-    own = np.zeros(count)
-    for k in range(dim):
-        s = sums[k]
-        for a in range(count):
-            own[a] += s[a] * s[a]
-    for k in range(dim):
-        unit, ahead, total = units[k], aligned[k], out[k]
-        for a in range(count):
-            total[a] -= alignment * (ahead[a] - (unit[a] if own[a] > 0.0 else 0.0))
 
 
 # -- steps -----------------------------------------------------------------------------------------------
@@ -553,7 +501,10 @@ def _end_step(
     """Write the forces on particles to `force`, each that on all its pair sums, and move the run."""
     total = state[3]
     if law.alignment_diff != 0.0:
-        _align(state[2], state[0], state[1], law.alignment_diff, total)
+        for k in range(len(total)):
+            unit, ahead, pushed = state[1, k], state[2, k], total[k]
+            for a in range(unit.size):  # the half space of a pair sum contains itself
+                pushed[a] -= law.alignment_diff * (ahead[a] - unit[a])
     force[:] = 0.0
     for a in range(pairs.first.size):
         for k in range(force.shape[1]):

@@ -19,13 +19,10 @@ from numba import prange, types
 from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import lower_builtin, models, register_model
-from numpy.typing import NDArray
 
 from physics.jit import kernel, primitive
-from physics.particles.direct import COINCIDENT, Law, Steps
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from physics.particles.direct import Law, Steps, move
+from physics.values import Array, Integers
 
 WIDTH = 8
 """Number of runs in a batch, which is the number of lanes of a vector."""
@@ -42,6 +39,13 @@ class Classes(NamedTuple):
     """Token j of the pair (i, j) in each slot, (P,)."""
     end: Integers
     """The slot after the last one of its class, for each slot, (P,)."""
+
+
+def class_layout(first: Integers, second: Integers, label: Integers) -> Classes:
+    """Arrange pairs (P,) class by class; within a class they keep their order."""
+    slots = np.argsort(label, kind="stable")
+    end = np.searchsorted(label[slots], label[slots], side="right").astype(np.int64)
+    return Classes(first[slots], second[slots], end)
 
 
 # -- the vector type -------------------------------------------------------------------------------------
@@ -274,37 +278,6 @@ def _forces(position: Array, classes: Classes, law: Law, work: Array, force: Arr
         store(force_y, j, load(force_y, j) + fy)
 
 
-@kernel()
-def _move(x: Array, force: Array, step_size: float, normalise: bool) -> None:
-    """Advance one axis of eight runs, as `move` in `physics.particles.direct` does.
-
-    The coordinates `x` (tokens, WIDTH) are overwritten; `force` has the same shape.
-    """
-    tokens = len(x)
-    zero, one, size = spread(0.0), spread(1.0), spread(step_size)
-    mean, farthest = zero, zero
-    for i in range(tokens):
-        moved = load(x, i) + size * load(force, i)
-        store(x, i, moved)
-        mean = mean + moved
-        squared = moved * moved
-        farthest = where_greater(squared, farthest, squared, farthest)
-    if not normalise:
-        return
-    count = spread(1.0 * tokens)
-    mean = mean / count
-    variance = zero
-    for i in range(tokens):
-        centered = load(x, i) - mean
-        store(x, i, centered)
-        variance = variance + centered * centered
-    variance = variance / count
-    least = farthest * spread(COINCIDENT * COINCIDENT)
-    scale = where_greater(variance, least, one / root(variance), zero) + (variance - variance)
-    for i in range(tokens):
-        store(x, i, load(x, i) * scale)
-
-
 @kernel(parallel=True, rows=lambda positions, *_: -(-len(positions) // WIDTH))
 def advance(positions: Array, forces: Array, classes: Classes, law: Law, steps: Steps) -> None:
     """Move all runs in the plane, eight runs at a time.
@@ -324,19 +297,17 @@ def _advance_batch(
     runs, tokens, _ = positions.shape
     x, force = np.empty((2, tokens, WIDTH)), np.empty((2, tokens, WIDTH))
     work = np.empty((6, classes.first.size, WIDTH))
-    for lane in range(WIDTH):
-        run = min(batch * WIDTH + lane, runs - 1)
-        for i in range(tokens):
-            for k in range(2):
-                x[k, i, lane] = positions[run, i, k]
     for step in range(max(steps.number, 1)):
+        for lane in range(WIDTH):
+            run = min(batch * WIDTH + lane, runs - 1)
+            for i in range(tokens):
+                for k in range(2):
+                    x[k, i, lane] = positions[run, i, k]
         _forces(x, classes, law, work, force)
-        if step < steps.number:
-            for k in range(2):
-                _move(x[k], force[k], steps.size, steps.normalise)
-    for lane in range(min(WIDTH, runs - batch * WIDTH)):
-        run = batch * WIDTH + lane
-        for i in range(tokens):
-            for k in range(2):
-                positions[run, i, k] = x[k, i, lane]
-                forces[run, i, k] = force[k, i, lane]
+        for lane in range(min(WIDTH, runs - batch * WIDTH)):
+            run = batch * WIDTH + lane
+            for i in range(tokens):
+                for k in range(2):
+                    forces[run, i, k] = force[k, i, lane]
+            if step < steps.number:
+                move(positions[run], forces[run], steps.size, steps.normalise)

@@ -1,44 +1,33 @@
 """The potential energy of attraction and repulsion between pair sums (Musat §5)."""
 
 import math
-from typing import Any
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.jit import kernel
+from physics.particles.direct import Law, Pairs
+from physics.values import Array, Integers
 
-Array = NDArray[np.float64]
 
-
-def energies(
-    positions: Array, pairs: Any, attraction: float, repulsion: float, softening_squared: float
-) -> Array:
+def energies(positions: Array, pairs: Pairs, law: Law) -> Array:
     """Return the potential energy (runs,) of each run, which `ParticleSystem.potential` defines.
 
     `positions` (runs, tokens, dim) are those of the particles, and `pairs` is the layout of their pair sums.
-    `attraction` and `repulsion` are the constants of the two forces, weights included, and
-    `softening_squared` is the square of the softening length. With positive repulsion and no softening, the
-    energy is infinite if pair sums of different classes coincide.
+    With positive repulsion and no softening, the energy is infinite if pair sums of different classes
+    coincide.
     """
     sums = np.ascontiguousarray((positions[:, pairs.first] + positions[:, pairs.second]).swapaxes(1, 2))
     # Products of eight squares must not overflow.
-    safe = softening_squared > 1e-38 and sums.shape[1] * np.ptp(sums, axis=2).max() ** 2 < 1e38
+    safe = law.softening_squared > 1e-38 and sums.shape[1] * np.ptp(sums, axis=2).max() ** 2 < 1e38
     partial = np.empty((len(positions), 16, 2))
-    clustering(sums, pairs.label, softening_squared, 8 if safe else 1, partial)
+    clustering(sums, pairs.label, law.softening_squared, 8 if safe else 1, partial)
     pull, logarithms = partial.sum(axis=1).T
-    return np.asarray(attraction * pull - (0.5 * repulsion * logarithms if repulsion else 0.0))
+    return np.asarray(law.attraction * pull - (0.5 * law.repulsion * logarithms if law.repulsion else 0.0))
 
 
 @kernel(parallel=True, least=1)
-def clustering(
-    sums: Array,
-    label: NDArray[np.int64],
-    softening_squared: float,
-    rows: int,
-    partial: Array,
-) -> None:
+def clustering(sums: Array, label: Integers, softening_squared: float, rows: int, partial: Array) -> None:
     """Sum √(d² + ε²) over pairs of the same class and log(d² + ε²) over pairs of different classes.
 
     Each pair of pair sums, at the distance d, counts once. `sums` (runs, dim, P) holds the P pair sums,

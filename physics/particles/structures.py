@@ -5,19 +5,18 @@ from typing import Any
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import number, point_sets
 from physics.jit import kernel
 from physics.theory.operations import class_rule
-from physics.values import in_range, powers_of_two
+from physics.values import Array, Int32, Integers, Mask, in_range, powers_of_two
 
 OUT_OF_PLANE = 0.01
 """Largest fraction of the sum of squared distances from the origin that may lie outside the plane."""
 
 
-def circle_ratio(E: Any) -> NDArray[np.float64]:
+def circle_ratio(E: Any) -> Array:
     """Return the ratio of the largest to the smallest distance of the tokens from the origin.
 
     It measures how far an embedding is from a circle around the origin; see `is_circle`.
@@ -59,7 +58,7 @@ def circle_ratio(E: Any) -> NDArray[np.float64]:
     return ratio[()]
 
 
-def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
+def is_circle(E: Any, *, threshold: float = 1.2) -> Mask:
     """Return whether embeddings form a circle around the origin (Musat, Algorithm 1).
 
     An embedding in one or two dimensions is called a circle if its tokens have nearly the same distance from
@@ -107,7 +106,7 @@ def is_circle(E: Any, *, threshold: float = 1.2) -> NDArray[np.bool_]:
 
 
 @one_blas_thread
-def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _in_a_plane(positions: Array) -> Mask:
     """Return which of the nonzero point sets (sets, tokens, dim) lie close to a plane through the origin."""
     squares = np.linalg.svd(in_range(positions, (1, 2)), compute_uv=False) ** 2
     return np.asarray(squares[:, 2:].sum(axis=1) <= OUT_OF_PLANE * squares.sum(axis=1))
@@ -115,7 +114,7 @@ def _in_a_plane(positions: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def grid_imperfections(
     E: Any, *, modulus: int | None = None, group: Any = None, pairs: Any = None
-) -> NDArray[np.int64]:
+) -> Integers:
     """Count the pair sums whose nearest other pair sum has another class (Musat, Algorithm 2).
 
     The count measures how far an embedding is from a grid. Where the pair sums E_i + E_j of each class lie
@@ -175,9 +174,7 @@ def grid_imperfections(
 
 
 @kernel()
-def _nearest(
-    place: int, order: NDArray[np.int64], along: NDArray[np.float64], sums: NDArray[np.float64]
-) -> int:
+def _nearest(place: int, order: Integers, along: Array, sums: Array) -> int:
     """Return the nearest pair sum to that at `place` of `order`, other than itself, or -1 without any other.
 
     `order` (pairs,) sorts the pair sums (pairs, dim) by `along` (pairs,), their coordinate on one axis. The
@@ -205,13 +202,7 @@ def _nearest(
 
 
 @kernel(parallel=True)
-def mark_imperfections(
-    positions: NDArray[np.float64],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    label: NDArray[np.int32],
-    imperfect: NDArray[np.bool_],
-) -> None:
+def mark_imperfections(positions: Array, first: Int32, second: Int32, label: Int32, imperfect: Mask) -> None:
     """Mark in `imperfect` (runs, pairs) each pair sum whose nearest other pair sum has another class.
 
     `positions` (runs, tokens, dim) are the embeddings, `first` and `second` (pairs,) the two tokens of each

@@ -2,26 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, ensemble, flag, number, whole_number
+from physics.checks import choice, distinct, ensemble, finite_array, number, whole_number
 from physics.errors import InputError
-from physics.particles import convolution, lanes, pair_sums, potential
+from physics.particles import convolution, lanes, potential
 from physics.particles import direct as kernels
-from physics.particles.adaptive import checked_tolerance, integrate, tangent
+from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.system import ForceLaw
 from physics.theory.groups import as_group
-from physics.theory.operations import Mask, Operation, class_rule, tokens_of
-from physics.values import read_only
+from physics.theory.operations import Operation, class_rule, tokens_of
+from physics.values import Array, Integers, Mask, read_only
 
-Array = NDArray[np.float64]
-Integrator = Literal["euler", "adaptive"]
 Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]
 
 SOFT = 1e-3
@@ -39,7 +36,7 @@ SHARPEST = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleSystem(ForceLaw):
+class ParticleSystem(MovedByForces):
     """Particles whose pair sums attract, repel and align (Musat, Section 5).
 
     Each particle stands for the embedding of a token in a network that learns addition modulo N, and a pair
@@ -136,11 +133,7 @@ class ParticleSystem(ForceLaw):
         self._set(mask=self.operation.mask(self.pairs))
         if self.pairs is not None:
             self._set(pairs=read_only(self.operation.samples[self.mask]))
-        choice("integrator", self.integrator, get_args(Integrator))
-        self._set(
-            normalise=flag("normalise", self.normalise),
-            relative_tolerance=checked_tolerance(self.relative_tolerance),
-        )
+        super().__post_init__()
         self._count_kinds()
 
     @property
@@ -154,7 +147,7 @@ class ParticleSystem(ForceLaw):
         same, diff = self._count_kinds()
         return self.pair_count / same, self.pair_count / diff
 
-    def forces(self, positions: Any, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
+    def forces(self, positions: Any, *, method: str = "auto", tolerance: float | None = None) -> Array:
         """Return the force on every particle; `physics.forces` does the same and checks its arguments.
 
         Parameters
@@ -163,8 +156,9 @@ class ParticleSystem(ForceLaw):
             Finite positions of one run or of several.
         method : {"auto", "direct", "fast"}, default "auto"
             How the repulsion is summed, as in `physics.forces`.
-        tolerance : float, default 1e-6
-            Largest error of the fast sum, relative to the largest force.
+        tolerance : float, optional
+            Largest error of the fast sum, relative to the largest force; by default 1e-6, or a hundredth of
+            `relative_tolerance` if that is less.
 
         Returns
         -------
@@ -191,64 +185,24 @@ class ParticleSystem(ForceLaw):
             self._direct(positions, 0.0, 0, forces)
             return forces.reshape(given.shape)
         if self.dim != 2 or not self.softening > 0.0:
-            raise InputError(
-                "method 'fast' needs dim = 2 and softening greater than 0, "
-                f"got dim = {self.dim} and softening = {self.softening:g}"
-            )
+            got = f"dim = {self.dim} and softening = {self.softening:g}"
+            raise InputError(f"method 'fast' needs dim = 2 and softening greater than 0, got {got}")
+        if tolerance is None:
+            tolerance = min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance))
         pairs = self.pair_count if method == "auto" else None
-        for run, chosen in enumerate(convolution.plans(positions, self.softening, tolerance, pairs)):
-            part = slice(run, run + 1)
+        for run, position in enumerate(positions):
+            part, extent = slice(run, run + 1), 2.0 * np.ptp(position, axis=0)
+            chosen = convolution.plan(extent, self.softening, tolerance, pairs)
             if chosen is None:
                 self._direct(positions[part], 0.0, 0, forces[part])
             else:
                 self._fast(positions[part], chosen, forces[part])
         return forces.reshape(given.shape)
 
-    def velocity(self, positions: Any) -> Array:
-        """Return the time derivative of the positions in the continuous flow that the steps approximate.
-
-        Without `normalise` it is the force F. With it, F loses its mean and its part along the centered
-        positions on each axis, so that mean and variance are constant, as in the limit of small steps.
-
-        Parameters
-        ----------
-        positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
-            Finite positions.
-
-        Returns
-        -------
-        ndarray of float64, shape of `positions`
-            Velocities, in units of position per time.
-
-        Examples
-        --------
-        >>> import numpy as np, physics
-        >>> system = physics.ParticleSystem(tokens=5)
-        >>> velocity = system.velocity(system.start(np.random.default_rng(0))[None])
-        >>> bool(np.allclose(velocity.mean(axis=1), 0.0))
-        True
-        """
-        force = self.forces(positions, tolerance=min(1e-6, max(SHARPEST, 0.01 * self.relative_tolerance)))
-        return tangent(np.asarray(positions), force) if self.normalise else force
-
     def advance(self, positions: Array, step_size: float, steps: int) -> None:
-        """Move an ensemble in place by some steps.
+        """Move an ensemble in place by some steps, as `PairForces.advance` does.
 
         Large planar systems use the fast sum if it saves time, with errors up to 1e-6 of the largest force.
-
-        Parameters
-        ----------
-        positions : ndarray, shape (runs, tokens, dim)
-            Positions, which are overwritten.
-        step_size : float
-            Length of a step, in units of time.
-        steps : int
-            Number of steps, at least 1.
-
-        Raises
-        ------
-        SimulationError
-            If the adaptive integrator needs too many steps for a run.
 
         Examples
         --------
@@ -259,20 +213,13 @@ class ParticleSystem(ForceLaw):
         >>> bool(np.allclose(positions.mean(axis=1), 0.0)), bool(np.allclose(positions.std(axis=1), 1.0))
         (True, True)
         """
-        given, positions = positions, np.require(positions, np.float64, ["C", "W"])
-        if self.integrator == "adaptive":
-            self._normalise(positions)
-            integrate(self.velocity, positions, step_size * steps, self.relative_tolerance)
-            self._normalise(positions)
-        elif not self._may_be_fast:
-            self._direct(positions, step_size, steps, np.empty_like(positions))
+        moved = np.require(positions, np.float64, ["C", "W"])
+        if self.integrator == "adaptive" or self._may_be_fast:
+            super().advance(moved, step_size, steps)
         else:
-            for _ in range(steps):
-                forces = self.forces(positions)
-                for position, force in zip(positions, forces, strict=True):
-                    kernels.move(position, force, step_size, self.normalise)
-        if positions is not given:
-            given[...] = positions
+            self._direct(moved, step_size, steps, np.empty_like(moved))
+        if moved is not positions:
+            positions[...] = moved
 
     @property
     def measures(self) -> dict[Observable, Callable[[Array], NDArray[Any]]]:
@@ -283,9 +230,7 @@ class ParticleSystem(ForceLaw):
         """
         return {
             "circle_ratio": circle_ratio,
-            "grid_imperfections": lambda positions: grid_imperfections(
-                positions, modulus=self.modulus, group=self.group
-            ),
+            "grid_imperfections": partial(grid_imperfections, modulus=self.modulus, group=self.group),
             "mean_force": self.mean_force,
             "potential": self.potential,
         }
@@ -315,22 +260,22 @@ class ParticleSystem(ForceLaw):
         [6.0]
         """
         law, given = self._law(), ensemble("positions", positions, (self.tokens, self.dim))
-        energies = potential.energies(
-            given.reshape(-1, self.tokens, self.dim),
-            self._layout,
-            law.attraction,
-            law.repulsion,
-            law.softening_squared,
-        )
+        energies = potential.energies(given.reshape(-1, self.tokens, self.dim), self._layout, law)
         return energies.reshape(given.shape[:-2])[()]
+
+    @property
+    def _pair_sums(self) -> tuple[Integers, ...]:
+        """Tokens i and j, and the class, of each of the P interacting pairs, (P,) each."""
+        first, second = self.operation.samples[self.mask].T.astype(np.int64)
+        return first, second, self.operation.label[self.mask].astype(np.int64)
 
     @cached_property
     def _classes(self) -> lanes.Classes:
-        return pair_sums.class_layout(self.operation, self.mask)
+        return lanes.class_layout(*self._pair_sums)
 
     @cached_property
     def _layout(self) -> kernels.Pairs:
-        return pair_sums.pair_layout(self.operation, self.mask)
+        return kernels.pair_layout(*self._pair_sums)
 
     @property
     def _may_be_fast(self) -> bool:
@@ -349,18 +294,13 @@ class ParticleSystem(ForceLaw):
 
     def _law(self) -> kernels.Law:
         same, diff = self.weights
-        return kernels.Law(
+        turn_same, turn_diff = self.alignment * same, self.alignment * diff
+        pull, push, apart = (
             self.attraction * same,
             self.repulsion * diff,
-            self.alignment * same,
-            self.alignment * diff,
-            self.softening**2,
             self.dim != 2 or self.softening < SOFT,
         )
-
-    def _normalise(self, positions: Array) -> None:
-        for position in positions if self.normalise else ():
-            kernels.move(position, np.zeros_like(position), 0.0, True)
+        return kernels.Law(pull, push, turn_same, turn_diff, self.softening**2, apart)
 
     def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:
         law, P = self._law(), self.pair_count
@@ -368,19 +308,10 @@ class ParticleSystem(ForceLaw):
         if self.dim == 2 and P < LANES_BELOW and not law.apart:
             lanes.advance(positions, forces, self._classes, law, moves)
             return
-        options = (
-            positions,
-            forces,
-            self._layout,
-            law,
-            moves,
-            _tasks(P),
-            kernels.calls_of(self._layout, law),
-        )
-        if P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads()):
-            kernels.advance_runs(*options)
-        else:
-            kernels.advance_rows(*options)
+        by_run = P < BY_ROW or (P < BY_ROW_ALWAYS and len(positions) >= numba.get_num_threads())
+        advance = kernels.advance_runs if by_run else kernels.advance_rows
+        layout, calls = self._layout, kernels.calls_of(self._layout, law)
+        advance(positions, forces, layout, law, moves, _tasks(P), calls)
 
     def _fast(self, positions: Array, chosen: convolution.Plan, forces: Array) -> None:
         layout, law = self._layout, self._law()._replace(apart=False)
@@ -394,3 +325,58 @@ class ParticleSystem(ForceLaw):
 def _tasks(pair_count: int) -> int:
     """Return the number of parts into which the work of a run with `pair_count` pair sums is cut."""
     return 1 if pair_count < BY_ROW else 4 if pair_count < 5000 else 16
+
+
+def forces(positions: Any, system: ParticleSystem, *, method: str = "auto", tolerance: float = 1e-6) -> Array:
+    """Return the force on every particle, summed over all interactions of pair sums (Musat, §5-6).
+
+    Two pair sums of the same class attract each other, and two of different classes repel each other.
+    Alignment turns pair sums of one class into one direction, and those of different classes apart. The force
+    on a particle is the sum of the forces on all pair sums that contain it.
+
+    Parameters
+    ----------
+    positions : array_like, shape (tokens, dim) or (runs, tokens, dim)
+        Positions of the particles of one run or of several: finite real numbers, at most 1e150 in size.
+    system : ParticleSystem
+        System with the constants of the force. It must have the numbers of tokens and dimensions of
+        `positions`.
+    method : {"auto", "direct", "fast"}, default "auto"
+        How the repulsion is summed. "direct" adds all pairs of pair sums. "fast" uses a convolution on a
+        grid; it needs a planar system with softening, and falls back to "direct" if no grid of up to about 1
+        GB meets the tolerance. "auto" chooses the method that is expected to be faster.
+    tolerance : float, default 1e-6
+        Largest error of the fast sum, relative to the largest force; greater than 0. Values above 0.01 count
+        as 0.01. Below 1e-10, "auto" uses the direct sum, which is exact except for rounding, and "fast" is
+        refused.
+
+    Returns
+    -------
+    ndarray of float64, shape of `positions`
+        Forces F, so that a step of size η moves the particles by ηF.
+
+    Raises
+    ------
+    InputError
+        If an argument has a wrong type or shape or is out of its range, or if `method` is "fast" and the
+        system is not planar or has no softening.
+
+    Examples
+    --------
+    Three particles on a line that only attract each other through the sums of their positions:
+
+    >>> import physics
+    >>> system = physics.ParticleSystem(tokens=3, dim=1, repulsion=0.0, alignment=0.0, softening=0.0)
+    >>> physics.forces([[-1.0], [0.0], [1.0]], system).ravel().tolist()
+    [3.0, 0.0, -3.0]
+    """
+    choice("method", method, ("auto", "direct", "fast"))
+    tolerance = number("tolerance", tolerance, SHARPEST if method == "fast" else 0.0, above=0.0)
+    if not isinstance(system, ParticleSystem):
+        raise InputError(f"system must be a ParticleSystem, got {type(system).__name__}")
+    array = ensemble("positions", finite_array("positions", positions), (system.tokens, system.dim))
+    size = np.abs(array).max(initial=0.0)
+    if size > LARGEST:
+        raise InputError(f"positions must be at most {LARGEST:g} in size, got {distinct(size, LARGEST)}")
+    method = "direct" if tolerance < SHARPEST else method
+    return system.forces(array, method=method, tolerance=min(tolerance, 1e-2))

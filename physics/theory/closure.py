@@ -13,8 +13,8 @@ from physics.errors import InputError
 from physics.seeds import Seed
 from physics.shown import Shown
 from physics.theory import closure_kernels as kernels
-from physics.theory.operations import Mask, Operation, operation_of, random_orders
-from physics.values import Value
+from physics.theory.operations import Operation, operation_of, random_orders
+from physics.values import Array, Int32, Integers, Mask, Value
 
 LARGEST_PRIME = 2**26
 """Upper bound of the primes: below it, products of residues are exact in float64, which the kernels use."""
@@ -61,13 +61,13 @@ class Closures(Shown, Value):
     """
 
     kind: str
-    nullity: NDArray[np.int32] | None
-    implied: NDArray[np.int64]
+    nullity: Int32 | None
+    implied: Integers
     augmented: Mask
-    quality: NDArray[np.float64]
-    accuracy: NDArray[np.float64]
+    quality: Array
+    accuracy: Array
     complete: Mask
-    groups: NDArray[np.int32] | None = None
+    groups: Int32 | None = None
 
 
 def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool = True) -> Closures:
@@ -128,33 +128,25 @@ def closures(theory: Any, masks: Any, *, groups: bool = False, transitive: bool 
     flag("groups", groups)
     if not flag("transitive", transitive) and (operation.commutes or groups):
         raise InputError("transitive must be True if the operation commutes or groups is True, got False")
-    sets, count = marked.shape
-    implied = np.empty(sets, np.int64)
-    augmented, partition = np.empty((sets, count), bool), np.empty((sets, count), np.int32)
-    nullity = None
-    samples = _samples(operation)
     if operation.commutes:
-        nullity = np.empty(sets, np.int32)
-        primes, floor = primes_for(operation), least_nullity(operation)
-        kernels.closures(marked, samples, primes, floor, nullity, implied, augmented, partition)
-    elif not transitive:
-        kernels.chains(marked, samples, implied, augmented)
+        nullity, implied, augmented, partition = _linear(operation, marked, least_nullity(operation))
     else:
-        kernels.deductions(marked, samples, implied, augmented, partition)
+        nullity, (_, implied, augmented, partition) = None, _results(marked)
+        kernels.deductions(marked, _samples(operation), transitive, implied, augmented, partition)
     everything = operation.parallelogram_count
     return Closures(
         "linear" if operation.commutes else "deduction" if transitive else "chains",
         nullity,
         implied,
         augmented,
-        implied / everything if everything else np.full(sets, np.nan),
+        implied / everything if everything else np.full(len(marked), np.nan),
         augmented.mean(axis=1),
         implied == everything,
         partition if groups else None,
     )
 
 
-def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any = None) -> NDArray[np.int64]:
+def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any = None) -> Integers:
     """Return how many samples, added in random order, make a training set complete (P(D) = P_0).
 
     The first k samples of a random order are a random training set of size k. The fraction of results up to k
@@ -209,7 +201,7 @@ def critical_sizes(theory: Any, *, sets: int = 1000, seed: Seed = 0, orders: Any
     return size
 
 
-def _critical_deductions(operation: Operation, orders: NDArray[np.int32]) -> NDArray[np.int64]:
+def _critical_deductions(operation: Operation, orders: Int32) -> Integers:
     """Find how many samples of each order imply all parallelograms, by bisection: more never imply less."""
     place = np.argsort(orders, axis=1)
     low, high = np.zeros(len(orders), np.int64), np.full(len(orders), orders.shape[1])
@@ -241,19 +233,33 @@ def least_nullity(operation: Operation) -> int:
     return int(nullities(operation, operation.mask(None)[None], floor=1)[0])
 
 
-def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> NDArray[np.int32]:
+def nullities(operation: Operation, masks: Mask, floor: int | None = None) -> Int32:
     """Return the nullity n_0 of each training set of a commuting operation, int32 (sets,).
 
     It is the number of degrees of freedom that a training set leaves in one dimension. `masks` (sets,
     samples) are training sets, and `floor` is a lower bound of the nullities, by default `least_nullity`.
     """
-    nullity = np.empty(len(masks), np.int32)
-    floor = least_nullity(operation) if floor is None else floor
-    kernels.nullities(masks, _samples(operation), primes_for(operation), floor, nullity)
-    return nullity
+    return _linear(operation, masks, least_nullity(operation) if floor is None else floor)[0]
 
 
-def primes_for(operation: Operation) -> NDArray[np.float64]:
+def _linear(operation: Operation, masks: Mask, floor: int) -> tuple[NDArray[Any], ...]:
+    """Return the arrays `nullity`, `implied`, `augmented` and `groups` of `Closures`, by linear algebra."""
+    results = _results(masks)
+    kernels.closures(masks, _samples(operation), primes_for(operation), floor, *results)
+    return results
+
+
+def _results(masks: Mask) -> tuple[NDArray[Any], ...]:
+    sets = len(masks)
+    return (
+        np.empty(sets, np.int32),
+        np.empty(sets, np.int64),
+        np.empty(masks.shape, bool),
+        np.empty(masks.shape, np.int32),
+    )
+
+
+def primes_for(operation: Operation) -> Array:
     """Return primes that are sufficient to compute ranks exactly for a commuting operation.
 
     They are below 2²⁶, float64 (primes,), and their product exceeds every minor of the linear system.

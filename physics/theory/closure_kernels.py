@@ -20,13 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.jit import kernel
-
-Float = NDArray[np.float64]
-Int = NDArray[np.int32]
-Bool = NDArray[np.bool_]
+from physics.values import Array, Int32, Integers, Mask
 
 
 class Samples(NamedTuple):
@@ -34,13 +30,13 @@ class Samples(NamedTuple):
 
     tokens: int
     """Number of tokens."""
-    pairs: Int
+    pairs: Int32
     """The two tokens of each sample, (samples, 2)."""
-    label: Int
+    label: Int32
     """Class of each sample, (samples,)."""
-    members: Int
+    members: Int32
     """Numbers of the samples sorted by class, (samples,)."""
-    starts: Int
+    starts: Int32
     """Where each class starts among the members, and the end of the last one, (classes + 1,)."""
 
 
@@ -73,15 +69,7 @@ def _reciprocal(value: float, prime: float) -> float:
 
 
 @kernel()
-def _start(x: Float) -> None:
-    """Give each token one coordinate of its own in `x` (tokens, tokens)."""
-    x[:] = 0.0
-    for token in range(x.shape[0]):
-        x[token, token] = 1.0
-
-
-@kernel()
-def _impose(x: Float, free: int, i: int, j: int, m: int, n: int, w: Float, prime: float) -> int:
+def _impose(x: Array, free: int, i: int, j: int, m: int, n: int, w: Array, prime: float) -> int:
     """Impose x_i + x_j = x_m + x_n on the coordinates `x` (tokens, free), and return how many remain free."""
     inverse = 1.0 / prime
     pivot = -1
@@ -108,32 +96,36 @@ def _impose(x: Float, free: int, i: int, j: int, m: int, n: int, w: Float, prime
 
 
 @kernel()
-def _solve(mask: Bool, samples: Samples, prime: float, floor: int, x: Float, w: Float) -> int:
-    """Solve the linear system of the training set `mask` in `x` (tokens, tokens), and return its nullity.
+def _solve(
+    order: Int32, mask: Mask, samples: Samples, prime: float, floor: int, x: Array, w: Array
+) -> tuple[int, int]:
+    """Solve the linear system of the samples of `mask` in `x` (tokens, tokens), one after the other.
 
-    The rank modulo a prime never exceeds the true rank. A nullity that has reached `floor`, the nullity of
-    the complete data set, is therefore final.
+    Return the nullity, and how many samples of the `order` have been taken until it reached `floor`, or one
+    more than all. The rank modulo a prime never exceeds the true rank. A nullity that has reached `floor`,
+    the nullity of the complete data set, is therefore final.
     """
-    _start(x)
+    x[:] = 0.0
+    for token in range(x.shape[0]):  # each token has one coordinate of its own
+        x[token, token] = 1.0
     free, pairs = x.shape[0], samples.pairs
-    for c in range(samples.starts.size - 1):
-        first = -1
-        for k in range(samples.starts[c], samples.starts[c + 1]):
-            a = samples.members[k]
-            if not mask[a]:
-                continue
-            if first < 0:
-                first = a
-                continue
-            i, j, m, n = pairs[first, 0], pairs[first, 1], pairs[a, 0], pairs[a, 1]
-            free = _impose(x, free, i, j, m, n, w, prime)
-            if free == floor:
-                return free
-    return free
+    first = np.full(samples.starts.size - 1, -1, np.int32)
+    for at in range(order.size):
+        a = order[at]
+        if mask[a]:
+            base = first[samples.label[a]]
+            if base < 0:
+                first[samples.label[a]] = a
+            else:
+                i, j, m, n = pairs[base, 0], pairs[base, 1], pairs[a, 0], pairs[a, 1]
+                free = _impose(x, free, i, j, m, n, w, prime)
+                if free == floor:
+                    return free, at + 1
+    return free, order.size + 1
 
 
 @kernel()
-def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other: Int) -> bool:
+def _same(x: Array, nullities: Int32, nullity: int, primes: Array, one: Int32, other: Int32) -> bool:
     """Return whether two samples have equal sums in every solution.
 
     They are compared modulo all primes for which the rank is the true one.
@@ -151,7 +143,7 @@ def _same(x: Float, nullities: Int, nullity: int, primes: Float, one: Int, other
 
 
 @kernel()
-def _fingerprints(x: Float, nullity: int, prime: float, h: Float) -> None:
+def _fingerprints(x: Array, nullity: int, prime: float, h: Array) -> None:
     """Write a linear function of each token's coordinates modulo `prime` to `h` (tokens,).
 
     Samples with equal sums of coordinates have equal sums of fingerprints modulo `prime`; the converse need
@@ -168,32 +160,15 @@ def _fingerprints(x: Float, nullity: int, prime: float, h: Float) -> None:
 
 
 @kernel(parallel=True)
-def nullities(masks: Bool, samples: Samples, primes: Float, floor: int, nullity: Int) -> None:
-    """Write the nullity n_0 of each training set of `masks` (sets, samples) to `nullity` (sets,).
-
-    Ranks are computed modulo the `primes` (primes,). `floor` is a lower bound of the nullities, at which the
-    computation stops.
-    """
-    for s in prange(len(masks)):
-        x, w = np.empty((samples.tokens, samples.tokens)), np.empty(samples.tokens)
-        n_0 = samples.tokens
-        for k in range(primes.size):
-            n_0 = min(n_0, _solve(masks[s], samples, primes[k], floor, x, w))
-            if n_0 == floor:
-                break
-        nullity[s] = n_0
-
-
-@kernel(parallel=True)
 def closures(
-    masks: Bool,
+    masks: Mask,
     samples: Samples,
-    primes: Float,
+    primes: Array,
     floor: int,
-    nullity: Int,
-    implied: NDArray[np.int64],
-    augmented: Bool,
-    groups: Int,
+    nullity: Int32,
+    implied: Integers,
+    augmented: Mask,
+    groups: Int32,
 ) -> None:
     """Find what each training set of `masks` (sets, samples) implies: its closure.
 
@@ -208,7 +183,7 @@ def closures(
 
 @kernel()
 def _closure(
-    mask: Bool, samples: Samples, primes: Float, floor: int, augmented: Bool, group: Int
+    mask: Mask, samples: Samples, primes: Array, floor: int, augmented: Mask, group: Int32
 ) -> tuple[int, int]:
     """Close one training set, and return its nullity and the number of implied parallelograms."""
     tokens, pairs = samples.tokens, samples.pairs
@@ -222,7 +197,7 @@ def _closure(
     fingerprint = np.empty(count)
     n_0 = tokens
     for k in range(primes.size):
-        nullities[k] = _solve(mask, samples, primes[k], floor, x[k], w)
+        nullities[k], _ = _solve(samples.members, mask, samples, primes[k], floor, x[k], w)
         n_0 = min(n_0, nullities[k])
         if n_0 == floor:
             break
@@ -263,41 +238,26 @@ def _closure(
 
 
 @kernel(parallel=True)
-def critical_sizes(orders: Int, samples: Samples, primes: Float, floor: int, size: NDArray[np.int64]) -> None:
+def critical_sizes(orders: Int32, samples: Samples, primes: Array, floor: int, size: Integers) -> None:
     """Write how many samples of each order reduce the nullity to `floor`, to `size` (sets,).
 
     `orders` (sets, samples) are permutations of the numbers of the samples. Each of the `primes` gives an
     upper bound, and the smallest is exact. The result is the number of samples plus one if the nullity never
     reaches `floor`.
     """
-    count, tokens, pairs = orders.shape[1], samples.tokens, samples.pairs
+    count, tokens = orders.shape[1], samples.tokens
     for s in prange(len(orders)):
-        x, w = np.empty((tokens, tokens)), np.empty(tokens)
-        first = np.empty(samples.starts.size - 1, np.int32)
+        x, w, mask = np.empty((tokens, tokens)), np.empty(tokens), np.ones(count, np.bool_)
         size[s] = count + 1
         for k in range(primes.size):
-            _start(x)
-            first[:] = -1
-            free = tokens
-            at = 0
-            while at + 1 < size[s] and free > floor:  # a size is at most one more than all samples
-                a = orders[s, at]
-                at += 1
-                base = first[samples.label[a]]
-                if base < 0:
-                    first[samples.label[a]] = a
-                else:
-                    i, j, m, n = pairs[base, 0], pairs[base, 1], pairs[a, 0], pairs[a, 1]
-                    free = _impose(x, free, i, j, m, n, w, primes[k])
-            if free == floor:
-                size[s] = at
+            size[s] = min(size[s], _solve(orders[s], mask, samples, primes[k], floor, x, w)[1])
 
 
 # -- deduction -------------------------------------------------------------------------------------------
 
 
 @kernel()
-def _find(parent: Int, a: int) -> int:
+def _find(parent: Int32, a: int) -> int:
     """Return the root of `a`, and shorten the path to it."""
     while parent[a] != a:
         parent[a] = parent[parent[a]]
@@ -306,7 +266,7 @@ def _find(parent: Int, a: int) -> int:
 
 
 @kernel()
-def _unite(parent: Int, a: int, b: int) -> bool:
+def _unite(parent: Int32, a: int, b: int) -> bool:
     """Join two trees under the smaller root, and return whether they were separate."""
     a = _find(parent, a)
     b = _find(parent, b)
@@ -320,7 +280,7 @@ def _unite(parent: Int, a: int, b: int) -> bool:
 
 
 @kernel()
-def _given(mask: Bool, samples: Samples, sums: Int, quotients: Int) -> None:
+def _given(mask: Mask, samples: Samples, sums: Int32, quotients: Int32) -> None:
     """Initialize the trees: join the training samples of each class in `sums`, and no `quotients`."""
     for a in range(sums.size):
         sums[a] = a
@@ -338,7 +298,7 @@ def _given(mask: Bool, samples: Samples, sums: Int, quotients: Int) -> None:
 
 
 @kernel()
-def _join_quotients(samples: Samples, sums: Int, quotients: Int) -> None:
+def _join_quotients(samples: Samples, sums: Int32, quotients: Int32) -> None:
     """Join the left and right quotients, and their inverses, of any two samples joined in `sums`.
 
     The left quotient (z, x) is node z·tokens + x, and the right quotient (w, y) is node tokens² + w·tokens +
@@ -359,7 +319,7 @@ def _join_quotients(samples: Samples, sums: Int, quotients: Int) -> None:
 
 
 @kernel()
-def _follows(samples: Samples, a: int, b: int, quotients: Int) -> bool:
+def _follows(samples: Samples, a: int, b: int, quotients: Int32) -> bool:
     """Return whether parallelograms connect the left quotient of samples a and b to their right quotient."""
     tokens, pairs = samples.tokens, samples.pairs
     left = pairs[b, 0] * tokens + pairs[a, 0]
@@ -367,81 +327,37 @@ def _follows(samples: Samples, a: int, b: int, quotients: Int) -> bool:
     return _find(quotients, left) == _find(quotients, right)
 
 
-@kernel()
-def _deduce(mask: Bool, samples: Samples, sums: Int, quotients: Int) -> None:
-    """Join the samples whose products must be equal in `sums`; `quotients` (2 tokens²,) is scratch memory."""
-    members, starts = samples.members, samples.starts
-    _given(mask, samples, sums, quotients)
-    changed = True
-    while changed:
-        changed = False
-        _join_quotients(samples, sums, quotients)
-        for c in range(starts.size - 1):
-            for k in range(starts[c], starts[c + 1]):
-                for later in range(k + 1, starts[c + 1]):
-                    if _follows(samples, members[k], members[later], quotients):
-                        changed |= _unite(sums, members[k], members[later])
-
-
-@kernel()
-def _tally(mask: Bool, sums: Int, group: Int, augmented: Bool) -> int:
-    """Return the number |P(D)| of implied parallelograms: of pairs of samples with the same root in `sums`.
-
-    The root of each sample is written to `group`. In `augmented`, all samples are marked that share a root
-    with a sample of the training set `mask`.
-    """
-    size = np.zeros(sums.size, np.int64)
-    augmented[:] = False
-    total = 0
-    for a in range(sums.size):
-        root = _find(sums, a)
-        group[a] = root
-        total += size[root]
-        size[root] += 1
-        augmented[root] |= mask[a]
-    for a in range(sums.size):  # a root precedes its members, so its entry is final
-        augmented[a] = augmented[group[a]]
-    return total
-
-
 @kernel(parallel=True)
 def deductions(
-    masks: Bool, samples: Samples, implied: NDArray[np.int64], augmented: Bool, groups: Int
+    masks: Mask, samples: Samples, transitive: bool, implied: Integers, augmented: Mask, groups: Int32
 ) -> None:
     """Close each training set of `masks` (sets, samples): find what it implies by deduction.
 
     The results are the number `implied` of parallelograms (sets,), the `augmented` training sets, and the
-    partition `groups` (sets, samples each).
-    """
-    for s in prange(len(masks)):
-        sums = np.empty(masks.shape[1], np.int32)
-        quotients = np.empty(2 * samples.tokens * samples.tokens, np.int32)
-        _deduce(masks[s], samples, sums, quotients)
-        implied[s] = _tally(masks[s], sums, groups[s], augmented[s])
-
-
-@kernel(parallel=True)
-def chains(masks: Bool, samples: Samples, implied: NDArray[np.int64], augmented: Bool) -> None:
-    """Count what chains of parallelograms imply, without the transitivity of equal products.
-
-    The results are as of `deductions`. One round is enough, because a parallelogram that follows joins
-    quotients of one component.
+    partition `groups` (sets, samples each). If equal products are not `transitive`, only chains of
+    parallelograms are counted; one round is then enough, because a parallelogram that follows joins quotients
+    of one component.
     """
     members, starts = samples.members, samples.starts
     for s in prange(len(masks)):
         sums = np.empty(masks.shape[1], np.int32)
         quotients = np.empty(2 * samples.tokens * samples.tokens, np.int32)
         _given(masks[s], samples, sums, quotients)
-        _join_quotients(samples, sums, quotients)
-        augmented[s] = masks[s]
-        total = 0
-        for c in range(starts.size - 1):
-            for k in range(starts[c], starts[c + 1]):
-                a = members[k]
-                for later in range(k + 1, starts[c + 1]):
-                    b = members[later]
-                    if _follows(samples, a, b, quotients):
-                        total += 1
-                        augmented[s, a] |= masks[s, b]
-                        augmented[s, b] |= masks[s, a]
-        implied[s] = total
+        changed = True
+        while changed:
+            changed = False
+            _join_quotients(samples, sums, quotients)
+            augmented[s] = masks[s]
+            implied[s] = 0
+            for c in range(starts.size - 1):
+                for k in range(starts[c], starts[c + 1]):
+                    a = members[k]
+                    for later in range(k + 1, starts[c + 1]):
+                        b = members[later]
+                        if _follows(samples, a, b, quotients):
+                            implied[s] += 1
+                            augmented[s, a] |= masks[s, b]
+                            augmented[s, b] |= masks[s, a]
+                            changed |= transitive and _unite(sums, a, b)
+        for a in range(sums.size):
+            groups[s, a] = _find(sums, a)

@@ -5,16 +5,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, regular_array, whole_number
 from physics.errors import InputError
 from physics.flows import AffineFlow
 from physics.shown import Shown
-from physics.values import Value, read_only
-
-Array = NDArray[np.float64]
+from physics.values import Array, Value, read_only
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,9 +371,8 @@ class LinearNetwork(Shown, Value):
         A, b, x = finite_array("A", A), finite_array("b", b), finite_array("x", x)
         wanted = (self.outputs, self.inputs), (self.outputs,), (self.points, self.inputs)
         if (A.shape[-2:], b.shape[-1:], x.shape[-2:]) != wanted:
-            raise InputError(
-                f"A, b and x must end in the shapes {wanted}, got {A.shape}, {b.shape} and {x.shape}"
-            )
+            got = A.shape, b.shape, x.shape
+            raise InputError(f"A, b and x must end in the shapes {wanted}, got {got}")
         batch = np.broadcast_shapes(A.shape[:-2], b.shape[:-1], x.shape[:-2])
         state = np.zeros((*batch, self.tokens, self.dim))
         state[..., : self.points, :-1] = x
@@ -413,11 +409,7 @@ class LinearNetwork(Shown, Value):
         array = finite_array("state", state)
         if array.shape[-2:] != (self.tokens, self.dim):
             raise InputError(f"state must have the shape (..., {self.tokens}, {self.dim}), got {array.shape}")
-        return (
-            array[..., self.points :, :-1],
-            array[..., self.points :, -1],
-            array[..., : self.points, :-1],
-        )
+        return (array[..., self.points :, :-1], array[..., self.points :, -1], array[..., : self.points, :-1])
 
     def _errors(self, A: Array, b: Array, x: Array) -> Array:
         """Return the error A r + b - y of every sample, (..., samples, outputs)."""
@@ -429,9 +421,8 @@ class LinearNetwork(Shown, Value):
         error = self._errors(A, b, x)
         r = self.design @ x
         velocity = np.zeros_like(state)
-        velocity[..., n:, :-1] = -self.network_rate * (
-            error.swapaxes(-1, -2) @ r + len(self.labels) * self.decay * A
-        )
+        slope = error.swapaxes(-1, -2) @ r + len(self.labels) * self.decay * A
+        velocity[..., n:, :-1] = -self.network_rate * slope
         velocity[..., n:, -1] = -self.network_rate * error.sum(axis=-2)
         velocity[..., :n, :-1] = -self.input_rate * self.design.T @ (error @ A)
         return velocity

@@ -5,16 +5,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from physics.checks import regular_array, whole_number
+from physics.checks import misfit, regular_array, whole_number
 from physics.errors import InputError
 from physics.memory import require_memory
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
-from physics.values import Value, read_only
-
-Mask = NDArray[np.bool_]
+from physics.values import Int32, Integers, Mask, Value, read_only
 
 BYTES_PER_PAIR = 20
 """Bytes for each ordered pair of tokens that `Operation.samples` needs while it lists the samples."""
@@ -94,13 +91,13 @@ class Operation(Value):
         return self.group is None or self.group.commutes
 
     @cached_property
-    def samples(self) -> NDArray[np.int32]:  # noqa: D102 (an attribute of the class docstring)
+    def samples(self) -> Int32:  # noqa: D102 (an attribute of the class docstring)
         p = self.tokens
         pairs = np.triu_indices(p) if self.commutes else np.divmod(np.arange(p * p), p)
         return read_only(np.stack(pairs, axis=1).astype(np.int32))
 
     @cached_property
-    def label(self) -> NDArray[np.int32]:  # noqa: D102 (an attribute of the class docstring)
+    def label(self) -> Int32:  # noqa: D102 (an attribute of the class docstring)
         i, j = self.samples.T
         if self.group is not None:
             return read_only(self.group.table[i, j].astype(np.int32))
@@ -109,7 +106,7 @@ class Operation(Value):
         return read_only((i + j) % np.int32(self.modulus))
 
     @cached_property
-    def by_class(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def by_class(self) -> tuple[Int32, Int32]:
         """Numbers of the samples sorted by class (samples,), and where each class starts (classes + 1,).
 
         The last entry of the second array is the end of the last class. Both arrays are int32.
@@ -157,9 +154,7 @@ class Operation(Value):
         if array.size == 0:
             raise InputError("pairs must hold at least 1 pair of symbols, got an empty training set")
         if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-            raise InputError(
-                f"pairs must be whole numbers of the shape (n, 2), got {array.dtype} of shape {array.shape}"
-            )
+            raise misfit("pairs", array, "be whole numbers of the shape (n, 2)")
         outside = np.argwhere(((array < 0) | (array >= self.tokens)).any(axis=1))
         if len(outside):
             i, j = array[outside[0, 0]]
@@ -202,17 +197,14 @@ class Operation(Value):
         """
         array = regular_array("masks", masks)
         if array.dtype != np.bool_ or array.ndim != 2 or array.shape[1] != len(self.samples):
-            raise InputError(
-                f"masks must be bool of the shape (sets, {len(self.samples)}), got {array.dtype} of shape "
-                f"{array.shape}"
-            )
+            raise misfit("masks", array, f"be bool of the shape (sets, {len(self.samples)})")
         empty = np.flatnonzero(~array.any(axis=1))
         if len(empty):
             raise InputError(f"masks must mark at least 1 sample in each set, got none in set {empty[0]}")
         return read_only(array)
 
     @cached_property
-    def _place(self) -> NDArray[np.int64]:
+    def _place(self) -> Integers:
         place = np.full((self.tokens, self.tokens), -1)
         place[self.samples[:, 0], self.samples[:, 1]] = np.arange(len(self.samples))
         return place
@@ -298,7 +290,7 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
     return np.random.default_rng(parent_seed(seed)).permuted(masks, axis=1)
 
 
-def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> NDArray[np.int32]:
+def random_orders(theory: Any, *, sets: int = 1, seed: Seed = 0) -> Int32:
     """Draw `sets` random orders of the samples, all with equal probability, int32 (sets, samples).
 
     Each row is a permutation of the numbers of the samples. Its first k entries are a random training set of

@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, point_sets, regular_array
+from physics.checks import finite_array, misfit, number, point_sets, regular_array
 from physics.errors import InputError
 from physics.jit import kernel
 from physics.theory.closure import Closures, closures
-from physics.theory.operations import Mask, Operation, operation_of
+from physics.theory.operations import Operation, operation_of
 from physics.trajectory import Trajectory
-from physics.values import in_range, read_only
+from physics.values import Array, Int32, Integers, Mask, in_range, read_only
 
 if TYPE_CHECKING:
     from physics.theory.system import EffectiveTheory
@@ -30,11 +29,11 @@ def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
     training set; an `Operation` stands for its complete data set. `mask` (samples,) is a training set to use
     instead.
     """
-    sizes = np.bincount(_label(theory, mask)).astype(np.int64)
+    sizes = np.bincount(operation_of(theory).label[_mask(theory, mask)]).astype(np.int64)
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int32]:
+def list_parallelograms(theory: Any, mask: Mask | None = None) -> Int32:
     """List the parallelograms P_0(D) that a training set D permits, int32 (n, 4) (Liu, Eq. 1).
 
     `theory` and `mask` are as in `count_parallelograms`. Rows (i, j, m, n) stand for samples (i, j) and (m,
@@ -46,7 +45,7 @@ def list_parallelograms(theory: Any, mask: Mask | None = None) -> NDArray[np.int
     return _list(operation.samples[mask], operation.label[mask])
 
 
-def list_implied(theory: "EffectiveTheory") -> NDArray[np.int32]:
+def list_implied(theory: "EffectiveTheory") -> Int32:
     """List the parallelograms that the training set of a theory implies, as `list_parallelograms` does.
 
     Those that the training set permits are among them; see `physics.closures`.
@@ -56,7 +55,7 @@ def list_implied(theory: "EffectiveTheory") -> NDArray[np.int32]:
     return _list(operation_of(theory).samples, found.groups[0])
 
 
-def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> NDArray[np.float64]:
+def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> Array:
     """Return the representation quality index (RQI) of embeddings (Liu, Eq. 3).
 
     It is the fraction of all parallelograms of the operation that an embedding has: pairs of samples (i, j)
@@ -140,7 +139,7 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     return _compare(E, operation_of(theory), _mask(theory, None), delta)[1]
 
 
-def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> NDArray[np.float64]:
+def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> Array:
     """Return the accuracy that an embedding allows on all samples, Acc-hat (Liu, Eq. 13).
 
     It predicts the accuracy of a network from its embedding alone. A network with this embedding that
@@ -243,9 +242,7 @@ def ideal_quality(theory: "EffectiveTheory") -> float:
 def _with_parallelograms(theory: Any) -> Operation:
     operation = operation_of(theory)
     if not operation.parallelogram_count:
-        raise InputError(
-            f"theory must have a parallelogram for its quality to be defined, got {operation.name}"
-        )
+        raise InputError(f"theory must have a parallelogram to have a quality, got {operation.name}")
     return operation
 
 
@@ -261,11 +258,7 @@ def _mask(theory: Any, mask: Mask | None) -> Mask:
     return operation.masks(regular_array("mask", mask)[None])[0]
 
 
-def _label(theory: Any, mask: Mask | None) -> NDArray[np.int32]:
-    return operation_of(theory).label[_mask(theory, mask)]
-
-
-def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.int32]:
+def _list(samples: Int32, label: Int32) -> Int32:
     """List the pairs of `samples` (n, 2) with the same `label` (n,), as rows of four symbols, int32."""
     members = np.argsort(label, kind="stable")
     classes = np.split(members, np.cumsum(np.bincount(label))[:-1])
@@ -274,7 +267,7 @@ def _list(samples: NDArray[np.int32], label: NDArray[np.int32]) -> NDArray[np.in
     return np.ascontiguousarray(samples[pairs].reshape(-1, 4))
 
 
-def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[NDArray[np.int64], Mask]:
+def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[Integers, Mask]:
     """Count the parallelograms of each state (...), and mark its augmented training set (..., samples)."""
     delta = number("delta", delta, above=0.0)
     states, batch = _normalised(E, operation)
@@ -291,52 +284,35 @@ def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[ND
         else:
             with one_blas_thread:
                 sums, bound = part[:, first] @ part[:, second], delta
-        near_sums(
-            np.ascontiguousarray(sums).reshape(len(part), len(mask), -1),
-            members,
-            starts,
-            mask,
-            bound,
-            found[start : start + block],
-            augmented[start : start + block],
-        )
+        sums, here = np.ascontiguousarray(sums).reshape(len(part), len(mask), -1), slice(start, start + block)
+        near_sums(sums, members, starts, mask, bound, found[here], augmented[here])
     return found.reshape(batch), augmented.reshape(*batch, len(mask))
 
 
-def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tuple[int, ...]]:
+def _normalised(E: Any, operation: Operation) -> tuple[Array, tuple[int, ...]]:
     """Scale states as the paper does; return them as (n, tokens, …), and the leading axes of the input."""
-    matrices = not operation.commutes
+    matrices, recorded = not operation.commutes, isinstance(E, Trajectory)
     raw = E.positions if isinstance(E, Trajectory) else E
-    if matrices and isinstance(E, Trajectory):
-        side = math.isqrt(E.dim)
-        if side * side != E.dim:
-            raise InputError(
-                f"E must have a square number of dimensions, because each row is a square matrix, got {E.dim}"
-            )
-        raw = raw.reshape(*raw.shape[:-1], side, side)
     array = finite_array("E", raw) if matrices else point_sets("E", raw, minimum_tokens=2)
-    tail = 3 if matrices else 2
-    if matrices and (array.ndim < 3 or array.shape[-1] != array.shape[-2] or not array.size):
-        raise InputError(
-            f"E must hold a square matrix for each symbol of {operation.name}, in the shape "
-            f"(..., tokens, d, d), got {array.shape}"
-        )
+    if matrices:
+        side = math.isqrt(array.shape[-1]) if recorded else array.shape[-1]
+        shape = (*array.shape[:-1], side, side) if recorded else array.shape
+        if not array.size or array.size != math.prod(shape) or len(shape) < 3 or shape[-2] != side:
+            need = "(..., tokens, d, d), or d² dimensions of a trajectory"
+            raise misfit("E", array, f"hold a square matrix for each symbol of {operation.name}: {need}")
+        array = array.reshape(shape)
+    tail, axes = (3, (1, 2, 3)) if matrices else (2, 1)
     if array.shape[-tail] != operation.tokens:
-        raise InputError(
-            f"E must hold {operation.tokens} tokens for {operation.name}, got {array.shape[-tail]}"
-        )
-    batch, axes = array.shape[:-tail], (1, 2, 3) if matrices else 1
+        got = array.shape[-tail]
+        raise InputError(f"E must hold {operation.tokens} tokens for {operation.name}, got {got}")
+    batch = array.shape[:-tail]
     states = in_range(array.reshape(-1, *array.shape[-tail:]), axes)
     spread = np.abs(states).max(axis=axes) if matrices else np.ptp(states, axis=1)
     for state, axis in np.argwhere(spread.reshape(len(states), -1) == 0)[:1]:
+        what = "only zeros" if matrices else f"zero variance on axis {axis}"
         at = tuple(map(int, np.unravel_index(state, batch))) if batch else ()
-        where = f" in state {at}" if at else ""
-        if matrices:
-            raise InputError(f"E must not be zero everywhere, got only zeros{where}")
-        raise InputError(
-            "E must vary on every axis to be scaled to unit variance, got zero variance on axis "
-            f"{axis}{where}"
-        )
+        need = "not be zero everywhere" if matrices else "vary on every axis to be scaled to unit variance"
+        raise InputError(f"E must {need}, got {what}{f' in state {at}' if at else ''}")
     if not matrices:
         states = states - states.mean(axis=1, keepdims=True)
     return states / np.sqrt(np.mean(states**2, axis=axes, keepdims=True)), batch
@@ -344,13 +320,7 @@ def _normalised(E: Any, operation: Operation) -> tuple[NDArray[np.float64], tupl
 
 @kernel(parallel=True)
 def near_sums(
-    sums: NDArray[np.float64],
-    members: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    mask: NDArray[np.bool_],
-    bound: float,
-    counts: NDArray[np.int64],
-    augmented: NDArray[np.bool_],
+    sums: Array, members: Int32, starts: Int32, mask: Mask, bound: float, counts: Integers, augmented: Mask
 ) -> None:
     """Find the parallelograms of each state.
 

@@ -6,17 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, number, whole_number
 from physics.errors import InputError
 from physics.theory.closure import Closures, closures, least_nullity, nullities
-from physics.theory.operations import Mask, Operation, operation_of
+from physics.theory.operations import Operation, operation_of
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms
-from physics.values import Value, powers_of_two, read_only
+from physics.values import Array, Int32, Integers, Mask, Value, powers_of_two, read_only
 
-Array = NDArray[np.float64]
 BATCH_BYTES = 2**26
 """Memory, in bytes, for the quadratic forms whose eigenvalues are computed at a time."""
 
@@ -99,12 +97,12 @@ class EffectiveTheory(Value):
         return count_parallelograms(self)
 
     @cached_property
-    def parallelograms(self) -> NDArray[np.int32]:
+    def parallelograms(self) -> Int32:
         """Rows (i, j, m, n) of training samples (i, j) and (m, n) of the same result, int32 (n, 4)."""
         return list_parallelograms(self)
 
     @cached_property
-    def implied_parallelograms(self) -> NDArray[np.int32]:
+    def implied_parallelograms(self) -> Int32:
         """Rows (i, j, m, n) as of `parallelograms`, for all that follow from them (`physics.closures`)."""
         return list_implied(self)
 
@@ -120,7 +118,7 @@ class EffectiveTheory(Value):
         return self._nullity
 
     @one_blas_thread
-    def loss(self, E: Any) -> NDArray[np.float64]:
+    def loss(self, E: Any) -> Array:
         """Return the effective loss ℓ_0/Z_0 (Eq. 5).
 
         Parameters
@@ -388,7 +386,7 @@ class EffectiveTheory(Value):
         return values, vectors
 
     @cached_property
-    def _terms(self) -> tuple[NDArray[np.int64], Array, Array, NDArray[np.int64]]:
+    def _terms(self) -> tuple[Integers, Array, Array, Integers]:
         """Where classes start among the training samples, sorted by class, and what belongs to each sample.
 
         These are its weight in the loss (n, 1), and a matrix (n, tokens) that adds its two tokens; the last
@@ -481,21 +479,14 @@ def grokking_rates(theory: Any, masks: Any) -> Array:
     operation = operation_of(theory)
     marked = operation.masks(masks)
     if not operation.commutes:
-        raise InputError(
-            "theory must be of an operation that commutes to have a grokking rate, got the group "
-            f"{operation.name}"
-        )
+        raise InputError(f"theory must commute to have a grokking rate, got the group {operation.name}")
     rates = np.zeros(len(marked))
-    moving = (
-        np.flatnonzero(nullities(operation, marked) < 3) if operation.tokens > 2 else np.empty(0, np.int64)
-    )
+    moving = np.flatnonzero((nullities(operation, marked) < 3) & (operation.tokens > 2))
     block = max(BATCH_BYTES // (8 * operation.tokens**2), 1)
     for begin in range(0, len(moving), block):
         chosen = moving[begin : begin + block]
-        rates[chosen] = (
-            2 / operation.tokens * np.linalg.eigvalsh(quadratic_forms(operation, marked[chosen]))[:, 2]
-        )
-    return rates
+        rates[chosen] = np.linalg.eigvalsh(quadratic_forms(operation, marked[chosen]))[:, 2]
+    return 2 / operation.tokens * rates
 
 
 def _incidence(operation: Operation) -> Array:
@@ -546,10 +537,6 @@ def require_nonzero(name: str, states: Array) -> None:
 def require_sums(operation: Operation, parallelograms: int | None) -> None:
     """Refuse an operation that does not commute, and a training set without `parallelograms` if given."""
     if not operation.commutes:
-        name = operation.name
-        raise InputError(f"group must commute, because embeddings of a pair are added, got {name}")
+        raise InputError(f"group must commute, because embeddings are added, got {operation.name}")
     if parallelograms == 0:
-        raise InputError(
-            "pairs must permit at least 1 parallelogram for the effective loss to be defined, got none; "
-            "every embedding is a ground state then, and the grokking rate is 0"
-        )
+        raise InputError("pairs must permit at least 1 parallelogram for an effective loss, got none")

@@ -12,6 +12,7 @@ import math
 import os
 import uuid
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import h5py
@@ -19,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.trajectory.header import SCHEMA, SCHEMA_VERSION
+from physics.trajectory.locks import replace_as_a_whole
+from physics.values import Array, Integers
 
 CHUNK_BYTES = 2**19
 """Size of a chunk in bytes that `chunk_shape` aims at."""
@@ -29,20 +32,24 @@ SPARE_BYTES = 2**15
 VERSIONS = ("v110", "v110")
 
 
-def write_file(file: BinaryIO, trajectory: Any) -> None:
-    """Write a `Trajectory` to a new file.
+def write_file(path: Path, trajectory: Any, *, overwrite: bool, alone: bool = False) -> None:
+    """Write a `Trajectory` to a new file; the arguments are those of `replace_as_a_whole`.
 
     HDF5 crashes if a write fails, as on a full disk. Therefore its space is reserved first; when the file is
     closed, HDF5 gives back what it has not used.
     """
-    empty = io.BytesIO()
-    h5py.File(empty, "w", libver=VERSIONS).close()
-    file.write(empty.getvalue())
-    file.flush()
-    with contextlib.suppress(AttributeError):  # macOS has no such call
-        os.posix_fallocate(file.fileno(), 0, _most_bytes(trajectory))
-    with h5py.File(file.name, "r+", libver=VERSIONS, locking="best-effort") as h5:
-        _write(h5, trajectory)
+
+    def write(file: BinaryIO) -> None:
+        empty = io.BytesIO()
+        h5py.File(empty, "w", libver=VERSIONS).close()
+        file.write(empty.getvalue())
+        file.flush()
+        with contextlib.suppress(AttributeError):  # macOS has no such call
+            os.posix_fallocate(file.fileno(), 0, _most_bytes(trajectory))
+        with h5py.File(file.name, "r+", libver=VERSIONS, locking="best-effort") as h5:
+            _write(h5, trajectory)
+
+    replace_as_a_whole(path, write, alone=alone, ending="merging", overwrite=overwrite)
 
 
 def _most_bytes(trajectory: Any) -> int:
@@ -176,6 +183,6 @@ def attach(dataset: h5py.Dataset, *scales: h5py.Dataset) -> None:
         dataset.dims[axis].attach_scale(labels)
 
 
-def _clock(group: h5py.Group, steps: NDArray[np.int64], times: NDArray[np.float64]) -> None:
+def _clock(group: h5py.Group, steps: Integers, times: Array) -> None:
     """Write the steps and times of a group."""
     attach(_dataset(group, "time", times), scale(group, "step", steps))

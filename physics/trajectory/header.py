@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, mapping, regular_array, short_text, whole_number
+from physics.checks import finite_array, mapping, misfit, regular_array, short_text, whole_number
 from physics.errors import InputError, NewerFormatError
+from physics.values import Array, Integers
 
 Path = str | os.PathLike[str]
 """Type of arguments that name a file."""
-Clock = tuple[NDArray[np.int64], NDArray[np.float64]]
+Clock = tuple[Integers, Array]
 """Steps and times at which something was measured, (n,) each."""
 
 SCHEMA = "grokphys-trajectory"
@@ -74,10 +75,8 @@ class Layout:
         values = [np.asarray(observables[name]) for name in self.observables]
         for value, (name, dtype, shape) in zip(values, self.columns[1:], strict=True):
             if value.shape != shape or not np.can_cast(value.dtype, dtype, "same_kind"):
-                raise InputError(
-                    f"observable {name!r} must be {np.dtype(dtype)} of the shape {shape} in every frame, as "
-                    f"in the first, got {value.dtype} of {value.shape}"
-                )
+                need = f"be {np.dtype(dtype)} of the shape {shape} in every frame, as in the first"
+                raise misfit(f"observable {name!r}", value, need)
         return values
 
 
@@ -145,9 +144,9 @@ class Header:
 def check_version(path: FilePath, version: Any) -> None:
     """Refuse a file of a later version of the schema, with a `NewerFormatError`."""
     if int(version) > SCHEMA_VERSION:
+        newer = f"{path} has schema version {int(version)}"
         raise NewerFormatError(
-            f"{path} has schema version {int(version)}; this version of GrokPhys reads up to "
-            f"{SCHEMA_VERSION}, please upgrade"
+            f"{newer}; this version of GrokPhys reads up to {SCHEMA_VERSION}, please upgrade"
         )
 
 
@@ -197,10 +196,8 @@ def observable_name(name: Any) -> str:
     byte or half of a surrogate pair.
     """
     if not isinstance(name, str) or name in ("", ".", "..") or re.search(r"[/\x00\ud800-\udfff]", name):
-        raise InputError(
-            "names of observables and of initial arrays must be text without '/' and zero bytes, and not '', "
-            f"'.' or '..', got {short_text(name)}"
-        )
+        need = "text without '/' and zero bytes, and not '', '.' or '..'"
+        raise InputError(f"names of observables and of initial arrays must be {need}, got {short_text(name)}")
     return name
 
 
@@ -210,10 +207,8 @@ def observable_type(name: str, dtype: np.dtype[Any], what: str = "observables") 
     An `InputError` refuses all but bool, integers, and real or complex numbers with parts of at most 64 bits.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        raise InputError(
-            f"{what}[{name!r}] must be numbers of at most 64 bits, or complex numbers of at most 128, "
-            f"got {dtype}"
-        )
+        need = "numbers of at most 64 bits, or complex numbers of at most 128"
+        raise InputError(f"{what}[{name!r}] must be {need}, got {dtype}")
     return dtype
 
 
@@ -226,15 +221,6 @@ def named_arrays(argument: str, values: Mapping[str, Any] | None) -> dict[str, N
     for name, array in arrays.items():
         observable_type(name, array.dtype, argument)
     return arrays
-
-
-def measured_types(measured: Mapping[str, Any]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return NumPy's string of the type of each observable, and its shape in one frame of one run, by name.
-
-    `measured` maps names to values of one frame, (runs, ...) each. A name or type that a file cannot hold is
-    an `InputError`.
-    """
-    return {name: (v.dtype.str, v.shape[1:]) for name, v in named_arrays("observables", measured).items()}
 
 
 def checked_observables(
@@ -251,10 +237,7 @@ def checked_observables(
     for name, values in arrays.items():
         expected = (runs, len(clocks[name][0]) if name in clocks else frames)
         if values.shape[:2] != expected:
-            raise InputError(
-                f"observables[{name!r}] must have the shape (runs, frames, ...) = {expected} + ..., "
-                f"got {values.shape}"
-            )
+            raise misfit(f"observables[{name!r}]", values, f"have the shape {expected} + ...")
     return arrays
 
 
@@ -266,10 +249,8 @@ def checked_start(start: Mapping[str, Any] | None, runs: int) -> dict[str, NDArr
     arrays = named_arrays("start", start)
     for name, values in arrays.items():
         if values.shape[:1] != (runs,) or not values.size or re.fullmatch(r"(run|axis_\d+)_\d+", name):
-            raise InputError(
-                f"start[{name!r}] must have the shape (runs, ...) with {runs} runs and not be empty, got "
-                f"{values.shape}; names such as run_2 and axis_0_3 are reserved"
-            )
+            need = f"have the shape ({runs}, ...) and not be empty, and no name such as run_2 or axis_0_3"
+            raise misfit(f"start[{name!r}]", values, need)
     return arrays
 
 
@@ -299,12 +280,9 @@ def checked_clock(name: str, steps: Any, times: Any, length: int | None = None) 
     """
     step_array = regular_array(name, steps)
     if step_array.ndim != 1 or step_array.dtype.kind not in "iu":
-        raise InputError(
-            f"{name} must be whole numbers of shape (frames,), got {step_array.dtype} {step_array.shape}"
-        )
-    time_array = np.array(
-        step_array if times is None else finite_array(f"times of {name}", times), np.float64
-    )
+        raise misfit(name, step_array, "be whole numbers of shape (frames,)")
+    given = step_array if times is None else finite_array(f"times of {name}", times)
+    time_array = np.array(given, np.float64)
     length = len(step_array) if length is None else length
     if step_array.shape != (length,) or time_array.shape != (length,):
         got = f"{step_array.size} and {time_array.size}"
@@ -343,7 +321,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
     return slice(index % length, index % length + 1)
 
 
-def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
+def chosen_tokens(tokens: Any, count: int) -> Integers:
     """Return the numbers of the tokens, out of `count`, that a slice, a list of numbers or a mask chooses."""
     try:
         chosen = np.ascontiguousarray(np.atleast_1d(np.arange(count)[tokens]))
@@ -351,8 +329,6 @@ def chosen_tokens(tokens: Any, count: int) -> NDArray[np.int64]:
         chosen = np.empty(0, np.int64)
     beyond = isinstance(tokens, slice) and max(tokens.start or 0, tokens.stop or 0) > count
     if chosen.ndim != 1 or not chosen.size or beyond or len(np.unique(chosen)) < len(chosen):
-        raise InputError(
-            f"tokens must choose some of the {count} tokens, each once, by a slice, a list of numbers or a "
-            f"mask, got {short_text(tokens)}"
-        )
+        need = f"choose some of the {count} tokens, each once, by a slice, a list or a mask"
+        raise InputError(f"tokens must {need}, got {short_text(tokens)}")
     return chosen

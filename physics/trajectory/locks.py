@@ -1,7 +1,6 @@
 """Files that one process at a time may write, and files that are replaced as a whole."""
 
 import contextlib
-import errno
 import fcntl
 import io
 import os
@@ -31,9 +30,7 @@ class LockedFile(io.FileIO):
                 fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self.close()
-                raise InUseError(
-                    f"{path} is being written by another process; wait for it or stop it"
-                ) from None
+                raise InUseError(f"{path} is being written by another process; wait for it") from None
             except OSError:  # the file system has no locks
                 return
             with contextlib.suppress(FileNotFoundError):
@@ -62,27 +59,38 @@ class LockedFile(io.FileIO):
 
 
 @contextlib.contextmanager
-def signals_deferred() -> Iterator[list[Any]]:
+def signals_deferred() -> Iterator[None]:
     """Defer SIGINT and SIGTERM while the main thread is in a section that must not be interrupted.
 
-    They are handled at the end of the section, even if an exception ends it. The context yields the list of
-    those that have been deferred so far.
+    They are handled at the end of the section, even if an exception ends it.
     """
-    waiting: list[Any] = []
-    handlers: dict[int, Any] = {}
+    waiting: list[tuple[Any, Any]] = []
     try:
         with contextlib.ExitStack() as restored:  # runs all callbacks, even if a signal arrives in between
-            if threading.current_thread() is threading.main_thread():
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    handler = signal.getsignal(number)
-                    if callable(handler):
-                        handlers[number] = handler
-                        restored.callback(signal.signal, number, handler)
-                        signal.signal(number, lambda *arguments: waiting.append(arguments))
-            yield waiting
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if threading.current_thread() is threading.main_thread() and callable(handler):
+                    restored.callback(signal.signal, number, handler)
+                    signal.signal(number, lambda *call, handler=handler: waiting.append((handler, call)))
+            yield
     finally:
-        for number, frame in waiting:
-            handlers[number](number, frame)
+        for handler, call in waiting:
+            handler(*call)
+
+
+@contextlib.contextmanager
+def naming(path: Path, kept: str = "") -> Iterator[None]:
+    """Turn errors of the operating system, HDF5 or PyTorch into an `OutputError` that names the file `path`.
+
+    `kept` is the end of the message, which says which frames are kept.
+    """
+    try:
+        yield
+    except OutputError as error:
+        raise type(error)(f"{error}{kept}") from None
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot write {path}: {reason}{kept}") from error
 
 
 def replace_as_a_whole(
@@ -102,19 +110,14 @@ def replace_as_a_whole(
     """
     token = "" if alone else f".{os.urandom(8).hex()}"
     partial = path.with_name(f"{path.name}{token}.{ending}")
-    try:
-        with contextlib.ExitStack() as undo:
-            undo.callback(partial.unlink, missing_ok=True)
-            partial.unlink(missing_ok=True)
-            with partial.open("x+b") as file:  # it follows no link
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            if not overwrite and path.exists():
-                what = "it was created in the meantime; choose another name or pass overwrite=True"
-                raise FileExistsError(errno.EEXIST, what)
-            partial.replace(path)
-            undo.pop_all()
-    except (OSError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
-        reason = getattr(error, "strerror", None) or error
-        raise OutputError(f"cannot write {path}: {reason}") from None
+    with naming(path), contextlib.ExitStack() as undo:
+        undo.callback(partial.unlink, missing_ok=True)
+        partial.unlink(missing_ok=True)
+        with partial.open("x+b") as file:  # it follows no link
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        if not overwrite and path.exists():
+            raise OutputError(f"{path} was created meanwhile; choose another name or pass overwrite=True")
+        partial.replace(path)
+        undo.pop_all()

@@ -99,22 +99,16 @@ def own_code(*parts: Any) -> dict[str, dict[str, str]]:
 
 
 def public(value: Any) -> dict[str, Any]:
-    """Return the fields of an instance of a dataclass by name, or the public attributes of another object.
+    """Return the public attributes of an object by name.
 
-    These are the entries of its `__dict__` whose names do not begin with "_", without those that a
+    They are the entries of its `__dict__` whose names do not begin with "_", without those that a
     `functools.cached_property` has computed.
     """
-    if inspect.isclass(value) or inspect.isfunction(value):
-        return {}
-    if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value)]
-        return {name: getattr(value, name) for name in names if hasattr(value, name)}
-    return {
-        name: attribute
-        for name, attribute in getattr(value, "__dict__", {}).items()
-        if not name.startswith("_")
-        and not isinstance(inspect.getattr_static(type(value), name, None), cached_property)
+    held = {} if inspect.isclass(value) or inspect.isfunction(value) else getattr(value, "__dict__", {})
+    computed = {
+        name for name in held if isinstance(inspect.getattr_static(type(value), name, None), cached_property)
     }
+    return {name: held[name] for name in held if not name.startswith("_") and name not in computed}
 
 
 def code_digest(definition: Any) -> str:
@@ -133,7 +127,7 @@ def code_digest(definition: Any) -> str:
         for value in (*closure, *defaults):
             texts += [_source(value)] if inspect.isfunction(value) else []
             texts += [repr(value)] if isinstance(value, PLAIN) else []
-    return _digits("\n".join(texts).encode()) if all(texts) else UNKNOWN
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] if all(texts) else UNKNOWN
 
 
 def _own(definition: Any) -> list[Any]:
@@ -167,10 +161,6 @@ def _top(definition: Any) -> str:
     return str(getattr(definition, "__module__", "")).partition(".")[0]
 
 
-def _digits(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 @cache
 def code_version() -> str:
     """Return the version of the package, such as "0.1.0+g1a2b3c4" with the commit of a checkout.
@@ -180,14 +170,10 @@ def code_version() -> str:
     version = metadata.version("grokphys")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         # unlike `git describe --dirty`, this leaves no lock in the index if the process is killed
-        status = subprocess.run(
-            ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=no"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        ).stdout.splitlines()
+        git = ["git", "-C", str(Path(__file__).parent), "--no-optional-locks", "status"]
+        command = [*git, "--porcelain=v2", "--branch", "--untracked-files=no"]
+        told = subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL, timeout=10)
+        status = told.splitlines()
         commit = next(line.split()[-1] for line in status if line.startswith("# branch.oid"))
         changed = any(not line.startswith("#") for line in status)
         version += f"+g{commit[:8]}" + "-dirty" * changed
@@ -241,17 +227,12 @@ def require_same(
     if different := _differences(versions, header.made_with, DECIDE_BITS, " "):
         raise InputError(
             f"{path} cannot be resumed, because its further steps could differ in their last bits "
-            f"({different}); "
-            "continue it with the versions that began it, or pass overwrite=True to start again"
+            f"({different}); take the versions that began it, or pass overwrite=True to start again"
         )
     unknown = [name for name, digest in header.parameters.get(OWN_CODE, {}).items() if UNKNOWN in digest]
     if unknown:
-        warnings.warn(
-            f"{path} is resumed without comparing the code of {', '.join(unknown)}, whose source text is "
-            "unknown; check that it has not changed",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        code = f"the code of {', '.join(unknown)}, whose source text is unknown"
+        warnings.warn(f"{path} is resumed without comparing {code}", RuntimeWarning, stacklevel=2)
 
 
 def _differences(there: Mapping[str, Any], here: Mapping[str, Any], names: Sequence[str], sign: str) -> str:

@@ -8,9 +8,9 @@ import contextlib
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path as FilePath
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,13 @@ from physics.checks import file_path, flag
 from physics.errors import FileFormatError, InputError, OutputError
 from physics.memory import require_memory
 from physics.trajectory.header import Header, Layout, Path, checked_start
-from physics.trajectory.locks import LockedFile, replace_as_a_whole
+from physics.trajectory.locks import LockedFile, naming
 from physics.trajectory.log import END, MAGIC, EmptyLogError, Log, head_of, record_of
 from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.trajectory import Trajectory, load
 
 
-class MemoryRecorder:
+class MemoryRecorder(contextlib.AbstractContextManager["MemoryRecorder"]):
     """Keeps frames in arrays in memory, which have the size of the whole run from the start.
 
     `layout` gives the sizes, types and number of the frames, `parameters` say how the run is made, and
@@ -40,11 +40,9 @@ class MemoryRecorder:
     ) -> None:
         columns = [(dtype, (shape[0], layout.frames, *shape[1:])) for _, dtype, shape in layout.columns]
         dtype, shape = columns[0]
-        require_memory(
-            f"{layout.frames} frames of {layout.runs} runs",
-            math.prod(shape) * np.dtype(dtype).itemsize,
-            "record less often, or give out, so that they are streamed to a file",
-        )
+        what = f"{layout.frames} frames of {layout.runs} runs"
+        advice = "record less often, or give out, so that they are streamed to a file"
+        require_memory(what, math.prod(shape) * np.dtype(dtype).itemsize, advice)
         self.frames, self.last_step, self.complete = 0, -1, False
         self._steps, self._times = np.empty(layout.frames, np.int64), np.empty(layout.frames)
         self._columns = [np.empty(shape, dtype) for dtype, shape in columns]
@@ -82,9 +80,6 @@ class MemoryRecorder:
             complete=self.complete,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.complete = error is None
         if isinstance(error, Exception):
@@ -108,37 +103,10 @@ def _checked_target(path: Path, *, overwrite: bool, resume: bool | None) -> tupl
     return target, target.with_name(target.name + ".partial")
 
 
-@contextlib.contextmanager
-def _naming(path: FilePath, kept: str = "") -> Iterator[None]:
-    """Turn errors of the operating system or of HDF5 into an `OutputError` that names the file `path`.
-
-    `kept` is the end of the message, which says which frames are kept.
-    """
-    try:
-        yield
-    except OutputError as error:
-        if not kept:
-            raise
-        raise OutputError(f"{error}{kept}") from None
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OutputError(f"cannot write {path}: {reason}{kept}") from error
-
-
-def _publish(trajectory: Trajectory, path: FilePath, *, overwrite: bool, alone: bool) -> None:
-    from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
-
-    replace_as_a_whole(
-        path,
-        lambda file: write_file(file, trajectory),
-        alone=alone,
-        ending="merging",
-        overwrite=overwrite,
-    )
-
-
 def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
     """Write `trajectory` to the file `path`: `Trajectory.save` describes arguments and errors."""
+    from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
+
     kinds = {name: (dtype.str, shape) for name, (dtype, shape) in trajectory._kinds().items()}
     runs, _, tokens, dim = trajectory._shape
     layout = Layout(runs, tokens, dim, str(trajectory.dtype), observables=kinds)
@@ -147,15 +115,15 @@ def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None
     target, partial = _checked_target(path, overwrite=overwrite, resume=None)
     with contextlib.ExitStack() as stack:
         if partial.exists():
-            with _naming(target):
+            with naming(target):
                 log = stack.enter_context(LockedFile(partial))
             if log.size and not overwrite:
                 raise OutputError(f"{partial} holds an unfinished run; pass overwrite=True to start again")
-        _publish(trajectory, target, overwrite=overwrite, alone=False)
+        write_file(target, trajectory, overwrite=overwrite)
         partial.unlink(missing_ok=True)
 
 
-class FileRecorder:
+class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
     """Keeps frames in the log ``path.partial``, and turns it into the file ``path`` when the run is complete.
 
     It is used as a context manager. If an exception ends the run, the log stays, with every frame that was
@@ -212,66 +180,58 @@ class FileRecorder:
         self.where = f" in {self._partial}"
         self._layout, self._overwrite, self._can_resume = layout, overwrite, resume is not None
         self._resumed: Trajectory | None = None
-        self._end, self._failure = 0, ""
-        with _naming(self.path):
+        self._end = 0
+        with naming(self.path):
             self._log = LockedFile(self._partial)
         try:
-            if resume and not overwrite and self.path.exists():
-                self._return(header)
-            elif self._log.size and not overwrite and not resume:
+            if resume:
+                self._resumed = self._stored(header, until)
+            elif self._log.size and not overwrite:
                 go_on = "resume=True to continue it, or " if self._can_resume else ""
-                raise OutputError(
-                    f"{self._partial} holds an unfinished run; pass {go_on}overwrite=True to start again"
-                )
-            elif not resume or not self._continue(header, until):
-                with _naming(self.path):
+                how = f"pass {go_on}overwrite=True to start again"
+                raise OutputError(f"{self._partial} holds an unfinished run; {how}")
+            if self._resumed is None:
+                with naming(self.path):
                     self._log.truncate(0)
                     self._end = len(head)
                     self._log.write_at(0, head)
+            elif self._resumed.frames:
+                self.complete, self.frames = self._resumed.complete, self._resumed.frames
+                self.last_step = int(self._resumed.steps[-1])
         except BaseException:
             self.close()
             raise
 
-    def _return(self, header: Header) -> None:
-        """Return the complete file of the run that was to be resumed."""
-        finished = load(self.path)
-        require_same(self.path, finished.parameters, header.made_with, header)
-        if not finished.complete:
-            raise OutputError(f"{self.path} was stored unfinished and cannot be resumed")
-        with contextlib.suppress(FileFormatError):  # a killed process may have left the log
-            if Log(self._partial).header.identity == finished.identity:
-                self._log.truncate(0)
-        self._take(finished, complete=True)
-        self.close()
-
-    def _continue(self, header: Header, until: int | None) -> bool:
-        """Continue the log of an unfinished run, if it has a whole head, and return whether it has."""
+    def _stored(self, header: Header, until: int | None) -> Trajectory | None:
+        """Return the run to be resumed, finished or not, or None if it has not begun."""
+        if self.path.exists() and not self._overwrite:
+            finished = load(self.path)
+            require_same(self.path, finished.parameters, header.made_with, header)
+            if not finished.complete:
+                raise OutputError(f"{self.path} was stored unfinished and cannot be resumed")
+            with contextlib.suppress(FileFormatError):  # a killed process may have left the log
+                if Log(self._partial).header.identity == finished.identity:
+                    self._log.truncate(0)
+            self.close()
+            return finished
         if not self._log.size:
-            return False
+            return None
         with self._partial.open("rb") as file:
             if not MAGIC.startswith(file.read(len(MAGIC))):
-                raise InputError(
-                    f"{self._partial} cannot be resumed: it was written by another version of GrokPhys, or "
-                    "is not an unfinished run; pass overwrite=True to start again"
-                )
+                why = "it is not an unfinished run of this version; pass overwrite=True to start again"
+                raise InputError(f"{self._partial} cannot be resumed: {why}")
         try:
             log = Log(self._partial)
         except EmptyLogError:
             text = f"{self._partial} was killed before it began; the run starts again"
             warnings.warn(text, RuntimeWarning, stacklevel=5)
-            return False
+            return None
         require_same(self._partial, log.header.parameters, log.header.made_with, header)
         if until is not None:
             log.forget(int(np.searchsorted(log.steps, until, side="right")))
         self._log.truncate(log.end)
         self._layout, self.identity, self._end = log.header.layout, log.header.identity, log.end
-        self._take(load(self._partial), complete=log.complete)
-        return True
-
-    def _take(self, stored: Trajectory, *, complete: bool) -> None:
-        """Go on behind the frames of a trajectory."""
-        self._resumed, self.complete, self.frames = stored, complete, stored.frames
-        self.last_step = int(stored.steps[-1]) if stored.frames else -1
+        return load(self._partial)
 
     def append(
         self,
@@ -283,11 +243,9 @@ class FileRecorder:
         """Write a frame to the log.
 
         `positions` are (runs, tokens, dim), and all observables of the layout must be given by name, (runs,
-        ...) each. An `InputError` refuses observables that are not like those of the first frame. If this or
-        an earlier frame cannot be written, or the recording has ended, an `OutputError` is raised.
+        ...) each. An `InputError` refuses observables that are not like those of the first frame. If the
+        frame cannot be written, or the recording has ended, an `OutputError` is raised.
         """
-        if self._failure:
-            raise OutputError(self._failure)
         if self._log.closed:
             raise OutputError(f"cannot add a frame to {self.path}: its recording has ended")
         values = (positions, *self._layout.measured(observables or {}))
@@ -295,19 +253,13 @@ class FileRecorder:
             np.asarray(value, dtype, order="C").reshape(shape)
             for value, (_, dtype, shape) in zip(values, self._layout.columns, strict=True)
         ]
-        try:
-            with _naming(self.path, f"; the frames written before are{self.where}" if self.frames else ""):
-                end = self._log.write_at(self._end, record_of(step, time, columns))
-        except OutputError as error:
-            self._failure = str(error)
-            with contextlib.suppress(OSError):
-                self._log.truncate(self._end)
-            raise
-        self._end, self.last_step, self.frames = end, step, self.frames + 1
+        with naming(self.path, f"; the frames written before are{self.where}" if self.frames else ""):
+            self._end = self._log.write_at(self._end, record_of(step, time, columns))
+        self.last_step, self.frames = step, self.frames + 1
 
     def flush(self) -> None:
         """Return as soon as every frame is on disk, or raise the `OutputError` that prevents it."""
-        with _naming(self.path):
+        with naming(self.path):
             os.fsync(self._log.fileno())
 
     def frame(self, index: int) -> NDArray[Any]:
@@ -318,9 +270,6 @@ class FileRecorder:
     def result(self) -> Trajectory:
         """Open the finished file, and return its trajectory."""
         return load(self.path)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
@@ -336,12 +285,12 @@ class FileRecorder:
 
     def _finish(self) -> None:
         """Turn the log into the trajectory file."""
-        if self._failure:
-            raise OutputError(self._failure)
-        with _naming(self.path, f"; the frames are{self.where}"):
+        from physics.trajectory.h5md import write_file
+
+        with naming(self.path, f"; the frames are{self.where}"):
             self._log.write_at(self._end, END)
             os.fsync(self._log.fileno())
-            _publish(load(self._partial), self.path, overwrite=self._overwrite, alone=True)
+            write_file(self.path, load(self._partial), overwrite=self._overwrite, alone=True)
             self._partial.unlink()
             self._log.close()
 

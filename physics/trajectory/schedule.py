@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.checks import LARGEST, whole_number
 from physics.errors import InputError
 from physics.memory import require_memory
+from physics.values import Integers
 
 FRAMES_A_DECADE = 20
 LARGEST_DENSITY = 10**6
 """Largest number of frames in a decade of steps; the grid of all of them must fit into memory."""
 
 
-def recording_steps(record: int | str | Sequence[int], steps: int) -> NDArray[np.int64]:
+def recording_steps(record: int | str | Sequence[int], steps: int) -> Integers:
     """Return the steps at which a run of `steps` steps is recorded, in increasing order.
 
     Parameters
@@ -98,10 +98,8 @@ def _parsed(record: Any) -> tuple[int, list[int], list[tuple[int, int, int]]]:
             return whole_number("frames of record in each decade", density, 1, LARGEST_DENSITY), [], []
         *items, tail = text.split(",")
         if not re.fullmatch(r"(\d{1,18}:\d{1,18},)*\d{1,18}|(\d{1,18},)*\d{1,18}", text):
-            raise InputError(
-                "record must be a number, 'log', 'log:n', 'every:until,every' or a list of steps, "
-                f"got {text!r}"
-            )
+            need = "a number, 'log', 'log:n', 'every:until,every' or a list of steps"
+            raise InputError(f"record must be {need}, got {text!r}")
         if items and ":" not in text:
             record = [int(step) for step in (*items, tail)]
         else:

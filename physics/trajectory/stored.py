@@ -18,18 +18,8 @@ from numpy.typing import NDArray
 
 from physics.checks import file_path
 from physics.errors import FileFormatError
-from physics.trajectory.header import (
-    DAMAGED,
-    SCHEMA,
-    Clock,
-    Header,
-    Layout,
-    Path,
-    check_parameters,
-    check_version,
-    checked_clock,
-    observable_type,
-)
+from physics.trajectory import header as headers
+from physics.trajectory.header import Clock, Header, Layout, Path
 from physics.trajectory.log import Log, is_log
 from physics.trajectory.trajectory import Trajectory
 
@@ -58,20 +48,13 @@ class StoredTrajectory(Trajectory):
         header, layout = source.header, source.header.layout
         self._source, self._chunk, self._clocks = source, source.chunk, source.clocks
         self.steps, self.times, self.complete = source.steps, source.times, source.complete
-        self._dtype, self._shape = (
-            np.dtype(layout.dtype),
-            (layout.runs, len(self.steps), layout.tokens, layout.dim),
-        )
+        self._dtype = np.dtype(layout.dtype)
+        self._shape = (layout.runs, len(self.steps), layout.tokens, layout.dim)
         self._types = {name: (np.dtype(kind), tuple(s)) for name, (kind, s) in layout.observables.items()}
         self.parameters, self.made_with = dict(header.parameters), dict(header.made_with)
         self.identity, self.start = header.identity, header.start
         self._cache: NDArray[Any] | None = None
         self._observables = _LazyArrays(self._types, lambda name: _by_run(self._rows(name, slice(None))))
-
-    @property
-    def code_version(self) -> str:
-        """Version of the package that recorded the trajectory."""
-        return str(self.made_with.get("grokphys", "unknown"))
 
     def refresh(self) -> int:
         """Read new frames of an unfinished run; see `Trajectory.refresh`."""
@@ -112,7 +95,7 @@ class StoredTrajectory(Trajectory):
 
     def _rows(self, name: str | None, frames: slice) -> NDArray[Any]:
         """Return some frames of the positions (None) or of an observable, (n, runs, ...)."""
-        count = len(self._source.clocks.get(name, (self.steps,))[0])
+        count = self.frames if name is None else len(self.clock(name)[0])
         try:
             with _damage(self.path):
                 return self._source.read(name, range(count)[frames])
@@ -187,7 +170,7 @@ class TrajectoryFile:
             names = [name for name, values in stored.items() if "CLASS" not in values.attrs]
             self.header = Header(
                 Layout(runs, tokens, value.shape[2], value.dtype.str, observables=types),
-                check_parameters(json.loads(attributes["config"]), runs),
+                headers.check_parameters(json.loads(attributes["config"]), runs),
                 dict(json.loads(attributes.get("libraries", "{}"))),
                 _LazyArrays(names, lambda name: self._whole(f"parameters/start/{name}")),
                 bytes(attributes.get("identity", b"")).decode(),
@@ -244,7 +227,7 @@ def _damage(path: FilePath) -> Iterator[None]:
         raise FileFormatError(f"{path} cannot be read: no permission") from None
     except MemoryError:
         raise FileFormatError(f"{path} holds more than this machine's memory") from None
-    except (*DAMAGED, OSError) as error:
+    except (*headers.DAMAGED, OSError) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         text = "its end is missing" if "truncated file" in text else text
         raise FileFormatError(f"{path} is damaged: {text[:200]}") from error
@@ -260,10 +243,10 @@ def _attributes_of(path: FilePath, file: h5py.File) -> dict[str, Any]:
             if h5py.h5a.open(group.id, name.encode()).dtype.kind not in "iufS":
                 raise ValueError(f"{name!r} is neither a number nor a string of fixed length")
             attributes[name] = group.attrs[name]
-    if attributes.get("schema") != SCHEMA.encode():
+    if attributes.get("schema") != headers.SCHEMA.encode():
         kind = "an H5MD file of another program" if _has(file, "h5md") else "an HDF5 file"
         raise FileFormatError(f"{path} is {kind}, not a GrokPhys trajectory")
-    check_version(path, attributes["schema_version"])
+    headers.check_version(path, attributes["schema_version"])
     return attributes
 
 
@@ -291,7 +274,7 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
         raise ValueError(f"{name} is not a dataset with values")
     if place.is_virtual or place.external:
         raise ValueError(f"{name} keeps its data in another file, which is not read")
-    observable_type(name, place.dtype)
+    headers.observable_type(name, place.dtype)
     if place.chunks is None:
         whole = place.id.get_storage_size() == place.size * place.dtype.itemsize
     else:
@@ -313,7 +296,7 @@ def _clock_of(file: h5py.File, group: str, length: int) -> Clock:
     if not step.shape == time.shape == (length,) or step.dtype.kind not in "iu" or time.dtype.kind != "f":
         kinds = f"steps {step.dtype} {step.shape} and times {time.dtype} {time.shape}"
         raise ValueError(f"{group} has {kinds} for {length} frames")
-    return checked_clock(f"steps in {group}", step[:], time[:])
+    return headers.checked_clock(f"steps in {group}", step[:], time[:])
 
 
 def _runs_of(file: h5py.File, points: int) -> tuple[int, int]:

@@ -9,21 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag, mapping, number, regular_array, short_text, whole_number
+from physics.checks import flag, mapping, misfit, number, regular_array, short_text, whole_number
 from physics.errors import InputError
-from physics.trajectory.header import (
-    Clock,
-    Path,
-    check_parameters,
-    checked_clock,
-    checked_clocks,
-    checked_index,
-    checked_observables,
-    checked_start,
-    chosen_tokens,
-    listed,
-)
-from physics.values import arrays_equal
+from physics.trajectory import header
+from physics.trajectory.header import Clock, Path
+from physics.values import Integers, arrays_equal
 
 
 class Trajectory:
@@ -89,21 +79,18 @@ class Trajectory:
     ) -> None:
         self._positions = regular_array("positions", positions)
         if self._positions.ndim != 4 or self._positions.dtype not in (np.float32, np.float64):
-            raise InputError(
-                "positions must be float32 or float64 of shape (runs, frames, tokens, dim), got "
-                f"{self._positions.dtype} of shape {self._positions.shape}"
-            )
+            need = "be float32 or float64 of shape (runs, frames, tokens, dim)"
+            raise misfit("positions", self._positions, need)
         self._shape: tuple[int, ...] = self._positions.shape
         self._dtype = self._positions.dtype
-        self.steps, self.times = checked_clock("steps", steps, times, self._shape[1])
-        self.parameters = check_parameters(mapping("parameters", parameters), self.runs)
-        self.start: Mapping[str, NDArray[Any]] = checked_start(start, self.runs)
+        self.steps, self.times = header.checked_clock("steps", steps, times, self._shape[1])
+        self.parameters = header.check_parameters(mapping("parameters", parameters), self.runs)
+        self.start: Mapping[str, NDArray[Any]] = header.checked_start(start, self.runs)
         self.made_with: dict[str, Any] = mapping("made_with", made_with)
         self.complete = flag("complete", complete)
-        self._clocks = checked_clocks(clocks)
-        self._observables: Mapping[str, NDArray[Any]] = checked_observables(
-            observables, self.runs, self.frames, self._clocks
-        )
+        self._clocks: Mapping[str, Clock] = header.checked_clocks(clocks)
+        frames = self.runs, self.frames, self._clocks
+        self._observables: Mapping[str, NDArray[Any]] = header.checked_observables(observables, *frames)
 
     @property
     def positions(self) -> NDArray[Any]:
@@ -151,7 +138,7 @@ class Trajectory:
         return self.frame(-1)
 
     @property
-    def run_numbers(self) -> NDArray[np.int64]:
+    def run_numbers(self) -> Integers:
         """Number k of each run, int64 (runs,): such a run is drawn from the k-th child of the seed."""
         given = self.parameters.get("run_numbers")
         first = int(self.parameters.get("first_run", 0))
@@ -213,7 +200,7 @@ class Trajectory:
         >>> physics.simulate(steps=4, runs=3).frame(-2).shape
         (3, 17, 2)
         """
-        return self._read(slice(None), checked_index(index, self.frames, "frame"))[:, 0]
+        return self._read(slice(None), header.checked_index(index, self.frames, "frame"))[:, 0]
 
     def run(self, index: int, *, every: int = 1) -> "Trajectory":
         """Return one run as a separate trajectory, whose parameters reproduce just this run.
@@ -242,7 +229,7 @@ class Trajectory:
         >>> physics.simulate(steps=5, runs=3).run(2, every=2).steps.tolist()
         [0, 2, 4, 5]
         """
-        one = checked_index(index, self.runs, "run")
+        one = header.checked_index(index, self.runs, "run")
         return self._some(np.arange(one.start, one.stop), whole_number("every", every, 1))
 
     def select_tokens(self, tokens: Any) -> "Trajectory":
@@ -270,7 +257,7 @@ class Trajectory:
         >>> physics.simulate(steps=2).select_tokens(slice(5)).positions.shape
         (1, 3, 5, 2)
         """
-        chosen = chosen_tokens(tokens, self.tokens)
+        chosen = header.chosen_tokens(tokens, self.tokens)
         values = self._arguments()
         before = self.parameters.get("selected_tokens")
         if not isinstance(before, list) or len(before) != self.tokens:
@@ -289,9 +276,8 @@ class Trajectory:
         """
         chosen = np.atleast_1d(np.arange(self.runs)[runs])
         if chosen.ndim != 1 or not chosen.size:
-            raise InputError(
-                f"runs must choose at least one run by number, slice or list, got {short_text(runs)}"
-            )
+            got = short_text(runs)
+            raise InputError(f"runs must choose at least one run by number, slice or list, got {got}")
         return self._some(chosen, 1)
 
     def __len__(self) -> int:
@@ -304,29 +290,26 @@ class Trajectory:
         """Return the positions, so that functions of embeddings take a trajectory as well."""
         return np.array(self.positions, dtype, copy=copy)
 
-    def _some(self, runs: NDArray[np.int64], every: int) -> "Trajectory":
+    def _some(self, runs: Integers, every: int) -> "Trajectory":
         """Copy the runs with the indices `runs` (n,), with every `every`-th frame and the last one."""
         last = slice(self.frames - 1, self.frames) if (self.frames - 1) % every else slice(0)
         parts = [slice(None, None, every), last]
         span = slice(int(runs.min()), int(runs.max()) + 1)
         parameters = dict(self.parameters, runs=len(runs))
-        parameters |= {
-            name: [parameters[name][run] for run in runs] for name in parameters.get("per_run", ())
-        }
+        for name in parameters.get("per_run", ()):
+            parameters[name] = [parameters[name][run] for run in runs]
         if parameters.get("run_numbers") is not None or np.any(np.diff(runs) != 1):
             parameters |= {"first_run": 0, "run_numbers": self.run_numbers[runs].tolist()}
         elif span.start:
             parameters["first_run"] = int(self.run_numbers[span.start])
+        observables = {name: values[runs] for name, values in self.observables.items()}
+        for name in observables.keys() - self._clocks.keys():
+            observables[name] = np.concatenate([observables[name][:, part] for part in parts], axis=1)
         return Trajectory(
             np.concatenate([self._read(span, part)[runs - span.start] for part in parts], axis=1),
             np.concatenate([self.steps[part] for part in parts]),
             np.concatenate([self.times[part] for part in parts]),
-            observables={
-                name: values[runs]
-                if name in self._clocks
-                else np.concatenate([values[runs, part] for part in parts], axis=1)
-                for name, values in self.observables.items()
-            },
+            observables=observables,
             clocks=self._clocks,
             parameters=parameters,
             start={name: values[runs] for name, values in self.start.items()},
@@ -535,14 +518,11 @@ class Trajectory:
         columns: dict[str, NDArray[Any]] = {}
         for name in observables:
             if name not in self.observables:
-                raise InputError(
-                    "observables of a table must be recorded in the trajectory "
-                    f"({listed(self.observables)}), got {name!r}"
-                )
+                need = f"recorded in the trajectory ({header.listed(self.observables)})"
+                raise InputError(f"observables of a table must be {need}, got {name!r}")
             if not np.array_equal(self.clock(name)[0], steps):
-                raise InputError(
-                    f"observables of one table must be measured at the same steps, got {name!r} at others"
-                )
+                got = f"{name!r} at others"
+                raise InputError(f"observables of one table must be measured at the same steps, got {got}")
             values, label = self.observables[name], _label(name, ("time",), self.observables)
             for index in np.ndindex(values.shape[2:]):
                 columns["_".join([label, *map(str, index)])] = values[:, :, *index].ravel()

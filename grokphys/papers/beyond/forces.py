@@ -192,31 +192,51 @@ def _fates(setting: Setting, model: Any, networks: Trajectory, again: Callable[.
 
 
 def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
-    """Draw kernels, R² over time and alignment of one cell or all, and the fates in all cells."""
-    axes = np.ravel(rows_of_axes)
-    shown = {"tokens": setting.networks[0][0], "dim": 2, "decay": 1.0}
-    place = "{tokens} tokens, {dim} dimensions, decay {decay:g}".format(**shown)
-    _draw_kernels(axes[0], evidence.where(tables["kernels"], **shown, state="converged", window="middle"))
-    axes[0].set_title(f"kernels of converged layers, middle\n{place}")
-    _draw_scores(axes[1], evidence.where(tables["frames"], **shown))
-    axes[1].set_title(f"R² of the direction of the force\n{place}")
+    """Draw kernels in one cell, R² over time in two, and what the rules judge in all cells."""
+    (kernels, fates), (first, last), (gap, ratio) = rows_of_axes
+    corners = (0, 0, -1), (-1, -1, 0)
+    sizes = [tokens for tokens, _ in setting.networks]
+    for ax, corner in ((first, corners[0]), (last, corners[1])):
+        place: Any = [each[k] for each, k in zip((sizes, setting.dims, setting.decays), corner, strict=True)]
+        shown = dict(zip(CELL, place, strict=True))
+        title = "{} tokens, {} dimensions, decay {:g}".format(*place)
+        _draw_scores(ax, evidence.where(tables["frames"], **shown))
+        ax.set_title(f"R² of laws\n{title}")
+        if ax is first:
+            chosen = evidence.where(tables["kernels"], **shown, state="converged", window="middle")
+            _draw_kernels(kernels, chosen)
+            kernels.set_title(f"kernels, converged layers, middle\n{title}")
     names = list(setting.windows)
-    for state, color in zip(STATES, (palette.SECOND, palette.FIRST), strict=True):
-        rows = evidence.where(tables["laws"], state=state)
-        for k, cell in enumerate(_cells(rows)):
-            part = [evidence.where(cell, window=name) for name in names]
-            y, half = ([float(row[key][0]) for row in part] for key in ("alignment", "error"))
-            x = np.arange(len(names)) + 0.05 * (k - 3.5)
-            label = {"actual": "gradient of the training", "converged": "converged layers"}[state]
-            axes[2].errorbar(x, y, 2 * np.array(half), color=color, alpha=0.6, linewidth=1, marker="o",
-                             markersize=3, label=None if k else label)  # fmt: skip
-    axes[2].axhline(1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="Musat's particles")
-    axes[2].axhline(0, color=palette.REFERENCE, linewidth=0.7)
-    axes[2].set_xticks(range(len(names)), names)
-    charts.label(
-        axes[2], "", "alignment over attraction", "Musat's terms, fitted\nin each cell", ylim=(-2, 3)
+    gap.axhline(
+        0.1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="the rule's least, early and middle"
     )
-    _draw_fates(axes[3], tables["fates"])
+    for k, cell in enumerate(_cells(tables["frames"])):
+        parts = [evidence.where(cell, window=name) for name in names]
+        gaps = [_mean("converged - actual")(part, 0.95) for part in parts]
+        _draw_windows(gap, k, [one.estimate for one in gaps], [one.high - one.estimate for one in gaps],
+                      color=palette.SERIES[2 + int(cell["tokens"][0] != sizes[0])],
+                      label=None if k % 4 else f"{cell['tokens'][0]} tokens")  # fmt: skip
+    for state, color in zip(STATES, (palette.SECOND, palette.FIRST), strict=True):
+        for k, cell in enumerate(_cells(evidence.where(tables["laws"], state=state))):
+            part = [evidence.where(cell, window=name) for name in names]
+            y, error = ([float(row[key][0]) for row in part] for key in ("alignment", "error"))
+            label = {"actual": "gradient of the training", "converged": "converged layers"}[state]
+            _draw_windows(ratio, k, y, 2 * np.array(error), color=color, label=None if k else label)
+    ratio.axhline(1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="Musat's particles")
+    for ax in (gap, ratio):
+        ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
+        ax.set_xticks(range(len(names)), names)
+    columns: Any = {"legend": {"columns": 1}}
+    charts.label(
+        gap, "", "R², converged minus actual", "free kernels, all cells", ylim=(-0.3, 0.4), **columns
+    )
+    charts.label(ratio, "", "alignment over attraction", "Musat's terms, all cells", ylim=(-2, 3), **columns)
+    _draw_fates(fates, tables["fates"])
+
+
+def _draw_windows(ax: Any, cell: int, y: Any, half: Any, **look: Any) -> None:
+    x = np.arange(len(y)) + 0.05 * (cell - 3.5)
+    ax.errorbar(x, y, half, alpha=0.6, linewidth=1, marker="o", markersize=3, **look)
 
 
 def _cells(rows: Columns) -> list[Columns]:
@@ -252,15 +272,15 @@ def _draw_kernels(ax: Any, rows: Columns) -> None:
 def _draw_scores(ax: Any, rows: Columns) -> None:
     looks = {
         "ceiling": ("ceiling", palette.REFERENCE),
-        "converged": ("free kernels, converged layers", palette.FIRST),
-        "converged_musat": ("Musat's terms, converged layers", palette.SERIES[2]),
+        "converged": ("free kernels, converged", palette.FIRST),
+        "converged_musat": ("Musat's terms, converged", palette.SERIES[2]),
         "actual": ("free kernels", palette.SECOND), "actual_musat": ("Musat's terms", palette.SERIES[3]),
     }  # fmt: skip
     for name, (label, color) in looks.items():
         charts.means(ax, rows["step"], rows[name], color=color, label=label, linewidth=1)
     ax.axhline(float(rows["chance"].mean()), color=palette.INK, linestyle=":", linewidth=1, label="chance")
     ax.set(xscale="log")
-    charts.label(ax, "step", "R² on held-out networks", ylim=(0, 1), legend={"columns": 2})
+    charts.label(ax, "step", "R² on held-out networks", ylim=(0, 1), legend={"columns": 1})
 
 
 def _draw_fates(ax: Any, rows: Columns) -> None:
@@ -273,15 +293,15 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
     for name, (label, color) in looks.items():
         values = [evidence.mean(cell[name], 0.95) for cell in cells]
         charts.intervals(ax, np.arange(len(cells)), values, color=color, label=label, linestyle="none")
-    names = [", ".join(f"{cell[name][0]:g}" for name in CELL) for cell in cells]
-    ax.set_xticks(range(len(cells)), names, rotation=45, ha="right")
+    names = ["\n".join(f"{cell[name][0]:g}" for name in CELL) for cell in cells]
+    ax.set_xticks(range(len(cells)), names)
     charts.label(ax, "tokens, dimensions, decay", "disparity to the network's end", "where particles end",
-                 ylim=(0, 1), legend={"columns": 2})  # fmt: skip
+                 ylim=(0, 1), legend={"columns": 1})  # fmt: skip
 
 
 @recipe(
     "force-law", item="which force moves embeddings", quick=QUICK, paper_setting=PAPER,
-    draw=_draw, panels=(10.4, 9.2, 2, 2), source=OURS, cost="an hour",
+    draw=_draw, panels=(10.4, 13.4, 3, 2), source=OURS, cost="an hour",
     shows="Laws of pair forces fitted to the force on embeddings, and where Musat's particles end. Kernels "
     "of the force are solid, those that Musat prints dashed. The R² of a law is that of the direction, on "
     "networks to which it was not fitted. Bars are 95 % intervals.",
@@ -293,21 +313,24 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             extreme(_mean("actual_musat"), "frames", (*CELL, "window"), 1), most=0.35, possible=(0.0, 1.0),
             chance="any law is near 0 on shuffled forces, where this holds",
             counter=counters.replaced("frames", actual_musat="ceiling"),
-            note="held-out networks: 48 in a cell with 17 tokens, 20 with 31, as many for the fit"),
+            note="held-out networks: 48 in a cell with 17 tokens, 20 with 31, as many for the fit; 0.28 or less "
+            "in the other cells"),
         Statement("layers lag",
             "the force would be one of pairs if layers had time to learn",
             "R² of free kernels (54 constants) for the force of converged layers minus that for the gradient "
             f"of the training, in the same frames: the smallest, early and in the middle, {EIGHT}; 0 if both "
             "are exchanged at random",
             extreme(_mean("converged - actual"), "frames", (*CELL, "window"), -1, among=TABLE), least=0.1,
-            possible=(-1.0, 1.0), chance=counters.exchanged("frames", "converged", "actual")),
+            possible=(-1.0, 1.0), chance=counters.exchanged("frames", "converged", "actual"),
+            note="0.13 to 0.26 in the middle; early, two draws of converged layers agree least in this cell"),
         Statement("converged layers: a force of pairs",
             "with converged layers much of the force is one of pairs",
             "R² of free kernels for the force of converged layers, on held-out networks: the smallest, early "
             f"and in the middle, {EIGHT}; by chance at most 0.02",
             extreme(_mean("converged"), "frames", (*CELL, "window"), -1, among=TABLE), least=0.3,
             possible=(0.0, 1.0), chance="classes shuffled leave the one-body law, which the other model has",
-            counter=counters.replaced("frames", converged="one_body")),
+            counter=counters.replaced("frames", converged="one_body"),
+            note="0.33 or more in all others; two draws of the layers agree to 0.41 there"),
         Statement("alignment is a transient",
             "alignment is a force of layers that have not learnt yet",
             "constant of alignment over that of attraction, Musat's terms fitted to the force of converged "
@@ -324,7 +347,8 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             extreme(_mean("particles - start"), "fates", CELL, -1), least=-0.05, possible=(-1.0, 1.0),
             source="Musat, Section 6, taken network by network",
             chance="exchanging both gives 0, where this holds",
-            counter=counters.replaced("fates", particles="another")),
+            counter=counters.replaced("fates", particles="another"),
+            note="0.12 to 0.35, farther than the start, in the other seven cells"),
     ),
 )  # fmt: skip
 def force_law(run: Run) -> Result:

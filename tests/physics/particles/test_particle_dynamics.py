@@ -5,7 +5,7 @@ from scipy.integrate import solve_ivp
 
 import physics
 from physics import InputError, ParticleSystem, SimulationError
-from physics.particles import adaptive
+from physics.particles import motion
 
 smooth = {"alignment": 0.0}
 
@@ -84,7 +84,7 @@ def test_the_adaptive_pair_is_of_order_5():
             return np.stack([x[:, 1], -x[:, 0]], axis=1)
 
         state = np.array([[1.0, 0.0]])
-        adaptive.integrate(turn, state, 20.0, tolerance)
+        motion.integrate(turn, state, 20.0, tolerance)
         evaluations.append(len(calls))
         errors.append(np.abs(state - [[np.cos(20), -np.sin(20)]]).max())
     assert slope(evaluations, errors) == pytest.approx(-5.0, abs=0.5)
@@ -98,7 +98,7 @@ def test_a_step_into_a_sudden_pulse_is_taken_again(width, tolerance):
         return np.stack([width / ((x[:, 1] - 1.0) ** 2 + width**2), np.ones(len(x))], axis=1)
 
     state = np.array([[10.0, 0.0]])
-    adaptive.integrate(velocity, state, 2.0, tolerance)
+    motion.integrate(velocity, state, 2.0, tolerance)
     assert state[0, 0] == pytest.approx(10.0 + 2.0 * np.arctan(1.0 / width), rel=2.0 * tolerance)
 
 
@@ -145,7 +145,7 @@ def test_adaptive_runs_do_not_depend_on_their_company_and_resume_to_the_same_bit
 
 
 def test_where_the_flow_slides_along_a_jump_the_integrator_gives_up(monkeypatch):
-    monkeypatch.setattr(adaptive, "MAX_STEPS", 50)
+    monkeypatch.setattr(motion, "MAX_STEPS", 50)
     system = ParticleSystem(integrator="adaptive", relative_tolerance=1e-8)
     with pytest.raises(SimulationError) as error:
         physics.simulate(system, steps=100, step_size=0.1)

@@ -74,18 +74,20 @@ def test_features_are_the_plain_sum(dim):
         np.testing.assert_allclose(run, plain, rtol=1e-6, atol=1e-6)
 
 
+def clustering(r2, same_class, a, r, f, same, other):
+    return -a * same / math.sqrt(r2 + 0.01) if same_class else r * other / (r2 + 0.01)
+
+
+def alignment(cosine, same_class, a, r, f, same, other):
+    return 0.0 if cosine <= 0 else f * same if same_class else -f * other
+
+
 @pytest.mark.parametrize("pairs", [None, PAIRS])
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_the_particles_of_musat_are_pair_forces(dim, pairs):
     """As functions to the last digits, along whole trajectories; as tables to the error of their grid."""
     particles = ParticleSystem(7, dim, attraction=0.7, repulsion=1.3, alignment=0.9, pairs=pairs)
     same, other = particles.weights
-
-    def clustering(r2, same_class, a, r, f, same, other):
-        return -a * same / math.sqrt(r2 + 0.01) if same_class else r * other / (r2 + 0.01)
-
-    def alignment(cosine, same_class, a, r, f, same, other):
-        return 0.0 if cosine <= 0 else f * same if same_class else -f * other
 
     options = {"on": "pair sums", "pairs": pairs, "normalise": True}
     free = PairForces(clustering, 7, dim, parameters=[0.7, 1.3, 0.9, same, other], along=alignment, **options)
