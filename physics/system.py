@@ -152,7 +152,8 @@ def size_of(system: Any, initial: Any) -> tuple[int, int]:
     if isinstance(system, type):
         raise InputError(f"system must be an object, got the class {system.__name__} itself")
     needed = ("tokens", "dim", "advance", *(("start",) if initial is None else ()))
-    missing = [name for name in needed if not hasattr(system, name)]
+    own = type(system)  # what it inherits from `System` itself does nothing
+    missing = [n for n in needed if not hasattr(system, n) or getattr(own, n, None) is vars(System)[n]]
     if missing:
         lacks = f"{name_of(system)} lacks {', '.join(missing)}"
         raise InputError(f"system must have {', '.join(needed)}; {lacks}")

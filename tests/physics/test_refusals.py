@@ -43,6 +43,7 @@ REFUSED = [
     (lambda: physics.simulate(progress="yes"), "progress"),
     (lambda: physics.simulate(ParticleSystem), "the class ParticleSystem"),
     (lambda: physics.simulate(type("Mine", (), {"tokens": 2, "dim": 1, "start": 0})()), "lacks advance"),
+    (lambda: physics.simulate(type("Mine", (physics.System,), {"tokens": 2})()), "lacks dim, advance, start"),
     (lambda: physics.simulate(runs=10**12), "GiB"),
     (lambda: ParticleSystem(2), "tokens"),
     (lambda: ParticleSystem(5, 0), "dim"),
