@@ -87,12 +87,11 @@ class Attention:
         leader, other = (
             Training(model, **self.settings, **some, **one) for one in ({}, {"initial": initial})
         )
-        gradients = []
-        for step in range(self.steps + 1):
-            if step:
-                leader.advance(1)
-                other.advance(1)
-                other.embeddings = leader.embeddings
+        gradients = [other.machine.gradient(EMBEDDING)]
+        for step in range(1, self.steps + 1):
+            leader.advance(1)
+            other.advance(1)
+            other.embeddings = leader.embeddings
             if step in self.record:
                 gradients.append(other.machine.gradient(EMBEDDING))
         if folder is not None:
@@ -243,6 +242,11 @@ def forces_of(systems: Sequence[Any], points: Array) -> Array:
     return projected(forces.reshape(len(points), -1, 1), gauge).reshape(points.shape)
 
 
+def systems_of(law: Any, networks: Trajectory) -> list[Any]:
+    """Return the system of a fitted law for the training set of each network."""
+    return [law.system(pairs=pairs, normalise=False) for pairs in training_pairs(networks)]
+
+
 class Unfitted:
     """What theories of ours share: a name, and a fit that does nothing."""
 
@@ -320,18 +324,15 @@ class FittedLaw(Unfitted):
 
     def force(self, past: Trajectory) -> Array:
         """Return the force on the last frame, (networks, tokens, dim)."""
-        return forces_of(self._systems(past), scaled(past.final))
+        return forces_of(systems_of(self.law_, past), scaled(past.final))
 
     def predict(self, starts: Trajectory) -> Array:
         """Return where embeddings stop, (networks, tokens, dim)."""
         return self._paths(starts, self.frame_)[-1]
 
-    def _systems(self, seen_: Trajectory) -> list[Any]:
-        return [self.law_.system(pairs=pairs, normalise=False) for pairs in training_pairs(seen_)]
-
     def _paths(self, seen_: Trajectory, steps: int) -> Array:
         """Return shapes that move by `STEP` at a time, (1 + steps, networks, tokens, dim)."""
-        paths, systems = [scaled(seen_.initial)], self._systems(seen_)
+        paths, systems = [scaled(seen_.initial)], systems_of(self.law_, seen_)
         for _ in range(steps):
             force = forces_of(systems, paths[-1])
             size = np.sqrt((force**2).mean(axis=(1, 2), keepdims=True))
@@ -343,6 +344,7 @@ class AimedLaw(Unfitted):
     """Pair laws that are fitted to fates: each moves all shapes half of the way that a law can tell.
 
     A law of each stage is fitted to the displacements from where the ones before it lead to the final shapes.
+    How many stages there are is chosen by laws of half of the networks, which predict the other half.
     """
 
     tracks = ("fate",)
@@ -352,26 +354,33 @@ class AimedLaw(Unfitted):
 
     def fit(self, trajectory: Trajectory) -> Self:
         """Fit the laws of all stages."""
-        start = seen(trajectory, slice(1))
-        shapes, self.laws_ = scaled(start.initial), []
-        for _ in range(self.stages):
-            here = Trajectory(shapes[:, None], [0], parameters=start.parameters, start=start.start)
-            options: dict[str, Any] = {"basis": self.basis, "amplitude": "shared", "resamples": 0}
-            way = (turned(trajectory.final, shapes) - shapes)[:, None]
-            self.laws_.append(fit_forces(here, way, **options))
-            shapes = self._moved(start, shapes, self.laws_[-1])
+        some, others = split(trajectory)
+        laws = self._laws(some, self.stages)
+        self.laws_ = self._laws(trajectory, nearest(self._paths(others, laws), others.final))
         return self
 
     def predict(self, starts: Trajectory) -> Array:
         """Return where the laws lead, (networks, tokens, dim)."""
-        shapes = scaled(starts.initial)
-        for law in self.laws_:
-            shapes = self._moved(starts, shapes, law)
-        return shapes
+        return self._paths(starts, self.laws_)[-1]
 
-    def _moved(self, starts: Trajectory, shapes: Array, law: Any) -> Array:
-        systems = [law.system(pairs=pairs, normalise=False) for pairs in training_pairs(starts)]
-        return scaled(shapes + forces_of(systems, shapes) / 2)
+    def _laws(self, networks: Trajectory, stages: int) -> list[Any]:
+        start, shapes, laws = seen(networks, slice(1)), scaled(networks.initial), list[Any]()
+        for _ in range(stages):
+            here = Trajectory(shapes[:, None], [0], parameters=start.parameters, start=start.start)
+            way = (turned(networks.final, shapes) - shapes)[:, None]
+            laws.append(fit_forces(here, way, basis=self.basis, amplitude="shared", resamples=0))
+            shapes = self._moved(shapes, start, laws[-1])
+        return laws
+
+    def _paths(self, starts: Trajectory, laws: list[Any]) -> Array:
+        """Return the shapes before, between and after the laws, (1 + laws, networks, tokens, dim)."""
+        paths = [scaled(starts.initial)]
+        for law in laws:
+            paths.append(self._moved(paths[-1], starts, law))
+        return np.stack(paths)
+
+    def _moved(self, shapes: Array, seen_: Trajectory, law: Any) -> Array:
+        return scaled(shapes + forces_of(systems_of(law, seen_), shapes) / 2)
 
 
 class Inertia(Unfitted):

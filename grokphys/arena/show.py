@@ -40,10 +40,10 @@ def table(track: Track, rows: Rows) -> Table:
         Its rows of `grokphys.arena.summary`.
     """
     settings = list(dict.fromkeys(row["setting"] for row in rows))
-    lines = []
-    for name, cells in ranked(rows, track.best).items():
-        shown = [cells.get(setting) for setting in settings]
-        lines.append([name, *("-" if cell is None else _cell(cell) for cell in shown)])
+    lines = [
+        [name, *(_cell(cells[setting]) if setting in cells else "-" for setting in settings)]
+        for name, cells in ranked(rows, track.best).items()
+    ]
     counts = sorted({row["networks"] for row in rows})
     caption = (
         f"{track.name}: {track.measure}; {track.best:g} is exact. Means with intervals of 95 % over "
@@ -79,10 +79,9 @@ def picture(tracks: Sequence[Track], rows: Rows) -> Figure:
             thick = 0.8 / len(settings)
             for n, setting in enumerate(settings):
                 color = palette.SERIES[n % len(palette.SERIES)]
-                for y, cells in enumerate(theories.values()):
-                    if setting not in cells:
-                        continue
-                    row, place = cells[setting], y + (n - (len(settings) - 1) / 2) * thick
+                shown = [(y, cells[setting]) for y, cells in enumerate(theories.values()) if setting in cells]
+                for y, row in shown:
+                    place = y + (n - (len(settings) - 1) / 2) * thick
                     error = np.nan_to_num([[row["score"] - row["lower"]], [row["upper"] - row["score"]]])
                     look: dict[str, Any] = {"color": color, "alpha": 0.45 if row["kind"] == "end" else 1.0}
                     ax.barh(place, row["score"], 0.9 * thick, label=setting if y == 0 else None, **look)

@@ -3,6 +3,7 @@
 import copy
 import csv
 import inspect
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -255,12 +256,10 @@ def run(
     """
     chosen = _checked(track.entries() if theories is None else theories)
     chosen = [theory for theory in chosen if track.admits(theory)]
-    path = None
-    stored: Rows = []
+    path = None if folder is None else folder / f"{track.name}.csv"
     if folder is not None:
         make_directory(folder)
-        path = folder / f"{track.name}.csv"
-        stored = _read(path)
+    stored = [] if path is None else _read(path)
     wanted: Rows = []
     settings = track.settings[budget] if isinstance(budget, str) else budget
     for name, setting in settings.items():
@@ -297,15 +296,12 @@ def summary(rows: Mapping[str, NDArray[Any]]) -> Rows:
     list of dict
         Rows with "track", "setting", "theory", "kind", "score", "lower", "upper" and "networks".
     """
-    found: dict[tuple[str, ...], list[float]] = {}
-    names = ("track", "setting", "theory", "kind")
-    for *key, score in zip(*(rows[name].tolist() for name in (*names, "score")), strict=True):
-        found.setdefault(tuple(key), []).append(score)
-    table = []
-    for about, values in found.items():
-        value = mean(values).within(0.0, 1.0)
+    names, table = ("track", "setting", "theory", "kind"), []
+    keys = list(zip(*(rows[name].tolist() for name in names), strict=True))
+    for key in dict.fromkeys(keys):
+        value = mean(rows["score"][[other == key for other in keys]]).within(0.0, 1.0)
         numbers = {"score": value.estimate, "lower": value.low, "upper": value.high, "networks": value.count}
-        table.append(dict(zip(names, about, strict=True)) | numbers)
+        table.append(dict(zip(names, key, strict=True)) | numbers)
     return table
 
 
@@ -334,26 +330,28 @@ def _scores(track: Track, theory: Any, case: Case) -> Array:
 
 
 def digest(*parts: Any) -> str:
-    """Return digits that tell settings and theories apart, by their text and the source of their classes."""
-    texts = []
+    """Return digits that tell settings, classes and theories apart: by their text, or source and content."""
+    content = []
     for part in parts:
-        plain = type(part).__repr__ is object.__repr__
-        texts.append(repr(sorted(vars(part).items())) if plain else repr(part))
-        if inspect.isclass(part) or hasattr(part, "fit"):
-            code = code_digest(part if inspect.isclass(part) else type(part))
-            texts.append(repr(object()) if code == UNKNOWN else code)  # no source is like another
-    return sha256("\n".join(texts).encode()).hexdigest()[:12]
+        theory = hasattr(part, "fit")
+        code = code_digest(type(part) if theory else part) if theory or inspect.isclass(part) else repr(part)
+        try:
+            content += [
+                repr(object()) if code == UNKNOWN else code,
+                repr(pickle.dumps(part) if theory else ""),
+            ]
+        except (pickle.PicklingError, AttributeError, TypeError):  # a function within a function, for example
+            content += [repr(object())]  # like no other, so that rows are made again
+    return sha256("\n".join(content).encode()).hexdigest()[:12]
 
 
 def _read(path: Path) -> Rows:
     """Return the rows of a file that `run` has written; none if there is no file."""
     if not path.exists():
         return []
+    kinds = COLUMNS | {"digest": str}
     with path.open(newline="", encoding="utf-8") as file:
         try:
-            return [
-                {name: kind(row[name]) for name, kind in (COLUMNS | {"digest": str}).items()}
-                for row in csv.DictReader(file)
-            ]
+            return [{name: kind(row[name]) for name, kind in kinds.items()} for row in csv.DictReader(file)]
         except (KeyError, TypeError, ValueError):
             raise FileFormatError(f"{path} is no table of the arena; choose another directory") from None

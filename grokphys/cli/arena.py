@@ -52,12 +52,10 @@ def arena(
     for name in theories:
         choice("theories", name, tuple(sorted(known)))
     own = [_load(place) for place in theory]
-    for one in own:
-        if not any(track.admits(one) for track in chosen):
-            raise InputError(
-                f"theory must have the method of a track that runs, got {type(one).__name__} without "
-                f"{' or '.join(sorted({track.method for track in chosen}))}"
-            )
+    idle = [one for one in own if not any(track.admits(one) for track in chosen)]
+    if idle:
+        methods = " or ".join(sorted({track.method for track in chosen}))
+        raise InputError(f"theory must have the method {methods}, got {type(idle[0]).__name__} without")
     folder = out.absolute() / budget
     refuse_unwritable(folder)
     make_directory(folder)
@@ -67,11 +65,8 @@ def arena(
         part = arena.summary(arena.run(track, [*entered, *own], budget, folder))
         print(table(track, part).text(), end="\n\n", flush=True)
         rows += part
-    for path in (
-        write_csv(folder / "summary.csv", rows),
-        save_figure(picture(chosen, rows), folder / f"arena.{figures}"),
-    ):
-        print(f"wrote {path}")
+    figure = save_figure(picture(chosen, rows), folder / f"arena.{figures}")
+    print(f"wrote {write_csv(folder / 'summary.csv', rows)}\nwrote {figure}")
     return 0
 
 

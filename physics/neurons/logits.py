@@ -38,7 +38,7 @@ class LogitSpectrum(Shown):
     ghosts: Array
     ghosts_explained: Array
 
-    def key_frequencies(self, share: float = 0.9) -> NDArray[Any]:
+    def key_frequencies(self, share: float = 0.9) -> "np.ndarray[Any, Any]":
         """Return the fewest frequencies that together hold a given share of the explained variance.
 
         Parameters
@@ -342,7 +342,7 @@ def _spread(by_sum: Array) -> Array:
     return np.asarray(by_sum[..., np.add.outer(np.arange(p), np.arange(p)) % p, :])
 
 
-def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> NDArray[np.bool_]:
+def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> Mask:
     """Return numbers of frequencies as a mask (K,), or (*leading, K) if they are those of each logits."""
     if isinstance(frequencies, np.ndarray) and frequencies.dtype == object and frequencies.shape == leading:
         return np.stack([_marks(each, K, ()) for each in frequencies.flat]).reshape(*leading, K)

@@ -43,7 +43,8 @@ def test_who_knows_the_fate_has_no_disparity_and_who_says_nothing_the_lower_end(
     turn = np.array([[0.0, -2.0], [2.0, 0.0]])  # disparity ignores turns and sizes
     path = physics.Trajectory(np.stack([start, final], axis=1), [0, 1])
     told = [Told("fate", final @ turn + 1), Told("path", path), Told("start", start)]
-    rows = arena.run(FATE, told, {"small": SMALL})
+    rows = arena.run(FATE, told, {"small": replace(SMALL, others=8)})
+    assert scores(rows, shapes.OTHERS).mean() < scores(rows, arena.ANOTHER).mean()
     for name in ("fate", "path"):
         np.testing.assert_allclose(scores(rows, name), 0, atol=1e-12)
     np.testing.assert_array_equal(scores(rows, "start"), scores(rows, arena.STILL))
