@@ -1,7 +1,6 @@
 """Every column of the tables of He's recipes from its definition, also those that no rule reads."""
 
 import numpy as np
-import pytest
 
 import nets
 from grokphys.papers.he import neurons
@@ -36,7 +35,7 @@ def test_chance_of_the_lottery_counts_the_living_and_leaves_other_predictors():
     assert found["phase"].tolist() == [0.3, 0.4]
 
 
-def test_frequencies_count_their_neurons_and_the_asymmetry_of_their_phases():
+def test_frequencies_count_their_neurons():
     rng = np.random.default_rng(0)
     W_in, W_out = rng.normal(size=(2, 2, 11, 30)), rng.normal(size=(2, 2, 30, 11))
     tables = neurons.tables_of(W_in, W_out)
@@ -63,12 +62,7 @@ def test_frequencies_count_their_neurons_and_the_asymmetry_of_their_phases():
         np.testing.assert_allclose(ratio, ratio[0])
         for frequency in range(1, 6):
             (row,) = np.flatnonzero((rows["network"] == run) & (rows["frequency"] == frequency))
-            phases = own["input_phase"][here][strongest == frequency - 1]
-            assert rows["neurons"][row] == len(phases)
-            for order in (2, 4):
-                assert rows[f"asymmetry_{order}"][row] == pytest.approx(
-                    np.abs(np.mean(np.exp(1j * order * phases))) if len(phases) else np.nan, nan_ok=True
-                )
+            assert rows["neurons"][row] == np.sum(strongest == frequency - 1)
     right = tables["activations"]
     names = [*neurons.EVEN, *neurons.ODD]
     assert right["network"].tolist() == [0] * 7 + [1] * 7
