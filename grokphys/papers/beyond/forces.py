@@ -313,8 +313,8 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             extreme(_mean("actual_musat"), "frames", (*CELL, "window"), 1), most=0.35, possible=(0.0, 1.0),
             chance="any law is near 0 on shuffled forces, where this holds",
             counter=counters.replaced("frames", actual_musat="ceiling"),
-            note="held-out networks: 48 in a cell with 17 tokens, 20 with 31, as many for the fit; 0.28 or less "
-            "in the other cells"),
+            note="held-out networks: 48 in a cell with 17 tokens, 20 with 31, as many for the fit; 0.28 or "
+            "less in the other cells"),
         Statement("layers lag",
             "the force would be one of pairs if layers had time to learn",
             "R² of free kernels (54 constants) for the force of converged layers minus that for the gradient "
