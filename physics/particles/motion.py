@@ -209,7 +209,7 @@ def integrate(
             if not active.size:
                 return
     needs = f"run {active[0]} needs more than {MAX_STEPS} adaptive steps, the next of size {step[0]:.2g}"
-    raise SimulationError(f"{needs}; raise relative_tolerance if a force jumps back and forth")
+    raise SimulationError(f"{needs}; a force may jump back and forth; raise relative_tolerance")
 
 
 def tangent(positions: Array, force: Array) -> Array:

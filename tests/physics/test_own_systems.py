@@ -181,7 +181,7 @@ def test_a_wrong_shape_in_the_middle_keeps_what_was_right(tmp_path):
         def advance(self, positions, step_size, steps):
             return positions[:, :-1] if positions.max() > 4 else 2 * positions
 
-    with pytest.raises(InputError, match=r"^Late.advance must return .* \(1, 4, 2\), got \(1, 3, 2\)$"):
+    with pytest.raises(InputError, match=r"Late.advance must be None or .* \(1, 4, 2\), got .* \(1, 3, 2\)$"):
         physics.simulate(Late(), steps=5, initial=np.ones((4, 2)), out=tmp_path / "own.h5")
     kept = physics.load(tmp_path / "own.h5.partial")
     np.testing.assert_array_equal(kept.positions[0, :, 0, 0], [1, 2, 4, 8])

@@ -65,7 +65,7 @@ def test_generated_by_permutations():
     ("table", "sentence"),
     [
         ([[0, 1], [1, 2]], r"closure fails: 1·1 = 2 is not among 0 … 1"),
-        ([[0, 0], [1, 1]], r"no element is an identity: the closest is 0, where 0·1 = 0 and 1·0 = 1$"),
+        ([[0, 0], [1, 1]], "no element is an identity$"),
         (
             [[0, 1, 2], [1, 0, 0], [2, 0, 0]],
             r"associativity fails for \(1, 1, 2\): \(1·1\)·2 = 2 and 1·\(1·2\) = 1",
