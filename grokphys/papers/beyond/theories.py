@@ -8,7 +8,7 @@ Beyond Liu et al.: how often two networks of one cell of a phase diagram have th
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.comparison.compared import Comparison, compare
+from analysis.comparison.compared import compare
 from analysis.comparison.motion import frame_mean
 from analysis.comparison.relabelling import no_relabelling
 from analysis.phases import PHASES
@@ -196,17 +196,6 @@ THEORY_SPAN = 100
 """Multiple of the networks' steps for which the theory is followed, at the same learning rate."""
 
 
-def _pairs(comparison: Comparison) -> dict[str, Array]:
-    """Return the distances of each run to its partner and to the partner of another run, each (pairs,).
-
-    Distances are means over all frames but the first.
-    """
-    motion = comparison.motion
-    assert motion is not None
-    assert len(motion.error) == len(motion.chance)
-    return {"distance": frame_mean(motion.error[:, 1:]), "to_another": frame_mean(motion.chance[:, 1:])}
-
-
 # -- effective theory against toy network ------------------------------------------------------------------
 
 
@@ -227,7 +216,7 @@ def theory_and_toy(run: Run) -> Result:
     Notes
     -----
     The partner of a network is the theory with the start and the training set of that network. The table
-    "networks" has a row for each network.
+    "networks" has a row for each network, with means of the distances over all frames but the first.
     """
     setting = run.setting
     networks = [
@@ -238,18 +227,15 @@ def theory_and_toy(run: Run) -> Result:
         theories, networks, names=("theory", "networks"), paired=True, symmetry=no_relabelling(TOKENS),
         delta=DELTA, most_pairs=len(setting.sizes) * setting.runs,
     )  # fmt: skip
-    table = {"samples": np.repeat(setting.sizes, setting.runs), **_pairs(comparison)}
+    motion: Any = comparison.motion
+    distances = {"distance": motion.error, "to_another": motion.chance}
+    table = {name: frame_mean(values[:, 1:]) for name, values in distances.items()}
     drawn = [show_typical_pair(comparison, theories, networks), show_motion(comparison)]
-    return Result({"networks": table}, _named("compare-theory", drawn))
-
-
-def _named(name: str, drawn: Sequence[Any]) -> dict[str, Any]:
-    """Return the figures of axes, or of arrays of axes, by the names `name`, `name`-2, and so on.
-
-    None is left out.
-    """
-    figures = [np.ravel(one)[0].figure for one in drawn if one is not None]
-    return {name if not n else f"{name}-{n + 1}": figure for n, figure in enumerate(figures)}
+    figures = [np.ravel(axes)[0].figure for axes in drawn if axes is not None]
+    return Result(
+        {"networks": {"samples": np.repeat(setting.sizes, setting.runs), **table}},
+        dict(zip(("compare-theory", "compare-theory-2"), figures, strict=False)),
+    )
 
 
 def _toys(size: int, seeds: int, steps: int, seed: int) -> Trajectory:

@@ -11,7 +11,7 @@ from grokphys.arena.signals import blowup_times
 from grokphys.papers.beyond import survivors as votes
 from grokphys.papers.beyond import theories
 from grokphys.papers.beyond.survivors import Place
-from grokphys.papers.recipe import Run, Setting
+from grokphys.papers.recipe import Run
 from physics.neurons.spectrum import neuron_spectrum
 from physics.theory.operations import random_orders
 
@@ -54,19 +54,3 @@ def test_orders_are_counted_by_the_samples_that_they_need(operation):
     assert list(zip(table["size"].tolist(), named.tolist(), strict=True)) == sorted(set(kinds))
     for size, late, count in zip(table["size"], named, table["orders"], strict=True):
         assert count == kinds.count((size, bool(late)))
-
-
-def test_halves_of_the_steps_are_scored_by_the_law_of_the_first(monkeypatch):
-    rng = np.random.default_rng(0)
-    signals = np.exp(rng.normal(0, 0.05, (2, 41, 3)).cumsum(axis=1)) * 50
-    monkeypatch.setattr(theories, "fit_networks", lambda run: (None, signals))
-    rows = theories.forward(
-        Run(Setting(tokens=7, dims=(4,), networks=2, seed=0, steps=40), "quick")
-    ).columns()["forward"]
-    assert rows["network"].tolist() == [0, 0, 1, 1]
-    assert rows["law"].tolist() == [theories.LINEAR, theories.LASSO] * 2
-    for network, name, early, later in zip(*rows.values(), strict=True):
-        x = signals[network]
-        fitted = theories.law_of(name, x[:21])
-        assert early == pytest.approx(fitted.score(x[:21]).derivative)
-        assert later == pytest.approx(fitted.score(x[20:]).derivative)
