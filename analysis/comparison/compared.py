@@ -1,10 +1,13 @@
 """Comparison of two ensembles: structures, shapes, motion, onsets and accuracies."""
 
+import importlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -676,6 +679,8 @@ class Comparison(Shown):
         Predicted against measured accuracy.
     notes : tuple of str
         What was omitted, and why.
+    ensembles : tuple
+        The two ensembles that were compared, for figures.
 
     Notes
     -----
@@ -701,6 +706,7 @@ class Comparison(Shown):
     onsets: Mapping[str, OnsetDifference]
     accuracy: Calibration | None
     notes: tuple[str, ...]
+    ensembles: Any = field(default=None, repr=False)
 
     def _shown(self) -> dict[str, str]:
         rows = {"runs": f"{self.runs[0]} {self.names[0]}, {self.runs[1]} {self.names[1]}"}
@@ -709,7 +715,8 @@ class Comparison(Shown):
             rows[name] = f"{each.first} and {each.second}, {said}"
         if self.motion is not None:
             rows["distance of paths"] = f"{self.motion.mean_error}, by chance {self.motion.chance_error}"
-        rows |= {f"time to {name}": f"{each.ratio} times as long" for name, each in self.onsets.items()}
+        for name, onset in self.onsets.items():
+            rows[name] = f"reached by {onset.first.fraction:.0%} and {onset.second.fraction:.0%}"
         return rows | {f"note {k}": brief(note) for k, note in enumerate(self.notes, 1)}
 
     def table(self) -> list[dict[str, Any]]:
@@ -749,6 +756,24 @@ class Comparison(Shown):
             for part in ("bias", "error", "correlation", "slope"):
                 rows.append((*of, part, getattr(self.accuracy, part)))
         return [_row(*row) for row in rows]
+
+    def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a report with figures and tables as one page, as ``grokphys compare`` does.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file, such as ``comparison.html``.
+        overwrite : bool, default False
+            Whether to replace it if it exists.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `overwrite` is False, or it cannot be written.
+        """
+        reports = importlib.import_module("grokphys.report.comparing")  # figures and pages stand above
+        reports.write_comparison(self, Path(path), overwrite=overwrite)
 
     @property
     def tests(self) -> int:
@@ -897,7 +922,7 @@ def compare(
     distributions, reached = _adjusted(work.distributions(ours, theirs), work.onsets(motion, thresholds))
     accuracy, runs = work.accuracy(together, accuracies), (first.runs, second.runs)
     final = (ours, theirs, shapes, distributions)
-    return Comparison(names, runs, *final, motion, reached, accuracy, tuple(work.notes))
+    return Comparison(names, runs, *final, motion, reached, accuracy, tuple(work.notes), (first, second))
 
 
 def _row(part: str, quantity: str, statistic: str, value: Interval, of: Any = None, test: str = "") -> Any:
@@ -921,7 +946,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Symmetry):
         return {"name": value.name, "size": len(value)}
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.repr}
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):

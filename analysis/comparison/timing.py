@@ -172,9 +172,9 @@ class OnsetDifference(Shown):
         Two-sided p-value of the log-rank test that both ensembles reach the threshold at the same times; NaN
         if no run reaches it.
     ratio : Interval
-        Ratio of the onset time of the second ensemble to the onset time of the first. Runs that never reach
-        the threshold count as censored. A bound is infinite or 0 if the data do not limit it. All are NaN if
-        no run of one ensemble reaches the threshold.
+        Ratio of the onset time of the second ensemble to the onset time of the first. Runs that do not reach
+        the threshold before they end count as censored. All are NaN if fewer than half of the runs of an
+        ensemble reach it: compare ``first.fraction`` and ``second.fraction`` then.
     paired_ratio : Interval
         Geometric mean of the ratio, second over first, over the pairs of runs that both reach the threshold;
         NaN if there are no such pairs.
@@ -211,7 +211,7 @@ class OnsetDifference(Shown):
         """Whether the two ensembles reach the threshold at significantly different times.
 
         The p-value must be below 0.05; in a comparison it is Holm's, and otherwise the p-value of the test.
-        In addition, the interval of the ratio must not contain 1.
+        In addition, the interval of the ratio, if there is one, must not contain 1.
         """
         return is_shown(self.adjusted_p_value, self.p_value) and not self.ratio.covers(1.0)
 
@@ -338,7 +338,7 @@ def onset_ratio(first: Onsets, second: Onsets, *, clock: tuple[float, float] = (
     count = len(first.times) + len(second.times)
     least = _half_of_the_least(first, second)
     x, y = first.after(least), second.after(least)
-    if not x.reached.any() or not y.reached.any():
+    if min(each.reached.mean() for each in (x, y)) < 0.5:  # most may never reach it, however late
         return Interval(np.nan, np.nan, np.nan, count)
     breaks = np.unique(np.log(y.times[None, y.reached]) - np.log(x.times[x.reached, None]))
     breaks = np.unique(np.quantile(breaks, np.linspace(0, 1, RATIOS)))

@@ -1,13 +1,12 @@
 """Figures of two ensembles side by side: errors over time, onsets, calibration, and aligned shapes."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.geometry import principal_components
-from analysis.comparison.compared import Comparison, EnsembleOf
+from analysis.comparison.compared import Comparison
 from analysis.comparison.motion import Motion, Paths, frame_mean
 from analysis.comparison.relabelling import aligned
 from analysis.comparison.timing import OnsetDifference
@@ -17,9 +16,7 @@ from analysis.plots.palette import FIRST, INK, REFERENCE, SECOND, graded_colors
 from analysis.plots.style import Panels, axes_of, figure_of, legend_below, panels, style, styled
 from analysis.stats.effects import Calibration
 from analysis.stats.intervals import plain
-from physics.trajectory import Trajectory
 
-Trajectories = Sequence[Trajectory]
 COLUMNS = 4
 """Number of frames that are shown side by side."""
 SHOWN = 5
@@ -168,7 +165,7 @@ def _draw_times(motion: Motion, names: tuple[str, str], ax: Axes) -> None:
     ax.set_ylim(0, None)
 
 
-def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectories, count: int = 4) -> Any:
+def show_nearest(comparison: Comparison, count: int = 4) -> Any:
     """Draw final shapes of the second ensemble (discs) over the nearest ones of the first (open circles).
 
     The best match is on the left and the worst on the right; above each are its runs and their disparity.
@@ -177,8 +174,6 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
     ----------
     comparison : Comparison
         Comparison of the two ensembles.
-    first, second : sequence of Trajectory
-        The trajectories that were compared.
     count : int, default 4
         Largest number of shapes.
 
@@ -188,8 +183,7 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
         One panel for each of the n shapes that are drawn. None if shapes are not compared, lie on a line, or
         have different dimensions.
     """
-    ours, theirs = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
-    shapes = comparison.shapes
+    (ours, theirs), shapes = comparison.ensembles, comparison.shapes
     if shapes is None or ours.dim != theirs.dim or theirs.dim < 2:
         return None
     order = np.argsort(shapes.nearest, kind="stable")
@@ -205,15 +199,13 @@ def show_nearest(comparison: Comparison, first: Trajectories, second: Trajectori
     return axes
 
 
-def show_typical_pair(comparison: Comparison, first: Trajectories, second: Trajectories) -> Any:
+def show_typical_pair(comparison: Comparison) -> Any:
     """Draw the typical pair of runs over time: lines if they have one dimension, or points at several times.
 
     Parameters
     ----------
     comparison : Comparison
         Comparison of the two ensembles, with a motion.
-    first, second : sequence of Trajectory
-        The trajectories that were compared.
 
     Returns
     -------
@@ -223,7 +215,7 @@ def show_typical_pair(comparison: Comparison, first: Trajectories, second: Traje
     """
     motion = comparison.motion
     assert motion is not None
-    ours, theirs = EnsembleOf(comparison.names[0], first), EnsembleOf(comparison.names[1], second)
+    ours, theirs = comparison.ensembles
     chosen = typical_pair(motion)
     frames = np.flatnonzero(np.isfinite(motion.error[chosen]))
     if not len(frames) or ours.times is None or theirs.times is None:

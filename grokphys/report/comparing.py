@@ -16,7 +16,7 @@ from analysis.plots import comparison as plots
 from analysis.plots.distributions import show_distributions
 from analysis.plots.style import panels
 from analysis.stats.effects import Difference
-from analysis.stats.intervals import is_shown, readable
+from analysis.stats.intervals import is_shown, plain
 from grokphys.batches import read_each
 from grokphys.output import printable, refuse_existing, write_text
 from grokphys.progress import stages
@@ -36,6 +36,8 @@ LARGEST_DELTA = 1e150
 NAMES = {"physics.simulate": "simulated", "nets.train": "trained"}
 ACCURACIES = ("train_accuracy", "validation_accuracy")
 SYMBOLS = {"Cliff's delta": "δ", "Cohen's h": "h"}
+LINE = 1.05
+"""Effective dimension below which points lie on a line: they spread a tenth as far across it as along it."""
 ANSWERS = ("yes", "no", "unclear", "unknown")
 
 
@@ -89,7 +91,7 @@ def write_file_comparison(
             *ensembles, names=_names(ensembles), align=align, delta=delta, accuracies=accuracies
         )
         begin()
-        opening, *sections = comparison_report(comparison, *ensembles)
+        opening, *sections = comparison_report(comparison)
         begin()
         for sentence in opening.text:
             print(printable(sentence))
@@ -97,8 +99,7 @@ def write_file_comparison(
             for part in (*map(printable, section.text), *(f"\n{table.text()}\n" for table in section.tables)):
                 print(part)
         counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
-        title = f"{comparison.names[0].capitalize()} and {comparison.names[1]} runs compared"
-        write_report(out, title, f"grokphys {code_version()}, {counts}.", opening.text, sections)
+        write_report(out, _title(comparison), f"grokphys {code_version()}, {counts}.", opening.text, sections)
         numbers = write_text(out.with_suffix(".json"), comparison.to_json())
     print(f"report in {out}, numbers in {numbers}")
     return 1 if failed else 0
@@ -171,39 +172,56 @@ def _names(ensembles: Sequence[Trajectories]) -> tuple[str, str]:
 # -- the report --------------------------------------------------------------------------------------------
 
 
-def comparison_report(
-    comparison: Comparison, first: Trajectories, second: Trajectories, *, about: str = ""
-) -> list[Section]:
+def write_comparison(comparison: Comparison, out: Path, *, overwrite: bool = False) -> None:
+    """Write a comparison as one page; an `OutputError` says that it exists or cannot be written."""
+    refuse_existing(out, overwrite, parents=True)
+    counts = " and ".join(
+        f"{runs} {name} runs" for runs, name in zip(comparison.runs, comparison.names, strict=True)
+    )
+    opening, *sections = comparison_report(comparison)
+    write_report(out, _title(comparison), f"grokphys {code_version()}, {counts}.", opening.text, sections)
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{comparison.names[0].capitalize()} and {comparison.names[1]} runs compared"
+
+
+def comparison_report(comparison: Comparison, *, about: str = "") -> list[Section]:
     """Return the conclusion as a section, and one for each of states, motion, shapes, onsets, accuracy.
 
     Parameters
     ----------
     comparison : Comparison
         Results of `analysis.compare`.
-    first, second : sequence of Trajectory
-        The two ensembles.
     about : str, default ""
         What the ensembles are. It opens the first section, and ends the caption of its figure.
     """
     motion = comparison.motion
     pair = () if motion is None else motion.pairs[plots.typical_pair(motion)]
-    return _document(comparison, _figures(comparison, first, second), about=about, pair=pair)
+    return _document(comparison, _figures(comparison), about=about, pair=pair)
 
 
 def _document(comparison: Any, figures: dict[str, Figure], **values: Any) -> list[Section]:
     differences = comparison.distributions.values()
     answers = {word: [one for one in differences if answer(one) == word] for word in ANSWERS}
     words: Any = {"answer": answer, "effect": effect, "side": side, "ratio": ratio, "quartiles": quartiles}
+    words |= {"flat": collapsed(comparison), "reached": lambda one: plain(np.median(one.times[one.reached]))}
     return document("comparison.txt", figures, c=comparison, answers=answers, **words, **values)
 
 
-def _figures(comparison: Comparison, first: Trajectories, second: Trajectories) -> dict[str, Figure]:
+def collapsed(comparison: Any) -> list[int]:
+    """Return how many runs of each ensemble end on a line, or nothing if that was not measured."""
+    dimension = comparison.distributions.get("effective_dimension")
+    return [] if dimension is None else [int((values < LINE).sum()) for values in dimension.samples]
+
+
+def _figures(comparison: Comparison) -> dict[str, Figure]:
     """Return the figures of a comparison by their names in the template."""
     axes: dict[str, Any] = {}
     if comparison.distributions:
         axes["quantities"] = plots.show_quantities(comparison)
     if comparison.motion is not None:
-        axes["typical pair"] = plots.show_typical_pair(comparison, first, second)
+        axes["typical pair"] = plots.show_typical_pair(comparison)
         axes["motion"] = plots.show_motion(comparison)
     if comparison.shapes is not None:
         axes["distances"] = panels(1, 1, 6.2, 3.4)
@@ -213,7 +231,7 @@ def _figures(comparison: Comparison, first: Trajectories, second: Trajectories) 
             xlabel="Procrustes disparity to the nearest shape",
             title=f"Final shapes of {comparison.names[1]} runs: distance to the nearest of …",
         )
-        axes["nearest"] = plots.show_nearest(comparison, first, second)
+        axes["nearest"] = plots.show_nearest(comparison)
     if comparison.onsets:
         drawn = list(comparison.onsets.values())[:3]
         axes["onsets"] = panels(1, len(drawn), max(4.1, 5.2 / len(drawn)), 3.3)
@@ -238,30 +256,25 @@ def side(difference: Difference) -> str:
 
 
 def ratio(onset: OnsetDifference) -> str:
-    """Return the ratio of the median times in words, and only a bound where the data give no more."""
-    if math.isinf(onset.first.median.estimate) and math.isinf(onset.second.median.estimate):
-        return "undetermined"
-    if math.isinf(onset.ratio.high):
-        return f"above {readable(onset.ratio.low, 2)}" if onset.ratio.low > 0 else "undetermined"
-    if onset.ratio.low == 0:
-        return f"below {readable(onset.ratio.high, 2)}"
+    """Return the ratio of the times in words; "-" if fewer than half of an ensemble reach the threshold."""
     return significant(onset.ratio) + (" (one pair)" if onset.ratio.count == 1 else "")
 
 
 def answer(difference: Difference | OnsetDifference) -> str:
     """Return "yes" or "no" for a difference, "unclear" if the test and the 95 % interval disagree.
 
-    It is "unknown" if there is no test or no interval.
+    It is "unknown" if there is no test, or no interval of a quantity; times may have none.
     """
     interval, equal = (
         (difference.ratio, 1.0) if isinstance(difference, OnsetDifference) else (difference.difference, 0.0)
     )
-    if not math.isfinite(difference.p_value) or not math.isfinite(interval.low):
+    known = math.isfinite(interval.low)
+    if not math.isfinite(difference.p_value) or not (known or isinstance(difference, OnsetDifference)):
         return "unknown"
     if difference.differs:
         return "yes"
     shown = is_shown(difference.adjusted_p_value, difference.p_value)
-    return "no" if interval.covers(equal) and not shown else "unclear"
+    return "unclear" if shown or (known and not interval.covers(equal)) else "no"
 
 
 def quartiles(values: NDArray[np.float64]) -> list[float]:

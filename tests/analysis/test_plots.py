@@ -14,6 +14,7 @@ from trajectories import circles
 from analysis import neuron_spectrum
 from analysis.circles.fourier import frequency_norms
 from analysis.circles.survival import surviving_frequencies
+from analysis.comparison.compared import EnsembleOf
 from analysis.comparison.timing import Onsets
 from analysis.phases.diagram import Axis, Cell, Run
 from analysis.plots import neurons, palette
@@ -152,11 +153,14 @@ def test_nearest_shapes_are_shown_from_the_best_match_to_the_worst():
         nearest=disparity.min(axis=0),
         symmetry=SimpleNamespace(permutations=permutations),
     )
-    comparison = SimpleNamespace(names=("A", "B"), shapes=shapes)
-    runs = [[Trajectory(one[:, None], [0])] for one in (first, second)]
+
+    def compared(*runs, shapes=shapes):
+        ensembles = [EnsembleOf("x", [Trajectory(one[:, None], [0])]) for one in runs]
+        return SimpleNamespace(names=("A", "B"), shapes=shapes, ensembles=ensembles)
+
     order = np.argsort(shapes.nearest)
     for count, chosen in ((4, order[[0, 2, 3, 5]]), (2, order[[0, 5]]), (9, order)):
-        axes = show_nearest(comparison, *runs, count)
+        axes = show_nearest(compared(first, second), count)
         assert axes.shape == (1, len(chosen))
         for ax, run in zip(axes[0], chosen, strict=True):
             partner = int(disparity[:, run].argmin())
@@ -166,12 +170,10 @@ def test_nearest_shapes_are_shown_from_the_best_match_to_the_worst():
             rings, b = cloud(ax, 0), second[run] - second[run].mean(axis=0)
             off = np.sum((rings - second[run]) ** 2) / np.sum(b**2)
             assert off == pytest.approx(shapes.nearest[run]), "a is turned, scaled and moved to fit b best"
-    assert show_nearest(comparison, *runs).shape == (1, 4)
-    assert show_nearest(SimpleNamespace(names=("A", "B"), shapes=None), *runs) is None
-    flat = [[Trajectory(one[:, None, :, :1], [0])] for one in (first, second)]
-    assert show_nearest(comparison, *flat) is None
-    solid = [Trajectory(rng.normal(size=(6, 1, 5, 3)), [0])]
-    assert show_nearest(comparison, runs[0], solid) is None
+    assert show_nearest(compared(first, second)).shape == (1, 4)
+    assert show_nearest(compared(first, second, shapes=None)) is None
+    assert show_nearest(compared(first[..., :1], second[..., :1])) is None
+    assert show_nearest(compared(first, rng.normal(size=(6, 5, 3)))) is None
 
 
 # -- phases -----------------------------------------------------------------------------------------------

@@ -230,7 +230,7 @@ def theory_and_toy(run: Run) -> Result:
     motion: Any = comparison.motion
     distances = {"distance": motion.error, "to_another": motion.chance}
     table = {name: frame_mean(values[:, 1:]) for name, values in distances.items()}
-    drawn = [show_typical_pair(comparison, theories, networks), show_motion(comparison)]
+    drawn = [show_typical_pair(comparison), show_motion(comparison)]
     figures = [np.ravel(axes)[0].figure for axes in drawn if axes is not None]
     return Result(
         {"networks": {"samples": np.repeat(setting.sizes, setting.runs), **table}},

@@ -468,6 +468,16 @@ def test_demo_does_the_whole_job(grokphys, tmp_path, undrawn):
         "6 runs of each ensemble",
     ):
         assert words in page
+    paired, networks = (
+        physics.load(tmp_path / "demo" / f"{name}.h5") for name in ("particles_from_networks", "networks_wd1")
+    )
+    assert np.array_equal(paired.initial, networks.initial)
+    circles, lines = (
+        [int(measured(one.final).sum()) for one in (paired, networks)]
+        for measured in (physics.is_circle, lambda E: analysis.effective_dimension(E) < 1.05)
+    )
+    assert f"{circles[0]} of 6 particle runs and {circles[1]} of 6 networks end in a circle" in page
+    assert f"{lines[0]} particle runs and {lines[1]} networks collapse onto a line" in page
     assert page.count("<img ") == page.count('alt="') == 10
     assert page.index('class="conclusion"') < page.index("<img ") < page.index("<table")
     for name in ("particles_fa0.5", "particles_fa1", "particles_fa2", "networks_wd1"):

@@ -105,7 +105,7 @@ def test_the_answer_needs_both_the_test_and_the_interval(low, p, adjusted, answe
 
 def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
     fast = onset("train_accuracy", [10] * 5, [30] * 4, Interval(3.0, 2.5, 3.5, 9))
-    never = onset("quality", [50] * 5, [50] * 4, Interval(0.5, 0.0, math.inf, 1), p=0.5, reached=False)
+    never = onset("quality", [50] * 5, [50] * 4, NONE, p=0.5, reached=False)
     late = "When thresholds are reached"
     _, found = section(comparison(onsets={"train_accuracy": fast, "quality": never}), late)
     assert found.header[:3] == ["threshold", "simulated: reached by, %", "simulated: median time"]
@@ -120,7 +120,7 @@ def test_a_row_of_onsets_shows_when_each_side_reaches_the_threshold():
     assert row[5:] == ["3.0 [2.5, 3.5]", "0.010", "yes"]
     assert found.rows[1][1].startswith("0 [0, ")
     assert found.rows[1][2] == "reached by fewer than half"
-    assert found.rows[1][5:] == ["undetermined", "0.50", "no"]
+    assert found.rows[1][5:] == ["-", "0.50", "no"]
     assert "multiplied by 1/τ" not in found.caption
     _, aligned = section(comparison(onsets={"train_accuracy": fast}, motion=moved()), late)
     assert "trained runs, times of simulated multiplied by 1/τ" in aligned.caption

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from trajectories import circles
 
+import analysis
+import physics
 from analysis import Recipe
 from analysis import fit_batch as fit
 from analysis.stats.intervals import Interval
@@ -91,6 +93,15 @@ def test_what_files_are_called_is_text_on_a_page(tmp_path):
     assert "<script>" not in page
     assert "<b>" not in page
     assert all(page.count(f"&lt;script&gt;{n}&lt;/script&gt; &amp; &lt;b&gt;") >= 1 for n in range(6))
+
+
+def test_a_comparison_writes_its_report(tmp_path):
+    compared = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2)))
+    compared.to_html(tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text("utf-8")
+    assert compared.distributions["quality"].first.format(3) in page.replace("\u00a0", " ")
+    with pytest.raises(physics.OutputError):
+        compared.to_html(tmp_path / "c.html")
 
 
 def test_a_row_of_a_fit_has_the_scores_of_its_run():
