@@ -99,7 +99,7 @@ def test_a_comparison_writes_its_report(tmp_path):
     compared = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2)))
     compared.to_html(tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text("utf-8")
-    assert compared.distributions["quality"].first.format(3) in page.replace("\u00a0", " ")
+    assert str(compared.distributions["effective_dimension"].first) in page.replace("\u00a0", " ")
     with pytest.raises(physics.OutputError):
         compared.to_html(tmp_path / "c.html")
 
