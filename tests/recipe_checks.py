@@ -18,7 +18,7 @@ def held_by_chance(name: str, tables, *, draws: int = 100) -> dict[str, float]:
     found = {}
     generator = np.random.default_rng(7)
     for rule in RECIPES[name].rules:
-        if isinstance(rule, Number) or isinstance(rule.chance, str):
+        if isinstance(rule, Number):
             continue
         verdicts = [
             decide(rule, measured(rule, rule.chance(tables, generator), 0.95)).verdict for _ in range(draws)

@@ -55,9 +55,7 @@ def reproduce(
             DIRECTORY, and the rules, the scoreboard, the gallery and the findings are written again. Recipes
             that are named, or all of them with --all, run first.
         redraw: Directory of the documentation. The pictures of the named recipes are drawn there again, and
-            nothing else changes. Most are drawn from the stored tables. A recipe whose pictures show more
-            than its tables runs again with the same seeds; its pictures are replaced only if the tables come
-            out the same.
+            nothing else changes. They are drawn from the stored tables, and refused if they show more.
     """
     from grokphys.papers.pages import first_sentence
     from grokphys.papers.run import publish as write_pages

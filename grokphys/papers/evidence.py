@@ -81,26 +81,6 @@ def mean(values: Any, level: float, *, groups: Any = None) -> Interval:
     return intervals.mean(array, level)
 
 
-def slope(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
-    """Return the slope of the least-squares line through points, with a `jackknife` interval.
-
-    Parameters
-    ----------
-    x, y : array_like, shape (n,)
-        Coordinates of the points.
-    level : float
-        Confidence level, such as 0.95.
-    groups : array_like, shape (n,), optional
-        Independent unit of each point; by default each point is one.
-
-    Returns
-    -------
-    Interval
-        The slope; NaN if there is no point or all x are equal.
-    """
-    return jackknife(_slope, x, y, level=level, groups=groups)
-
-
 def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
     """Return Pearson's correlation of two columns, with a `jackknife` interval on the scale of Fisher's z.
 
@@ -345,13 +325,6 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
 def numbered(groups: Any) -> NDArray[np.intp]:
     """Return the group of each row (n,), numbered from 0."""
     return np.asarray(np.unique(np.asarray(groups), return_inverse=True)[1]).ravel()
-
-
-def _slope(x: Any, y: Any) -> float:
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if len(a) == 0 or np.ptp(a) == 0:  # the sum of squares of equal numbers may be of the size of rounding
-        return np.nan
-    return float(np.sum((a - a.mean()) * b) / np.sum((a - a.mean()) ** 2))
 
 
 def _correlation(x: Any, y: Any) -> float:

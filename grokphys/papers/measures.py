@@ -66,8 +66,6 @@ mean: Callable[..., Measure] = partial(of_rows, evidence.mean)
 """Measure of the mean of a column, or of its means in the units."""
 median: Callable[..., Measure] = partial(of_rows, evidence.median)
 """Measure of the median of a column."""
-slope: Callable[..., Measure] = partial(of_rows, evidence.slope)
-"""Measure of the slope of the least-squares line of the second column over the first."""
 correlation: Callable[..., Measure] = partial(of_rows, evidence.correlation)
 """Measure of Pearson's correlation of two columns."""
 rank_correlation: Callable[..., Measure] = partial(of_rows, evidence.rank_correlation)

@@ -105,7 +105,7 @@ def _rules(recipes: Recipes) -> list[str]:
         lines += [f"## {title}", ""] if chosen else []
         for recipe in chosen:
             lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(first_sentence(recipe.shows)), ""]
-            header = ("claim", "the paper says", "what is measured", "rule", "chance", "unit")
+            header = ("claim", "the paper says", "what is measured", "rule", "false with", "unit")
             lines += [*table(header, (_rule_row(rule) for rule in recipe.rules)), ""]
     return lines
 
@@ -241,10 +241,9 @@ def _rule_row(rule: Rule) -> Sequence[str]:
     if isinstance(rule, Number):
         told = (f"{rule.quoted} ({rule.source})", f"this number{note}", f"margin {rule.margin:g}", "")
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else rule.chance.words
-        chance += f"; false with {rule.counter.words}" if rule.counter else ""
         words = rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
-        told = (f"{words} ({rule.source})", rule.effect + note, _range(rule.least, rule.most), chance)
+        limits = _range(rule.least, rule.most)
+        told = (f"{words} ({rule.source})", rule.effect + note, limits, rule.chance.words)
     return (name, *told, rule.independent)
 
 

@@ -141,15 +141,11 @@ class Statement(_Terms):
         The measured effect in words, with its unit.
     measure : callable
         Function of the tables and a confidence level that returns the effect with its interval.
-    chance : callable or str
-        Model of data for which the statement is not true: a function of tables and a random generator that
-        returns shuffled tables, which may agree in at most 5 % of cases. If nothing can be shuffled, the
-        reason.
+    chance : Chance
+        Model of data in which the statement is false, such as shuffled columns: a function of tables and a
+        random generator that returns tables, of which at most 5 % may agree.
     least, most : float, default -inf and inf
         The smallest and the largest effect that agrees with the statement; at least one must be finite.
-    counter : callable, optional
-        Model of data in which the statement is false, for a statement whose `chance` is a reason because
-        nothing can be shuffled. As shuffled tables, it may agree in at most 5 % of cases.
     source : str
         Place of the statement in the paper; by default that of the recipe.
     independent : str
@@ -183,10 +179,9 @@ class Statement(_Terms):
     quote: str
     effect: str
     measure: Measure
-    chance: Chance | str
+    chance: Chance
     least: float = -np.inf
     most: float = np.inf
-    counter: Chance | None = None
 
     def __post_init__(self) -> None:
         if not self.least < self.most or not np.isfinite([self.least, self.most]).any():

@@ -55,8 +55,7 @@ def described(rule: Rule) -> dict[str, Any]:
     if isinstance(rule, Number):
         own = {"printed": rule.quoted, "margin": rule.margin}
     else:
-        chance = rule.chance if isinstance(rule.chance, str) else rule.chance.words
-        own = {"quote": rule.quote, "effect": rule.effect, "chance": chance}
+        own = {"quote": rule.quote, "effect": rule.effect, "chance": rule.chance.words}
         own |= {"least": _json(rule.least), "most": _json(rule.most)}
     names = ("name", "source", "independent", "fitted")
     return {name: getattr(rule, name) for name in names} | own

@@ -9,10 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from grokphys import papers
 from grokphys.output import FigureFormat, make_directory, save_figure, write_bytes, write_text
@@ -23,12 +19,6 @@ from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import WIDTH, Stored, read_result, rounded, same_terms, setting_of
 from grokphys.progress import progress
 from physics.errors import InputError, OutputError
-
-ROUNDING = 1e-6
-"""Largest difference of a number from the stored one, relative to the largest in size of its column.
-
-Another version of a kernel may round the last bits of a training differently, which no picture can show.
-"""
 
 
 def recipes() -> Mapping[str, Recipe]:
@@ -167,16 +157,12 @@ def said(claim: Claim) -> str:
 
 
 def redraw(recipe: Recipe, docs: Path) -> list[Path]:
-    """Replace the pictures of a stored result in the gallery by new ones of the same numbers.
-
-    If a recipe has a function `draw`, its figures are drawn from the stored tables. Any other recipe runs
-    again with the seeds of its stored result, and its pictures are replaced only if the new run gives the
-    stored tables, with numbers that agree within `ROUNDING`. Tables, verdicts and dates stay as they are.
+    """Replace the pictures of a stored result in the gallery by ones that are drawn from its tables.
 
     Parameters
     ----------
     recipe : Recipe
-        Recipe with a result at the paper's setting.
+        Recipe with a function `draw` and a result at the paper's setting.
     docs : Path
         Directory of the documentation, with ``results/`` and ``gallery/``.
 
@@ -188,49 +174,19 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
     Raises
     ------
     InputError
-        If there is no such result, or if its setting, its tables or the names of its pictures differ from
-        those of the recipe.
+        If there is no such result, if the recipe draws while it runs, or if its setting has changed.
     """
-    stored, setting = read_result(docs / "results" / recipe.name), recipe.settings["paper"]
-    results = docs / "results"
+    results, setting = docs / "results", recipe.settings["paper"]
+    stored = read_result(results / recipe.name)
     if stored is None or stored.about["budget"] != "paper":
         raise InputError(f"names must name results at the paper's setting in {results}, got {recipe.name}")
-    change, figures = "", {}
-    if stored.about["setting"] != setting_of(setting):
-        change = "the setting"
-    elif recipe.draw:
-        figures = dict(recipe.draw(setting, stored.tables))
-    else:
-        result = recipe.make(Run(setting, "paper", None, recipe.name, stored.about.get("seed_shift", 0)))
-        figures, change = dict(result.figures), _difference(stored, rounded(result.columns()))
-    if not change and stored.about["figures"] != list(figures):
-        change = "the list of pictures"
-    if change:
-        raise InputError(
-            f"{recipe.name} must be as it was stored to be redrawn, but {change} differs; "
-            "its pictures stay as they are"
-        )
+    if not recipe.draw or stored.about["setting"] != setting_of(setting):
+        why = "its setting has changed" if recipe.draw else "its pictures show more than its tables"
+        raise InputError(f"names must name recipes that can be drawn again, got {recipe.name}: {why}")
     return [
         save_figure(figure, docs / "gallery" / f"{name}.png", dpi=WIDTH / figure.get_size_inches()[0])
-        for name, figure in figures.items()
+        for name, figure in recipe.draw(setting, stored.tables).items()
     ]
-
-
-def _difference(stored: Stored, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
-    """Return words for the first difference between stored and new tables, or "" if they agree."""
-    for name, table in stored.tables.items():
-        for column, values in table.items():
-            if not _agree(values, np.asarray(tables.get(name, {}).get(column))):
-                return f"the column {column!r} of the table {name!r}"
-    return ""
-
-
-def _agree(stored: NDArray[Any], again: NDArray[Any]) -> bool:
-    """Return whether two columns are equal, where floating-point numbers may differ by `ROUNDING`."""
-    if stored.dtype.kind not in "fc" or again.dtype.kind not in "fc" or stored.shape != again.shape:
-        return np.array_equal(stored, again)
-    size = float(np.abs(stored[np.isfinite(stored)]).max(initial=0.0))
-    return np.allclose(again, stored, rtol=0.0, atol=ROUNDING * size, equal_nan=True)
 
 
 # -- publication --------------------------------------------------------------------------------------------

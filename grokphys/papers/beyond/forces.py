@@ -311,8 +311,7 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             "R² of the direction of the shape force by Musat's three terms, their constants fitted in each "
             f"window, on held-out networks: the largest of three windows {EIGHT}; by chance at most 0.02",
             extreme(_mean("actual_musat"), "frames", (*CELL, "window"), 1), most=0.35, possible=(0.0, 1.0),
-            chance="any law is near 0 on shuffled forces, where this holds",
-            counter=counters.replaced("frames", actual_musat="ceiling"),
+            chance=counters.replaced("frames", actual_musat="ceiling"),
             note="held-out networks: 48 in a cell with 17 tokens, 20 with 31, as many for the fit; 0.28 or "
             "less in the other cells"),
         Statement("layers lag",
@@ -328,16 +327,15 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             "R² of free kernels for the force of converged layers, on held-out networks: the smallest, early "
             f"and in the middle, {EIGHT}; by chance at most 0.02",
             extreme(_mean("converged"), "frames", (*CELL, "window"), -1, among=TABLE), least=0.3,
-            possible=(0.0, 1.0), chance="classes shuffled leave the one-body law, which the other model has",
-            counter=counters.replaced("frames", converged="one_body"),
+            possible=(0.0, 1.0),
+            chance=counters.replaced("frames", converged="one_body"),
             note="0.33 or more in all others; two draws of the layers agree to 0.41 there"),
         Statement("alignment is a transient",
             "alignment is a force of layers that have not learnt yet",
             "constant of alignment over that of attraction, Musat's terms fitted to the force of converged "
             f"layers in all frames: the largest {EIGHT}; 1 for Musat's particles",
             extreme(_ratio, "laws", CELL, 1, among='(state == "converged") & (window == "all")'), most=0.25,
-            chance="nothing can be shuffled: a ratio of two constants",
-            counter=counters.drawn("alignment as strong as attraction", "laws", alignment=1.0),
+            chance=counters.drawn("alignment as strong as attraction", "laws", alignment=1.0),
             note="interval by resampling of the networks of the fit"),
         Statement("particles miss the fate",
             "particles converge to the same structures as the embedding vectors in the trained transformer",
@@ -346,8 +344,7 @@ def _draw_fates(ax: Any, rows: Columns) -> None:
             "nearer, and 0.05 or less nearer counts as no nearer",
             extreme(_mean("particles - start"), "fates", CELL, -1), least=-0.05, possible=(-1.0, 1.0),
             source="Musat, Section 6, taken network by network",
-            chance="exchanging both gives 0, where this holds",
-            counter=counters.replaced("fates", particles="another"),
+            chance=counters.replaced("fates", particles="another"),
             note="0.12 to 0.35, farther than the start, in the other seven cells"),
     ),
 )  # fmt: skip

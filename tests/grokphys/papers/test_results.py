@@ -22,9 +22,8 @@ RECIPES = recipes()
 RESULTS = published()
 REPLICAS = stored_replicas(RECIPES, DOCS / "results")
 EVERY = RESULTS | REPLICAS
-STATEMENTS = [(name, rule) for name in RESULTS for rule in RECIPES[name].rules if isinstance(rule, Statement)]
-FALSE = [(name, rule.name, "chance" if callable(rule.chance) else "counter") for name, rule in STATEMENTS]
-"""Statements, and which of their attributes makes data in which they are false."""
+FALSE = [(name, rule.name) for name in RESULTS for rule in RECIPES[name].rules if isinstance(rule, Statement)]
+"""Statements, each of which has a model of data in which it is false."""
 PASSED = {
     ("liu-10", "small sets"): "0.4, the bound of the rule, is itself a fraction: 22 of 55 samples",
 }
@@ -125,32 +124,27 @@ def test_all_short_recipes_ran_again():
     assert short - SHARED <= {place.rpartition("/")[2] for place in REPLICAS}
 
 
-def test_every_statement_has_data_in_which_it_is_false():
-    for name, rule in STATEMENTS:
-        assert callable(rule.chance) != callable(rule.counter), f"{name}, {rule.name}"
-
-
-def draws(name, rule, model, seed):
+def draws(name, rule, seed):
     """Whether a statement holds of each draw of data in which it is false; once if nothing is random."""
     (chosen,) = (one for one in RECIPES[name].rules if one.name == rule)
     rng, before = np.random.default_rng(seed), None
     while rng.bit_generator.state != before:
         before = rng.bit_generator.state
-        tables = getattr(chosen, model)(RESULTS[name].tables, rng)
+        tables = chosen.chance(RESULTS[name].tables, rng)
         yield decide(chosen, measured(chosen, tables, CONFIDENCE)).verdict == "agrees"
 
 
-@pytest.mark.parametrize(("name", "rule", "model"), FALSE)
-def test_a_statement_does_not_hold_of_shuffled_data(name, rule, model):
-    held = list(islice(draws(name, rule, model, 0), 4))
+@pytest.mark.parametrize(("name", "rule"), FALSE)
+def test_a_statement_does_not_hold_of_shuffled_data(name, rule):
+    held = list(islice(draws(name, rule, 0), 4))
     assert sum(held) <= len(held) // 4 or (name, rule) in PASSED
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rule", "model"), FALSE)
-def test_a_statement_holds_of_one_shuffle_in_twenty_at_most(name, rule, model):
+@pytest.mark.parametrize(("name", "rule"), FALSE)
+def test_a_statement_holds_of_one_shuffle_in_twenty_at_most(name, rule):
     """Of more shuffles than a twentieth by two standard errors; if many of sixty hold, 340 more decide."""
-    more = draws(name, rule, model, 1)
+    more = draws(name, rule, 1)
     held = list(islice(more, 60))
     if sum(held) > 3:
         held += islice(more, 340)
