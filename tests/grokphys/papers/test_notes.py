@@ -254,6 +254,12 @@ def test_hexagons_on_another_plane():
             "r_c falls with p",
             lambda c: f"is {c['estimate']:.2f} times",
         ),
+        (
+            "force",
+            "force-law",
+            "alignment is a transient",
+            lambda c: "{estimate:.2f} [{low:.2f}, {high:.2f}]".format(**c),
+        ),
         ("phases", "liu-seeds", "one phase", lambda c: f"in {100 * c['estimate']:.0f} % [72, 88]"),
     ],
 )
