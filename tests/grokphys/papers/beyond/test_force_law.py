@@ -57,5 +57,4 @@ def test_the_rules_hold_of_the_trial_and_fail_where_they_should():
     rules = recipes()["force-law"].rules
     assert {claim.verdict for claim in judge(rules, tables)} == {"agrees"}
     for rule in rules:
-        model = rule.counter or rule.chance
-        assert judge((rule,), model(tables, generator))[0].verdict != "agrees"
+        assert judge((rule,), rule.chance(tables, generator))[0].verdict != "agrees"
