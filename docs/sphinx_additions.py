@@ -14,6 +14,7 @@ from latex2mathml.converter import convert
 from sphinx.ext import autosummary
 
 CODE_OR_BAR = re.compile(r"(``.+?``|`[^`]*`|^\s*(?:>>>|\.\.\.)[^\n]*)|(?<!\\)\|", re.DOTALL | re.MULTILINE)
+PAGE = re.compile(r"`{0,2}docs/([\w/]+)\.md`{0,2}")
 EXPRESSION = re.compile(r"[\[({].*[\])}]|\d+|None")
 """Defaults that Sphinx can read in a signature: lists, tuples, mappings, numbers and None."""
 ABBREVIATIONS = ("Eq.", "Eqs.", "Fig.", "Figs.")
@@ -53,6 +54,11 @@ def block(translator: Any, node: Any) -> None:
     raise SkipNode
 
 
+def link_pages(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Make links of the paths of pages, such as docs/glossary.md, which `help` shows as they are."""
+    lines[:] = [PAGE.sub(r":doc:`docs/\1.md </\1>`", line) for line in lines]
+
+
 def escape_bars(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Keep reStructuredText from reading the bars of |x| as a substitution."""
     lines[:] = CODE_OR_BAR.sub(lambda found: found[1] or "\\|", "\n".join(lines)).split("\n")
@@ -89,6 +95,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Register all of it."""
     autosummary.WELL_KNOWN_ABBREVIATIONS = (*autosummary.WELL_KNOWN_ABBREVIATIONS, *ABBREVIATIONS)
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", escape_bars, priority=900)
     app.connect("autodoc-process-signature", show_defaults)
     app.connect("autodoc-skip-member", skip_routing)
