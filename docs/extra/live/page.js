@@ -31,7 +31,7 @@ const stepSize = () => state.size * (state.tables ? DATA.kernels.pace : 1)
 // -- runs ---------------------------------------------------------------------------------------------------
 
 function begin(points) {
-  Object.assign(state, {points: normalised(points), step: 0, ratios: [], trail: []})
+  Object.assign(state, {points: normalized(points), step: 0, ratios: [], trail: []})
   state.start = state.points
   remember()
 }
@@ -242,7 +242,7 @@ function draw() {
   $("steps").textContent = state.step
   $("ratio").textContent = ratio > 99 ? "> 99" : ratio.toFixed(2)
   $("imperfections").textContent = ratio < 1.2 ? "–" : `${count} of ${PAIRS.length}`
-  $("shape").textContent = shape(normalised(state.points), ratio, count)
+  $("shape").textContent = shape(normalized(state.points), ratio, count)
   if (state.training !== null) $("accuracy").textContent = `${(100 * DATA.trainings[state.training].accuracy[state.frame]).toFixed(0)} %`
   drawPoints()
   drawSums()

@@ -86,7 +86,7 @@ function forces(points, law) {
 
 /** Motion [[x, y], ...] that keeps mean and variance of each axis, as the steps do: the forces less their other parts. */
 function velocity(points, law) {
-  const F = forces(points, law), centered = normalised(points)
+  const F = forces(points, law), centered = normalized(points)
   for (const axis of [0, 1]) {
     const mean = F.reduce((sum, f) => sum + f[axis], 0) / TOKENS
     const scale = F.reduce((sum, f, n) => sum + f[axis] * centered[n][axis], 0) / TOKENS
@@ -96,7 +96,7 @@ function velocity(points, law) {
 }
 
 /** Points with zero mean and unit variance on each axis. */
-function normalised(points) {
+function normalized(points) {
   const moved = points.map(point => [...point])
   for (const axis of [0, 1]) {
     const mean = moved.reduce((sum, point) => sum + point[axis], 0) / TOKENS
@@ -106,10 +106,10 @@ function normalised(points) {
   return moved
 }
 
-/** Points after a step along the forces, normalised again. */
+/** Points after a step along the forces, normalized again. */
 function stepped(points, law, size) {
   const F = forces(points, law)
-  return normalised(points.map(([x, y], n) => [x + size * F[n][0], y + size * F[n][1]]))
+  return normalized(points.map(([x, y], n) => [x + size * F[n][0], y + size * F[n][1]]))
 }
 
 /** Ratio of the largest to the smallest distance from the origin (Musat, Algorithm 1). */
@@ -141,5 +141,5 @@ function randomStart(seed) {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296
   }
   const normal = () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform())
-  return normalised(Array.from({length: TOKENS}, () => [normal(), normal()]))
+  return normalized(Array.from({length: TOKENS}, () => [normal(), normal()]))
 }
