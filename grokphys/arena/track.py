@@ -11,6 +11,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,12 +337,10 @@ def digest(*parts: Any) -> str:
         theory = hasattr(part, "fit")
         code = code_digest(type(part) if theory else part) if theory or inspect.isclass(part) else repr(part)
         try:
-            content += [
-                repr(object()) if code == UNKNOWN else code,
-                repr(pickle.dumps(part) if theory else ""),
-            ]
+            content += [code, repr(pickle.dumps(part) if theory else "")]
         except (pickle.PicklingError, AttributeError, TypeError):  # a function within a function, for example
-            content += [repr(object())]  # like no other, so that rows are made again
+            code = UNKNOWN
+        content += [uuid4().hex] if code == UNKNOWN else []  # like no other, so that rows are made again
     return sha256("\n".join(content).encode()).hexdigest()[:12]
 
 
