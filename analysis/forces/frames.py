@@ -190,7 +190,7 @@ def _pairs(trajectory: Trajectory, on: Sites, pairs: Any, modulus: int | None) -
         return Pairs._make(np.repeat(array, runs, axis=0) for array in one), None
     modulus = _modulus(trajectory, modulus)
     if pairs is None:
-        members = _training_pairs(trajectory)
+        members = training_pairs(trajectory)
     else:
         members = regular_array("pairs", pairs)
         if members.dtype.kind not in "iu" or members.shape[-1:] != (2,) or members.ndim not in (2, 3):
@@ -245,7 +245,7 @@ def _modulus(trajectory: Trajectory, modulus: int | None) -> int:
     return int(stated)
 
 
-def _training_pairs(trajectory: Trajectory) -> Integers:
+def training_pairs(trajectory: Trajectory) -> Integers:
     """Return the pairs (runs, pairs, 2) of each run's training set, as its start or its system says."""
     tokens = trajectory.tokens
     unordered = np.stack(np.triu_indices(tokens), axis=1)

@@ -13,7 +13,8 @@ Examples
 
 from collections.abc import Mapping
 
-from grokphys.arena.shapes import Attention, Fate, Force, training_pairs
+from analysis.forces.frames import training_pairs
+from grokphys.arena.shapes import Attention, Fate, Force
 from grokphys.arena.signals import Signals, Survivors
 from grokphys.arena.track import ANOTHER, STILL, Theory, Track, run, seen, summary
 

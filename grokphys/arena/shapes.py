@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import physics
 from analysis.comparison.relabelling import best_relabelling, no_relabelling, standard_pair
 from analysis.forces import Basis, fit_forces
-from analysis.forces.frames import gauge_of, projected
+from analysis.forces.frames import gauge_of, projected, training_pairs
 from grokphys.arena.track import (
     ANOTHER,
     STILL,
@@ -28,7 +27,6 @@ from grokphys.arena.track import (
 )
 from nets import ConstantAttention, Training
 from nets.architecture import EMBEDDING
-from nets.provenance import training_sets
 from physics import ParticleSystem, Trajectory
 
 STEPS = 2000
@@ -100,12 +98,6 @@ class Attention:
 
 
 DECAYS = {"decay 1": Attention(1.0, 320, others=8), "decay 0.3": Attention(0.3, 320, others=8)}
-
-
-def training_pairs(trajectory: Trajectory) -> NDArray[np.int64]:
-    """Return the pairs of tokens in the training set of each network, int64 (networks, pairs, 2)."""
-    model, examples = training_sets(trajectory)
-    return np.asarray(model.task.inputs[examples], np.int64)
 
 
 def scaled(shapes: Any) -> Array:

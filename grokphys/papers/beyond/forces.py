@@ -27,6 +27,7 @@ from scipy.spatial import procrustes
 from scipy.stats import norm
 
 from analysis.forces import Basis, fit_forces
+from analysis.forces.frames import training_pairs
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, evidence, measures
@@ -61,7 +62,7 @@ def extreme(
     Cells have the same values in the columns `by`. That all cells keep to a bound is decided by the interval
     of each at the level itself; that one does not, by intervals at the level divided among the cells
     (Bonferroni).
-    """  # fmt: skip
+    """
 
     def measure(tables: Tables, level: float) -> Interval:
         rows = measures.rows_of(tables, table, {}, **which)
@@ -157,7 +158,7 @@ def _common(scores: Mapping[str, Columns]) -> dict[str, Any]:
     for name in ("one_body", "ceiling", "chance"):
         columns[name] = scores["converged"][name][chosen["converged"]]
     columns["actual_one_body"] = scores["actual"]["one_body"][chosen["actual"]]
-    return {"window": window, "network": network, "step": step, **columns}  # fmt: skip
+    return {"window": window, "network": network, "step": step, **columns}
 
 
 def _fates(setting: Setting, model: Any, networks: Trajectory, again: Callable[..., Trajectory]) -> Columns:
@@ -166,21 +167,19 @@ def _fates(setting: Setting, model: Any, networks: Trajectory, again: Callable[.
     Particles begin where the network does, in units of the standard deviation of each axis, and act on the
     pairs of its training set, or on all. "another" network has the same start and pairs, and other layers.
     """
-    pairs = np.stack(np.triu_indices(model.tokens), axis=1)
-    rows = []
-    for k, (start, end, examples) in enumerate(
-        zip(networks.initial.astype(float), networks.final, networks.start["train_examples"], strict=True)
-    ):
+    rows, examples = [], networks.start["train_examples"]
+    runs = zip(networks.initial.astype(float), networks.final, training_pairs(networks), strict=True)
+    for k, (start, end, pairs) in enumerate(runs):
         first = (start - start.mean(axis=0)) / start.std(axis=0)
         paths = [
             simulate(
                 ParticleSystem(model.tokens, model.dim, pairs=chosen), initial=first,
                 steps=setting.moved, record=setting.moved // 5,
             ).positions[0]
-            for chosen in (pairs[examples], pairs)
+            for chosen in (pairs, None)
         ]  # fmt: skip
         other = again(
-            runs=1, first_run=k, initial={EMBEDDING: start}, train_examples=examples, record=setting.steps
+            runs=1, first_run=k, initial={EMBEDDING: start}, train_examples=examples[k], record=setting.steps
         )
         shapes = {
             "start": start, "particles": paths[0][-1], "particles_at_20": paths[0][1],
@@ -256,14 +255,10 @@ def _draw_kernels(ax: Any, rows: Columns) -> None:
         ax.plot(r, curve["value"] / unit, color=color, label=label)
         ax.fill_between(r, curve["low"] / unit, curve["high"] / unit, color=color, alpha=0.2, linewidth=0)
         printed = -r / np.hypot(r, 0.1) if sign < 0 else r / (r**2 + 0.01)
-        ax.plot(
-            r,
-            printed,
-            color=color,
-            linestyle="--",
-            linewidth=1,
-            label="as Musat prints them" if sign < 0 else None,
+        dashed: Any = (
+            {"linestyle": "--", "label": "as Musat prints them"} if sign < 0 else {"linestyle": "--"}
         )
+        ax.plot(r, printed, color=color, linewidth=1, **dashed)
     ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
     charts.label(ax, "distance, in sizes of the embedding", "force, by its largest attraction",
                  xlim=(0, 3.5), ylim=(-1.4, 3), legend={"columns": 1})  # fmt: skip

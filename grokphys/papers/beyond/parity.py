@@ -151,8 +151,7 @@ def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
         ax.axhline(1 / 23, **chance)
         words = "terms of the shortest odd relation", "held-out accuracy" if ax is left else "", title
         charts.label(ax, *words, **ticks)
-    left.set_xticklabels([*map(str, range(3, LONGEST, 2)), f"≥ {LONGEST}"])
-    right.set_xticklabels([*map(str, range(3, LONGEST, 2)), f"≥ {LONGEST}"])
+        ax.set_xticklabels([*map(str, range(3, LONGEST, 2)), f"≥ {LONGEST}"])
 
 
 @recipe(
