@@ -44,7 +44,13 @@ os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.RLoc
 
 
 def kernel(
-    *, parallel: bool = False, least: int = 2, rows: Any = None, reorder: bool = False, cache: bool = True
+    *,
+    parallel: bool = False,
+    least: int = 2,
+    rows: Any = None,
+    reorder: bool = False,
+    fuse: bool = False,
+    cache: bool = True,
 ) -> Callable[[Function], Function]:
     """Return a decorator that compiles a function of plain arrays, numbers and tuples of them.
 
@@ -67,6 +73,8 @@ def kernel(
         Whether the compiler may choose the order of sums and fuse products into them, which a vectorized sum
         needs. The choice is made once, so the bits depend on the processor, but not on the number of threads.
         Use it only for a loop whose error a test bounds. NaN, infinity and comparisons keep their meaning.
+    fuse : bool, default False
+        Whether the compiler may fuse a product into a sum, without its rounding.
     cache : bool, default True
         Whether to keep the compiled code on disk. It must be False if the kernel calls a function of the
         user.
@@ -78,12 +86,13 @@ def kernel(
     """
 
     def decorate(function: Any) -> Any:
-        serial = _compiled(function, False, reorder, cache)
+        fastmath = {"contract", "reassoc", "nsz"} if reorder else {"contract"} if fuse else False
+        serial = _compiled(function, False, fastmath, cache)
         if not parallel:
             return serial
         threaded = FunctionType(function.__code__, function.__globals__, None, None, function.__closure__)
         threaded.__qualname__ = f"{function.__qualname__}_threaded"  # the name of its file in the cache
-        compiled = _compiled(threaded, True, reorder, cache)
+        compiled = _compiled(threaded, True, fastmath, cache)
 
         @wraps(function)
         def call(*arguments: Any) -> None:
@@ -99,8 +108,7 @@ def kernel(
     return decorate
 
 
-def _compiled(function: Any, parallel: bool, reorder: bool, cache: bool) -> Any:
-    fastmath = {"contract", "reassoc", "nsz"} if reorder else False
+def _compiled(function: Any, parallel: bool, fastmath: Any, cache: bool) -> Any:
     threads: Any = ONLY_PRANGE.copy() if parallel else False
     options = {"error_model": "numpy", "nogil": True, "fastmath": fastmath, "parallel": threads}
     chosen = config.CACHE_LOCATOR_CLASSES

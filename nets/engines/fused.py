@@ -15,6 +15,7 @@ from nets.engines import kernels
 from nets.engines.ensemble import Ensemble, Optimizer
 from nets.engines.functions import ACTIVATIONS
 from nets.engines.kernels import COMBINE, Examples, Job, Work
+from nets.engines.products import padded, room
 
 TASKS_A_THREAD = 4
 """Number of tasks per thread, so that a thread takes fewer of them if other programs use its core."""
@@ -45,27 +46,30 @@ class FusedEngine:
         self._ensemble = ensemble
         model, architecture = ensemble.model, ensemble.model.architecture
         assert architecture is not None
-        # The kernels count on this order; a file sorts names.
-        order = architecture.shapes(0, 0)
-        self._places, size = {}, 0
-        for name in order:
-            count = ensemble.parameters[name][0].size
-            self._places[name] = slice(size, size + count)
-            size += count
-        stacked = [ensemble.parameters[name].reshape(ensemble.runs, -1) for name in order]
-        self._parameters = np.concatenate(stacked, axis=1).astype(dtype)
-        moments = {name: np.zeros_like(self._parameters) for name in ("first", "second")}
-        self._stores = {"parameters": self._parameters, **moments}
         data, neurons = architecture.combine == "data", architecture.combine == "neurons"
-        self._sizes = np.array([0, *architecture.sizes] if neurons else architecture.sizes)
+        sizes = np.array([0, *architecture.sizes] if neurons else architecture.sizes)
+        pitches = np.array([padded(width, dtype) for width in sizes])
+        pitches[0] = architecture.sizes[0] if data else padded(model.dim, dtype)
+        self._places, end = {}, 0
+        for name in architecture.shapes(0, 0):  # in the order of the kernels; a file sorts names
+            rows, width = ensemble.parameters[name].shape[1:]
+            start, end = end, end + rows * padded(width, dtype)
+            self._places[name] = slice(start, end), rows, width
+        self._stores = {name: room((ensemble.runs, end), dtype) for name in ("parameters", "first", "second")}
+        self._parameters = self._stores["parameters"]
+        for name, value in ensemble.parameters.items():
+            self._part(self._parameters, name)[:] = value
+        starts = [0] * neurons + [self._places[f"{layer}.weight"][0].start for layer in architecture.layers]
         entropy = kernels.STABLE_CROSS_ENTROPY if stable_gradient else kernels.CROSS_ENTROPY
         self._net = kernels.Net(
+            sizes,
+            pitches,
+            np.array(starts),
             COMBINE[architecture.combine],
-            ACTIVATIONS[architecture.activation],
             entropy if model.loss == "cross_entropy" else kernels.SQUARED_ERROR,
             0 if data else model.tokens,
             0 if data else model.dim,
-            max(self._places[name].stop for name in model.encoder),
+            max(self._places[name][0].stop for name in model.encoder),
             0 if neurons else 1,
             float(model.embedding_penalty),
             float(architecture.even),
@@ -78,7 +82,8 @@ class FusedEngine:
         }
         self.set_rates(optimizer)
         self._rooms = [self._new_room()]
-        self._net = kernels.compiled(Job(self._net, self._sizes, self._each, self._rooms[0]))
+        job = Job(self._net, self._each, self._rooms[0])
+        self._net = kernels.compiled(job, ACTIVATIONS[architecture.activation])
         self._training = np.arange(ensemble.runs)
 
     # -- the interface of an engine ------------------------------------------------------------------------
@@ -109,35 +114,34 @@ class FusedEngine:
         loss, accuracy = np.empty(self._ensemble.runs), np.empty(self._ensemble.runs)
 
         def compute(members: NDArray[np.int64], job: Job) -> None:
-            kernels.evaluate(members, self._parameters, job, loss, accuracy, np.empty(2))
+            kernels.evaluate(members, self._parameters, job, loss, accuracy)
 
         self._spread(np.arange(self._ensemble.runs), self._sets[part], compute)
         return loss, accuracy
 
     def gradient(self, name: str) -> NDArray[Any]:
         """Return the gradient (runs, ...) of the full training loss with respect to the parameter `name`."""
-        out, batch = np.empty_like(self._parameters), np.empty(0, np.int32)
+        out, batch = room(self._parameters.shape, self._parameters.dtype), np.empty(0, np.int32)
 
         def compute(members: NDArray[np.int64], job: Job) -> None:
             for member in members:
-                kernels.gradient(member, self._parameters[member], out[member], job, batch)
+                kernels.gradient(member, self._parameters[member], out[member], job, batch, True)
 
         self._spread(np.arange(self._ensemble.runs), self._sets["train"], compute)
-        return out[:, self._places[name]].reshape(self._ensemble.parameters[name].shape)
+        return self._part(out, name).copy()
 
     def is_finite(self) -> NDArray[np.bool_]:
         """Return whether all parameters of each member are finite, bool (runs,)."""
-        finite: NDArray[np.bool_] = np.isfinite(self._parameters).all(axis=1)
-        return finite
+        return np.asarray(np.isfinite(self._parameters).all(axis=1))
 
     def point_sets(self) -> NDArray[Any]:
         """Return a copy of the point sets that are recorded as positions, (runs, tokens, dim)."""
         if EMBEDDING in self._places:
-            return self._copy(EMBEDDING)
+            return self._part(self._parameters, EMBEDDING).copy()
         import torch
 
         model, task = self._ensemble.model, self._ensemble.model.task
-        parameters = {name: torch.as_tensor(self._copy(name)).split(1) for name in self._places}
+        parameters = {name: torch.as_tensor(value).split(1) for name, value in self.parameters().items()}
         points = []
         for member, train in enumerate(self._ensemble.train):
             inputs = torch.as_tensor(task.inputs[train][None].astype(self._parameters.dtype))
@@ -147,16 +151,16 @@ class FusedEngine:
 
     def parameters(self) -> dict[str, NDArray[Any]]:
         """Return copies of all parameters by name, (runs, ...) each, in the number type of the training."""
-        return {name: self._copy(name) for name in self._places}
+        return {name: self._part(self._parameters, name).copy() for name in self._places}
 
-    def _copy(self, name: str) -> NDArray[Any]:
-        """Return a copy of one parameter, (runs, ...)."""
-        shape = self._ensemble.parameters[name].shape
-        return np.array(self._parameters[:, self._places[name]].reshape(shape))
+    def _part(self, store: NDArray[Any], name: str) -> NDArray[Any]:
+        """Return a view of one parameter in a store (runs, numbers), (runs, ...), without its pads."""
+        place, rows, width = self._places[name]
+        return store[:, place].reshape(len(store), rows, -1)[:, :, :width]
 
     def assign(self, name: str, value: NDArray[Any]) -> None:
         """Overwrite one parameter of all members by `value`, (runs, ...), and keep its moments."""
-        self._parameters[:, self._places[name]] = value.reshape(len(value), -1)
+        self._part(self._parameters, name)[:] = value
 
     def stop(self, members: NDArray[np.bool_]) -> None:
         """End the training of the members for which `members`, bool (runs,), is true."""
@@ -164,18 +168,23 @@ class FusedEngine:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return copies of parameters and moments by name, which a resumed run needs."""
-        return {name: value.copy() for name, value in self._stores.items()}
+        return {
+            f"{kind}/{name}": self._part(store, name).copy()
+            for kind, store in self._stores.items()
+            for name in self._places
+        }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Restore the parameters and moments that `state` has returned."""
-        for name, value in self._stores.items():
-            value[:] = state[name]
+        for key, value in state.items():
+            kind, name = key.split("/")
+            self._part(self._stores[kind], name)[:] = value
 
     # -- implementation ------------------------------------------------------------------------------------
 
     def _new_room(self) -> Work:
         """Return new working memory, which one task at a time computes in."""
-        return kernels.work_for(self._net, self._sizes, self._parameters.shape[1], self._parameters.dtype)
+        return kernels.work_for(self._net, self._parameters.shape[1], self._parameters.dtype)
 
     def _spread(
         self, members: NDArray[np.int64], examples: Examples, task: Callable[[NDArray[np.int64], Job], None]
@@ -184,11 +193,11 @@ class FusedEngine:
 
         def work(piece: NDArray[np.int64]) -> None:
             try:
-                room = self._rooms.pop()
+                memory = self._rooms.pop()
             except IndexError:
-                room = self._new_room()
-            task(piece, Job(self._net, self._sizes, examples, room))
-            self._rooms.append(room)  # new memory for each task would cost more than a small one
+                memory = self._new_room()
+            task(piece, Job(self._net, examples, memory))
+            self._rooms.append(memory)  # new memory for each task would cost more than a small one
 
         threads = numba.get_num_threads()
         if threads == 1 or len(members) <= 1:

@@ -1,8 +1,10 @@
 """The fused training step: forward, backward and AdamW of one small network at a time, within the cache.
 
 The parameters of a member are one row of numbers: the embedding (tokens, dim), then weights (inputs, outputs)
-and biases of each dense layer. Examples pass through the network in blocks whose activations stay in the
-second level of cache. Several members train at once, each in a thread that holds no interpreter lock.
+and biases of each dense layer. Rows of these matrices, as of all states, are padded by zeros to whole vectors
+of the processor, so that loops have no rest; the length of a padded row is its pitch. Examples pass through
+the network in blocks whose activations stay in the second level of cache. Several members train at once, each
+in a thread that holds no interpreter lock.
 
 If tokens are added or concatenated, the first layer is linear in each token: it is computed once for each
 token, and the rows of two tokens are added for each example. The neurons of `nets.TwoLayer` are such a first
@@ -17,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.engines.functions import activate, exponential
-from nets.engines.products import add_product, room
+from nets.engines.functions import exponential, maximum
+from nets.engines.products import multiply, room
 from physics.jit import address_of, call, kernel, matrix, piece
 
 Array = NDArray[Any]
@@ -29,17 +31,17 @@ Options = tuple[Array, Array]
 COMBINE = {"sum": 0, "concatenate": 1, "neurons": 2, "product": 3, "data": 4}
 SUM, CONCATENATE, NEURONS, PRODUCT, DATA = range(5)
 CROSS_ENTROPY, STABLE_CROSS_ENTROPY, SQUARED_ERROR = range(3)
-BLOCK, NEURONS_BLOCK = 128, 48
-"""Number of examples in a block. A step needs about 8 arrays of a block, of 50 kB for 100 float32 columns."""
-LEAST_SINGLE, LEAST_DOUBLE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float64).tiny)
-"""Least normal numbers of both types."""
+BLOCK, NEURONS_BLOCK = 132, 48
+"""Number of examples in a block. A step needs about 8 arrays of a block, of 55 kB for 100 float32 columns."""
 
 
 class Net(NamedTuple):
     """Sizes and options of a network, in a form that kernels can read."""
 
+    sizes: Integers  # number of inputs of the first layer, widths of the layers, int64 (layers + 1,)
+    pitches: Integers  # of the embedding or the data, and of the layers, int64 (layers + 1,)
+    starts: Integers  # places of the weights of the layers in a row, int64 (layers,)
     combine: int  # how the embeddings of a pair enter, as in `COMBINE`
-    activation: int  # as in `functions.ACTIVATIONS`
     loss: int
     tokens: int  # shape of the embedding
     dim: int
@@ -49,7 +51,6 @@ class Net(NamedTuple):
     even: float  # weight of the even part of SiLU that is added to the activation
     product: int = 0  # addresses of kernels, by which they are compiled once, and not for each caller
     activate: int = 0
-    exponential: int = 0
     forward: int = 0
     back: int = 0
     gradient: int = 0
@@ -71,32 +72,34 @@ class Examples(NamedTuple):
 class Work(NamedTuple):
     """Working memory for one block of examples, and for quantities that are computed once in each step."""
 
-    states: Array  # activations of each layer, one after the other, a block of rows each
-    slopes: Array  # their derivatives
-    inputs: Array  # input of the first layer, if it is not computed for each token
+    states: Array  # input of the first layer, if it is not computed for each token; activations of each layer
+    slopes: Array  # derivatives of the activations
     flows: Array  # gradients with respect to the states of two successive layers
     tables: Array  # the first layer of each token, as the first and as the second token of a pair
     drifts: Array  # gradients with respect to the tables
-    turned: Array  # transposed weights, at the same positions as in the row
+    turned: Array  # transposed weights, a row for each layer
     gradient: Array  # of one member
+    start: Array  # (1, pitch) numbers to which products are added
+    sums: Array  # float64: of losses and of correct answers
     block: Integers  # int32 (3, rows): tokens a, tokens b and labels of the present block
     weights: Array  # (rows,) of the present block
 
 
-def work_for(net: Net, sizes: Integers, numbers: int, dtype: Any) -> Work:
+def work_for(net: Net, numbers: int, dtype: Any) -> Work:
     """Allocate the working memory of one thread, for members with `numbers` parameters."""
-    rows = NEURONS_BLOCK if net.combine == NEURONS else BLOCK
-    states = rows * sum(sizes[1:])
-    tables = net.tokens * sizes[1] if net.combine < NEURONS else 0
+    rows, pitches = NEURONS_BLOCK if net.combine == NEURONS else BLOCK, net.pitches
+    states = len(pitches), rows * max(pitches)
+    tables = net.tokens * pitches[1] if net.combine < NEURONS else 0
     return Work(
         states=room(states, dtype),
         slopes=room(states, dtype),
-        inputs=room(rows * sizes[0] if net.combine > NEURONS else 0, dtype),
-        flows=room((2, rows * max(sizes)), dtype),
+        flows=room((2, states[1]), dtype),
         tables=room((2, tables), dtype),
         drifts=room((2, tables), dtype),
-        turned=room(numbers, dtype),
+        turned=room((len(pitches) - 1, 2 * max(net.sizes[1:] * pitches[:-1])), dtype),
         gradient=room(numbers, dtype),
+        start=room((1, max(pitches)), dtype),
+        sums=room(2, np.float64),
         block=room((3, rows), np.int32),
         weights=room(rows, dtype),
     )
@@ -106,22 +109,20 @@ class Job(NamedTuple):
     """What a kernel works with: a network, its examples, and the memory of one thread."""
 
     net: Net
-    sizes: Integers  # number of inputs of the first layer, widths of the layers, int64 (layers + 1,)
     examples: Examples
     work: Work
 
 
-def compiled(job: Job) -> Net:
+def compiled(job: Job, activate: Any) -> Net:
     """Compile the kernels that others call, if necessary, and return the network with their addresses."""
     row, batch = job.work.gradient, job.work.block[0]
     matrix = np.empty((1, 1), row.dtype)
     return job.net._replace(
-        product=address_of(add_product, matrix, True, matrix, matrix),
-        activate=address_of(activate, 0, 0.0, row, row, row, row),
-        exponential=address_of(exponential, row),
+        product=address_of(multiply, matrix, True, matrix, matrix, matrix),
+        activate=address_of(activate, 0.0, row, row),
         forward=address_of(_forward, row, job, 0),
         back=address_of(_back, row, row, job, 0),
-        gradient=address_of(gradient, 0, row, row, job, batch),
+        gradient=address_of(gradient, 0, row, row, job, batch, True),
         update=address_of(adamw, row, row, row, row, 0, 1, np.empty(4), np.empty(3)),
     )
 
@@ -142,67 +143,57 @@ def train_members(
         row = parameters[member]
         for offset in range(count):
             batch = batches[member, offset] if batches.shape[2] else batches[0, 0]
-            call(net.gradient, (member, row, gradient, job, batch))
-            number, moments = step + offset + 1, (first[member], second[member])
+            call(net.gradient, (member, row, gradient, job, batch, True))
+            moments, number = (first[member], second[member]), step + offset + 1
             call(net.update, (row, gradient, *moments, net.encoded, number, rates[member], betas))
 
 
 @kernel()
-def evaluate(
-    members: Integers, parameters: Array, job: Job, loss: Array, accuracy: Array, sums: Array
-) -> None:
+def evaluate(members: Integers, parameters: Array, job: Job, loss: Array, accuracy: Array) -> None:
     """Write the mean loss and the accuracy (runs,) of some members to arrays; NaN without examples.
 
-    `sums` (2,) is working memory. The answer is the class of the largest logit or of the nearest target.
+    The answer is the class of the largest logit or of the nearest target.
     """
-    net, sizes, examples, work = job
-    width, rows = sizes[-1], work.block.shape[1]
+    work, total = job.work, job.examples.total
     for member in members:
-        sums[:] = 0.0
-        row = parameters[member]
-        _tabulate(row, net, sizes, work)
-        for start in range(0, examples.counts[member], rows):
-            size = min(rows, examples.counts[member] - start)
-            _load(member, examples, work.block[0, :0], start, size, work)
-            call(net.forward, (row, job, size))
-            outputs = matrix(work.states, len(work.states) - rows * width, size, width)
-            if net.loss == SQUARED_ERROR:
-                _squared_error(outputs, examples.targets[member], work, sums)
-            else:
-                _cross_entropy(outputs, net, work, sums)
-        loss[member] = sums[0] / examples.total if examples.total else np.nan
-        accuracy[member] = sums[1] / examples.total if examples.total else np.nan
+        work.sums[:] = 0.0
+        call(job.net.gradient, (member, parameters[member], work.gradient, job, work.block[0, :0], False))
+        loss[member] = work.sums[0] / total if total else np.nan
+        accuracy[member] = work.sums[1] / total if total else np.nan
 
 
 @kernel()
-def gradient(member: int, row: Array, out: Array, job: Job, batch: Integers) -> None:
-    """Write the gradient of a member's mean loss over a batch; an empty `batch` stands for all examples."""
-    net, sizes, examples, work = job
-    rows, width = work.block.shape[1], sizes[-1]
+def gradient(member: int, row: Array, out: Array, job: Job, batch: Integers, learn: bool) -> None:
+    """Write the gradient of a member's mean loss over a batch; an empty `batch` stands for all examples.
+
+    If not `learn`, add the losses of the examples and the number of correct answers to `work.sums` instead.
+    """
+    net, examples, work = job
+    rows, pitch = work.block.shape[1], net.pitches[-1]
     size = len(batch) if len(batch) else examples.counts[member]
     total = len(batch) if len(batch) else examples.total
-    out[:] = 0
-    if net.combine < NEURONS:
+    _tabulate(row, job)
+    if learn:
+        out[:] = 0
         work.drifts[:] = 0
-    _tabulate(row, net, sizes, work)
-    _turn(row, net, sizes, work.turned)
+        _turn(row, job)
     for start in range(0, size, rows):
         count = min(rows, size - start)
         _load(member, examples, batch, start, count, work)
         call(net.forward, (row, job, count))
-        outputs = matrix(work.states, len(work.states) - rows * width, count, width)
-        errors = matrix(work.flows[(len(sizes) - 1) % 2], 0, count, width)
+        outputs = matrix(work.states[-1], 0, count, pitch)
+        errors = matrix(work.flows[(len(net.sizes) - 1) % 2], 0, count, pitch)
         if net.loss == SQUARED_ERROR:
-            _squared_error_gradient(outputs, examples.targets[member], total, work, errors)
+            _squared_error(outputs, examples.targets[member], total, work, errors, learn)
         else:
-            _cross_entropy_gradient(outputs, net, total, work, errors)
-        call(net.back, (row, out, job, count))
-    if net.combine < NEURONS:
-        _untabulate(row, out, net, sizes, work)
-    if net.penalty > 0:
-        numbers = net.tokens * net.dim  # of the embedding; the encoder may be longer
-        for i in range(numbers):
-            out[i] += net.penalty / numbers * np.sign(row[i])
+            _cross_entropy(outputs, net.loss, total, work, errors, learn)
+        if learn:
+            call(net.back, (row, out, job, count))
+    if learn and net.combine < NEURONS:
+        _untabulate(row, out, job)
+    if learn and net.penalty > 0:
+        for i in range(net.tokens * net.pitches[0]):  # the embedding; the encoder may be longer
+            out[i] += net.penalty / (net.tokens * net.dim) * np.sign(row[i])
 
 
 # -- the step in parts -------------------------------------------------------------------------------------
@@ -211,105 +202,123 @@ def gradient(member: int, row: Array, out: Array, job: Job, batch: Integers) -> 
 @kernel()
 def _load(member: int, examples: Examples, batch: Integers, start: int, rows: int, work: Work) -> None:
     """Copy the tokens, labels and weights of the examples of a block, from the place `start` of a batch."""
-    parts = examples.inputs.shape[2]
+    inputs, labels, weights = examples.inputs[member], examples.labels[member], examples.weights[member]
+    last = inputs.shape[1] - 1
     for n in range(rows):
         example = batch[start + n] if len(batch) else start + n
-        for part in range(parts):
-            work.block[part, n] = examples.inputs[member, example, part]
-        work.block[2, n] = examples.labels[member, example]
-        work.weights[n] = examples.weights[member, example]
+        work.block[0, n], work.block[1, n] = inputs[example, 0], inputs[example, last]
+        work.block[2, n], work.weights[n] = labels[example], weights[example]
 
 
 @kernel()
-def _tabulate(row: Array, net: Net, sizes: Integers, work: Work) -> None:
-    """Compute the first layer, if it is linear in each token, for each token at each place."""
+def _tabulate(row: Array, job: Job) -> None:
+    """Compute the first layer, if it is linear in each token, for each token at each place.
+
+    The table of the first place includes the bias.
+    """
+    net, _, work = job
+    sizes, pitches = net.sizes, net.pitches
     if net.combine >= NEURONS:
         return
-    tokens, dim, width = net.tokens, net.dim, sizes[1]
-    embedding = matrix(row, 0, tokens, dim)
-    work.tables[:] = 0
-    for part in range(1 if net.combine == SUM else 2):
-        weights = matrix(row, tokens * dim + part * dim * width, dim, width)
-        call(net.product, (embedding, False, weights, matrix(work.tables[part], 0, tokens, width)))
+    pitch, at, zero = pitches[1], net.starts[0], row.dtype.type(0)
+    embedding = matrix(row, 0, net.tokens, pitches[0])
+    for part in range(2):
+        _begin(row, at + sizes[0] * pitch, 0 if part else pitch, zero, 1, work)
+        weights = matrix(row, at + part * (sizes[0] - net.dim) * pitch, net.dim, pitch)
+        table = matrix(work.tables[part], 0, net.tokens, pitch)
+        call(net.product, (embedding, False, weights, work.start, table))
 
 
 @kernel()
-def _untabulate(row: Array, gradient: Array, net: Net, sizes: Integers, work: Work) -> None:
-    """Add the gradients of the weights of the first layer and of the embedding, from those of the tables."""
-    tokens, dim, width = net.tokens, net.dim, sizes[1]
-    embedding, by_embedding = matrix(row, 0, tokens, dim), matrix(gradient, 0, tokens, dim)
-    for part in range(1 if net.combine == SUM else 2):
-        at = tokens * dim + part * dim * width
-        drift = matrix(work.drifts[part], 0, tokens, width)
-        call(net.product, (embedding, True, drift, matrix(gradient, at, dim, width)))
-        call(net.product, (drift, False, matrix(work.turned, at, width, dim), by_embedding))
+def _begin(row: Array, at: int, width: int, pad: Any, bias: int, work: Work) -> None:
+    """Write `width` biases of a layer, at a place of a `row`, or zeros to `work.start`, and then pads."""
+    zero = row.dtype.type(0)
+    for j in range(work.start.shape[1]):
+        work.start[0, j] = pad if j >= width else row[at + j] if bias else zero
 
 
 @kernel()
-def _turn(row: Array, net: Net, sizes: Integers, out: Array) -> None:
-    """Write the transposed weights of all layers to `out`, at their places in a member's `row`.
+def _untabulate(row: Array, gradient: Array, job: Job) -> None:
+    """Add the gradients of the first layer and of the embedding, from those of the tables."""
+    net, _, work = job
+    sizes, pitches = net.sizes, net.pitches
+    width, pitch, at = sizes[1], pitches[1], net.starts[0]
+    embedding = matrix(row, 0, net.tokens, pitches[0])
+    by_embedding = matrix(gradient, 0, net.tokens, pitches[0])
+    _add_rows(matrix(work.drifts[0], 0, net.tokens, pitch), piece(gradient, at + sizes[0] * pitch, pitch))
+    for part in range(2):
+        place = part * (sizes[0] - net.dim)  # of the weights; both tokens of a sum have the same
+        drift = matrix(work.drifts[part], 0, net.tokens, pitch)
+        by_weights = matrix(gradient, at + place * pitch, net.dim, pitch)
+        call(net.product, (embedding, True, drift, by_weights, by_weights))
+        turned = matrix(work.turned[0], place // net.dim * width * pitches[0], width, pitches[0])
+        call(net.product, (drift, False, turned, by_embedding, by_embedding))
+
+
+@kernel()
+def _add_rows(rows: Array, out: Array) -> None:
+    """Add the sum of some rows, (n, pitch), to `out` (pitch,)."""
+    for n in range(len(rows)):
+        for j in range(len(out)):
+            out[j] += rows[n, j]
+
+
+@kernel()
+def _turn(row: Array, job: Job) -> None:
+    """Write the transposed weights of all layers to the rows of `work.turned`.
 
     The halves of a first layer of two concatenated tokens are transposed by themselves; weights of data are
     not needed.
     """
-    start = net.tokens * net.dim
+    net, _, work = job
+    sizes, pitches = net.sizes, net.pitches
     for layer in range(len(sizes) - 1):
-        inputs, width = sizes[layer], sizes[layer + 1]
+        inputs, width, pitch, long = sizes[layer], sizes[layer + 1], pitches[layer + 1], pitches[layer]
         parts = 2 if layer == 0 and net.combine == CONCATENATE else 1
         height = inputs // parts
         for part in range(0 if layer == 0 and net.combine == DATA else parts):
-            source = matrix(row, start + part * height * width, height, width)
-            target = matrix(out, start + part * height * width, width, height)
-            for i in range(height):
+            source = matrix(row, net.starts[layer] + part * height * pitch, height, pitch)
+            target = matrix(work.turned[layer], part * width * long, width, long)
+            for corner in range(0, height, 16):  # so that a line of the cache is written as a whole
                 for j in range(width):
-                    target[j, i] = source[i, j]
-        start += (inputs + net.bias) * width
+                    for i in range(corner, min(corner + 16, height)):
+                        target[j, i] = source[i, j]
 
 
 @kernel()
 def _forward(row: Array, job: Job, rows: int) -> None:
     """Compute the states and slopes of all layers for the present block of `rows` examples."""
-    net, sizes, examples, work = job
-    block, layers = work.block.shape[1], len(sizes) - 1
-    at, kept = net.tokens * net.dim, 0
+    net, examples, work = job
+    sizes, pitches = net.sizes, net.pitches
+    layers, zero, lowest = len(sizes) - 1, row.dtype.type(0), row.dtype.type(-np.inf)
     for layer in range(layers):
-        inputs, width = sizes[layer], sizes[layer + 1]
-        states = matrix(work.states, kept, rows, width)
-        bias = piece(row, at + inputs * width, net.bias * width)
-        added = layer == 0 and net.combine <= NEURONS
-        if added:
+        inputs, pitch, at = sizes[layer], pitches[layer + 1], net.starts[layer]
+        states = matrix(work.states[layer + 1], 0, rows, pitch)
+        if layer == 0 and net.combine <= NEURONS:
             first = row if net.combine == NEURONS else work.tables[0]
-            second = work.tables[1] if net.combine == CONCATENATE else first
-            left, right = matrix(first, 0, net.tokens, width), matrix(second, 0, net.tokens, width)
+            second = row if net.combine == NEURONS else work.tables[1]
+            left, right = matrix(first, 0, net.tokens, pitch), matrix(second, 0, net.tokens, pitch)
             for n in range(rows):
-                one, two, target = left[work.block[0, n]], right[work.block[1, n]], states[n]
-                for j in range(width):
-                    target[j] = one[j] + two[j]
+                former, latter, target = left[work.block[0, n]], right[work.block[1, n]], states[n]
+                for j in range(pitch):
+                    target[j] = former[j] + latter[j]
         else:
-            states[:] = 0
-        for n in range(rows):
-            target = states[n]
-            for j in range(len(bias)):
-                target[j] += bias[j]
-        if not added:
-            below = matrix(work.states, kept - block * inputs, rows, inputs)
+            below = matrix(work.states[layer], 0, rows, pitches[layer])
             if layer == 0:
-                below = matrix(work.inputs, 0, rows, inputs)
                 _enter(row, net, examples.data, work.block, below)
-            call(net.product, (below, False, matrix(row, at, inputs, width), states))
+            pad = zero if layer < layers - 1 else lowest  # which has no weight in a softmax
+            _begin(row, at + inputs * pitch, sizes[layer + 1], pad, net.bias, work)
+            call(net.product, (below, False, matrix(row, at, inputs, pitch), work.start, states))
         if layer < layers - 1:
-            size = rows * width
-            free = piece(work.flows[0], 0, size), piece(work.flows[1], 0, size)
-            numbers = piece(work.states, kept, size), piece(work.slopes, kept, size)
-            call(net.activate, (net.activation, net.even, *numbers, *free))
-        at += (inputs + net.bias) * width
-        kept += block * width
+            size = rows * pitch
+            numbers = piece(work.states[layer + 1], 0, size), piece(work.slopes[layer + 1], 0, size)
+            call(net.activate, (net.even, *numbers))
 
 
 @kernel()
 def _enter(row: Array, net: Net, data: Array, block: Integers, out: Array) -> None:
     """Write the inputs of the first layer to `out` (rows, inputs): rows of data, or products of matrices."""
-    side = int(math.sqrt(net.dim) + 0.5)
+    side, pitch = int(math.sqrt(net.dim) + 0.5), net.pitches[0]
     for n in range(len(out)):
         target = out[n]
         if net.combine == DATA:
@@ -317,8 +326,8 @@ def _enter(row: Array, net: Net, data: Array, block: Integers, out: Array) -> No
             for j in range(len(target)):
                 target[j] = source[j]
             continue
-        left = matrix(row, block[0, n] * net.dim, side, side)
-        right = matrix(row, block[1, n] * net.dim, side, side)
+        left = matrix(row, block[0, n] * pitch, side, side)
+        right = matrix(row, block[1, n] * pitch, side, side)
         for i in range(side):
             for k in range(side):
                 total = row[0] - row[0]
@@ -330,57 +339,43 @@ def _enter(row: Array, net: Net, data: Array, block: Integers, out: Array) -> No
 @kernel()
 def _back(row: Array, gradient: Array, job: Job, rows: int) -> None:
     """Add the contribution of a block to the gradient, from the errors in `work.flows`."""
-    net, sizes, _, work = job
-    block, layers = work.block.shape[1], len(sizes) - 1
-    flow = matrix(work.flows[layers % 2], 0, rows, sizes[-1])
-    end, kept = len(row), len(work.states) - block * sizes[-1]
-    for layer in range(layers - 1, -1, -1):
-        inputs, width = sizes[layer], sizes[layer + 1]
-        at = end - (inputs + net.bias) * width
-        bias = piece(gradient, at + inputs * width, net.bias * width)
-        for n in range(rows):
-            source = flow[n]
-            for j in range(len(bias)):
-                bias[j] += source[j]
-        by_weights = matrix(gradient, at, inputs, width)
+    net, _, work = job
+    sizes, pitches = net.sizes, net.pitches
+    for layer in range(len(sizes) - 2, -1, -1):
+        inputs, width, pitch, long = sizes[layer], sizes[layer + 1], pitches[layer + 1], pitches[layer]
+        flow = matrix(work.flows[(layer + 1) % 2], 0, rows, pitch)
         if layer == 0 and net.combine <= NEURONS:
             for part in range(2):
-                place = part if net.combine == CONCATENATE else 0
-                by_tokens = gradient if net.combine == NEURONS else work.drifts[place]
-                drifts = matrix(by_tokens, 0, net.tokens, width)
+                by_tokens = gradient if net.combine == NEURONS else work.drifts[part]
+                drifts = matrix(by_tokens, 0, net.tokens, pitch)
                 for n in range(rows):
                     source, target = flow[n], drifts[work.block[part, n]]
-                    for j in range(width):
+                    for j in range(pitch):
                         target[j] += source[j]
             return
-        kept -= block * inputs
-        below = (
-            matrix(work.inputs, 0, rows, inputs) if layer == 0 else matrix(work.states, kept, rows, inputs)
-        )
-        call(net.product, (below, True, flow, by_weights))
+        by_weights = matrix(gradient, net.starts[layer], inputs, pitch)
+        _add_rows(flow, piece(gradient, net.starts[layer] + inputs * pitch, net.bias * pitch))
+        below = matrix(work.states[layer], 0, rows, long)
+        call(net.product, (below, True, flow, by_weights, by_weights))
         if layer == 0 and net.combine == DATA:
             return
-        lower = matrix(work.flows[layer % 2], 0, rows, inputs)
-        lower[:] = 0
-        call(net.product, (flow, False, matrix(work.turned, at, width, inputs), lower))
+        lower = matrix(work.flows[layer % 2], 0, rows, long)
+        _begin(row, 0, 0, row.dtype.type(0), 0, work)
+        call(net.product, (flow, False, matrix(work.turned[layer], 0, width, long), work.start, lower))
         if layer == 0:
             _back_to_factors(row, gradient, net, lower, work)
             return
-        numbers, slopes = (
-            piece(work.flows[layer % 2], 0, rows * inputs),
-            piece(work.slopes, kept, rows * inputs),
-        )
-        for i in range(len(slopes)):
+        numbers, slopes = piece(lower, 0, rows * long), work.slopes[layer]
+        for i in range(len(numbers)):
             numbers[i] *= slopes[i]
-        flow, end = lower, at
 
 
 @kernel()
 def _back_to_factors(row: Array, gradient: Array, net: Net, lower: Array, work: Work) -> None:
     """Add the gradient of the embedding, from that of the products of two matrices, `lower` (rows, dim)."""
-    side = int(math.sqrt(net.dim) + 0.5)
+    side, pitch = int(math.sqrt(net.dim) + 0.5), net.pitches[0]
     for n in range(len(lower)):
-        a, b = work.block[0, n] * net.dim, work.block[1, n] * net.dim
+        a, b = work.block[0, n] * pitch, work.block[1, n] * pitch
         slope = matrix(lower[n], 0, side, side)
         left, right = matrix(row, a, side, side), matrix(row, b, side, side)
         by_left, by_right = matrix(gradient, a, side, side), matrix(gradient, b, side, side)
@@ -395,43 +390,73 @@ def _back_to_factors(row: Array, gradient: Array, net: Net, lower: Array, work: 
 
 
 @kernel(reorder=True)
-def _cross_entropy(logits: Array, net: Net, work: Work, sums: Array) -> None:
-    """Add the cross-entropies of a block, and the number of correct answers, to `sums`.
+def _cross_entropy(logits: Array, loss: int, total: int, work: Work, out: Array, learn: bool) -> None:
+    """Write the gradient of the mean cross-entropy over `total` examples with respect to the logits.
 
-    Among equally large logits the first is the answer; logits of NaN are none.
+    Contributions of probabilities below the normal numbers of the type become 0, as processors multiply
+    subnormal numbers slowly. For the right class, 1 is subtracted from its probability q, as in PyTorch. In
+    float32, q is a multiple of 6e-8 near 1, so that q - 1 is wrong by its own size once the loss is that
+    small; under the stable loss, the probabilities of all other classes are added instead, with all their
+    digits.
+
+    If not `learn`, add to `work.sums`. Among equally large logits the first is the answer; NaN is none.
     """
-    rows, width = logits.shape
-    labels, powers = work.block[2], matrix(work.flows[0], 0, rows, width)
+    real, (rows, pitch), labels, weights = logits.dtype.type, logits.shape, work.block[2], work.weights
+    zero, count, least = real(0), real(total), real(np.finfo(logits.dtype).tiny)
     for n in range(rows):
         largest = logits[n, 0]
-        for j in range(width):
-            largest = max(largest, logits[n, j])
-        for j in range(width):
-            powers[n, j] = logits[n, j] - largest
-        first = 0
-        while first < labels[n] and powers[n, first] < 0:
-            first += 1
-        sums[1] += work.weights[n] * (first == labels[n] and powers[n, first] == 0)
-        sums[0] -= work.weights[n] * powers[n, labels[n]]
-    call(net.exponential, (piece(work.flows[0], 0, rows * width),))
+        for j in range(pitch):
+            largest = maximum(largest, logits[n, j])
+        for j in range(pitch):
+            out[n, j] = logits[n, j] - largest
+        if not learn:
+            answer = 0
+            while answer < labels[n] and out[n, answer] < 0:
+                answer += 1
+            work.sums[0] -= weights[n] * out[n, labels[n]]
+            work.sums[1] += weights[n] * (answer == labels[n] and out[n, answer] == 0)
+    powers = piece(out, 0, rows * pitch)
+    for i in range(len(powers)):
+        powers[i] = exponential(powers[i])
     for n in range(rows):
-        norm = 0.0
-        for j in range(width):
-            norm += powers[n, j]
-        sums[0] += work.weights[n] * math.log(norm)
+        right, norm = labels[n], 0.0  # float64, since small losses are the logarithms of numbers near 1
+        for j in range(pitch):
+            norm += out[n, j]
+        if not learn:
+            work.sums[0] += weights[n] * math.log(norm)
+            continue
+        factor = weights[n] / (real(norm) * count)
+        bound = least / factor  # before the product, since a subnormal one takes a hundred cycles
+        for j in range(pitch):
+            out[n, j] = factor * (out[n, j] if out[n, j] >= bound else zero)
+        if loss == STABLE_CROSS_ENTROPY:
+            out[n, right] = zero
+            others = zero
+            for j in range(pitch):
+                others += out[n, j]
+            out[n, right] = -others
+        else:
+            out[n, right] -= weights[n] / count
 
 
 @kernel(reorder=True)
-def _squared_error(outputs: Array, targets: Array, work: Work, sums: Array) -> None:
-    """Add the squared errors of a block, means over the outputs, and the number of correct answers to `sums`.
+def _squared_error(outputs: Array, targets: Array, total: int, work: Work, out: Array, learn: bool) -> None:
+    """Write the gradient of the mean squared error over `total` examples with respect to the outputs.
 
-    Among equally near targets the first is the answer; outputs that are not finite are none.
+    If not `learn`, add to `work.sums`. Among equally near targets the first is the answer; outputs that are
+    not finite are none.
     """
-    rows, width = outputs.shape
-    labels = work.block[2]
-    for n in range(rows):
+    labels, weights, (classes, width) = work.block[2], work.weights, targets.shape
+    share = outputs.dtype.type(2 / (total * width))
+    for n in range(len(outputs)):
+        if learn:
+            for j in range(width):
+                out[n, j] = share * weights[n] * (outputs[n, j] - targets[labels[n], j])
+            for j in range(width, out.shape[1]):
+                out[n, j] = 0
+            continue
         best, nearest = -1, np.inf
-        for c in range(len(targets)):
+        for c in range(classes):
             distance = 0.0
             for j in range(width):
                 difference = outputs[n, j] - targets[c, j]
@@ -439,57 +464,8 @@ def _squared_error(outputs: Array, targets: Array, work: Work, sums: Array) -> N
             if distance < nearest:
                 best, nearest = c, distance
             if c == labels[n]:
-                sums[0] += work.weights[n] * distance / width
-        sums[1] += work.weights[n] * (best == labels[n])
-
-
-@kernel(reorder=True)
-def _squared_error_gradient(outputs: Array, targets: Array, total: int, work: Work, out: Array) -> None:
-    """Write the gradient of the mean squared error over `total` examples with respect to the outputs."""
-    rows, width = outputs.shape
-    share = outputs.dtype.type(2 / (total * width))
-    for n in range(rows):
-        target, factor = targets[work.block[2, n]], share * work.weights[n]
-        for j in range(width):
-            out[n, j] = factor * (outputs[n, j] - target[j])
-
-
-@kernel(reorder=True)
-def _cross_entropy_gradient(logits: Array, net: Net, total: int, work: Work, out: Array) -> None:
-    """Write the gradient of the mean cross-entropy over `total` examples with respect to the logits.
-
-    Contributions of probabilities below the normal numbers of the type become 0, as processors multiply
-    subnormal numbers slowly. For the right class, 1 is subtracted from its probability q, as in PyTorch. In
-    float32, q is a multiple of 6e-8 near 1, so that q - 1 is wrong by its own size once the loss is that
-    small; under the stable
-    loss, the probabilities of all other classes are added instead, with all their digits.
-    """
-    rows, width = logits.shape
-    zero = logits.dtype.type(0)
-    least = logits.dtype.type(LEAST_SINGLE if logits.itemsize == 4 else LEAST_DOUBLE)
-    for n in range(rows):
-        largest = logits[n, 0]
-        for j in range(width):
-            largest = max(largest, logits[n, j])
-        for j in range(width):
-            out[n, j] = logits[n, j] - largest
-    call(net.exponential, (piece(out, 0, rows * width),))
-    for n in range(rows):
-        right, norm, weight = work.block[2, n], zero, work.weights[n]
-        for j in range(width):
-            norm += out[n, j]
-        norm = weight / (norm * total)
-        for j in range(width):
-            share = out[n, j] * norm
-            out[n, j] = share if share >= least else zero
-        if net.loss == STABLE_CROSS_ENTROPY:
-            out[n, right] = zero
-            others = zero
-            for j in range(width):
-                others += out[n, j]
-            out[n, right] = -others
-        else:
-            out[n, right] -= weight * logits.dtype.type(1 / total)
+                work.sums[0] += weights[n] * distance / width
+        work.sums[1] += weights[n] * (best == labels[n])
 
 
 # -- the optimizer -----------------------------------------------------------------------------------------
@@ -527,7 +503,7 @@ def adamw(
         decay shrinks the values as in AdamW.
     """
     real = values.dtype.type
-    zero, least = real(0), real(LEAST_SINGLE if values.itemsize == 4 else LEAST_DOUBLE)
+    zero, least = real(0), real(np.finfo(values.dtype).tiny)
     for start, end, part in ((0, head, 0), (head, len(values), 2)):
         rate, decay = rates[part], rates[part + 1]
         size = end - start

@@ -148,14 +148,22 @@ def test_float32_stays_as_close_as_plain_float32_does(name):
 def test_the_product_of_matrices(shape, order, dtype):
     rows, inner, columns = shape
     generator = np.random.default_rng(0)
+    columns = products.padded(columns, dtype)
     A = np.asarray(generator.standard_normal((rows, inner)), dtype, order=order)
     B = generator.standard_normal((inner, columns)).astype(dtype)
     out = generator.standard_normal((rows, columns)).astype(dtype)
     exact = out + A.astype(np.float64) @ B.astype(np.float64)
     bound = (inner + 2) * np.finfo(dtype).eps * (np.abs(out) + np.abs(A).astype(np.float64) @ np.abs(B))
     turned = order == "F"
-    products.add_product(A.T if turned else A, turned, B, out)
+    products.multiply(A.T if turned else A, turned, B, out, out)
     assert (np.abs(out - exact) <= bound).all()
+
+
+FUNCTIONS = {
+    "exponential": (functions.exponential, np.exp),
+    "hyperbolic tangent": (functions.hyperbolic_tangent, np.tanh),
+    "hyperbolic sine": (functions.inverse_hyperbolic_sine, np.arcsinh),
+}
 
 
 @pytest.mark.parametrize(
@@ -164,22 +172,13 @@ def test_the_product_of_matrices(shape, order, dtype):
 def test_float32_functions(name, bound):
     small = np.geomspace(1e-30, 1, 5001)
     x = np.concatenate([np.linspace(-86, 87, 10001), small, -small]).astype(np.float32)
-    found = x.copy()
-    if name == "exponential":
-        functions.exponential(found)
-        exact = np.exp(x.astype(np.float64))
-    elif name == "hyperbolic tangent":
-        functions.hyperbolic_tangent(found, np.empty_like(x))
-        exact = np.tanh(x.astype(np.float64))
-    else:
-        functions.inverse_hyperbolic_sine(found)
-        exact = np.arcsinh(x.astype(np.float64))
+    function, exact = FUNCTIONS[name]
+    found, exact = np.array([function(value) for value in x]), exact(x.astype(np.float64))
     assert (np.abs(found - exact) <= bound * np.abs(exact)).all()
 
 
 def activate(activation, states, slopes, even=0.0):
-    room = np.empty((2, len(states)), states.dtype)
-    functions.activate(functions.ACTIVATIONS[activation], even, states, slopes, *room)
+    functions.ACTIVATIONS[activation](even, states, slopes)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
