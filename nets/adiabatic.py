@@ -22,7 +22,7 @@ SAMPLES = 20
 
 
 def adiabatic_force(
-    trajectory: Trajectory, steps: int = 2000, draws: int = 2, *, averaged: int = 200, seed: Seed = 0
+    trajectory: Trajectory, steps: int = 2000, draws: int = 2, *, averaged: int | None = None, seed: Seed = 0
 ) -> Trajectory:
     """Return the gradients on recorded embeddings from layers that have converged on them.
 
@@ -40,8 +40,8 @@ def adiabatic_force(
     draws : int, default 2
         Number of fresh starts of the layers, at least 1. From two on, `analysis.forces` shows how far the
         forces of two starts agree, which is the ceiling of any law of embeddings.
-    averaged : int, default 200
-        Number of the last steps, at most `steps`, over which the gradient is averaged.
+    averaged : int, optional
+        Number of the last steps, at most `steps`, over which the gradient is averaged; by default a tenth.
     seed : int or numpy.random.SeedSequence, default 0
         Seed of the fresh layers.
 
@@ -61,11 +61,11 @@ def adiabatic_force(
     --------
     >>> import nets
     >>> trained = nets.train(nets.ConstantAttention(7), runs=2, steps=40)
-    >>> nets.adiabatic_force(trained, steps=50, averaged=10).observables["gradient_2"].shape
+    >>> nets.adiabatic_force(trained, steps=50).observables["gradient_2"].shape
     (2, 3, 7, 2)
     """
     steps, draws = whole_number("steps", steps, 1), whole_number("draws", draws, 1)
-    averaged = whole_number("averaged", averaged, 1, steps)
+    averaged = max(1, steps // 10) if averaged is None else whole_number("averaged", averaged, 1, steps)
     if not isinstance(trajectory, Trajectory):
         raise InputError(f"trajectory must be a Trajectory, got {type(trajectory).__name__}")
     ensemble, made = ensemble_of(trajectory), trajectory.parameters

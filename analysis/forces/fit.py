@@ -16,7 +16,7 @@ from analysis.forces.basis import (
     one_body,
     terms_of,
 )
-from analysis.forces.frames import Frames, Projection, Sites, checked_windows, frames_of
+from analysis.forces.frames import ROUNDING, Frames, Projection, Sites, checked_windows, frames_of
 from analysis.forces.law import ForceLaw, WindowFit
 from analysis.forces.moments import Moments, directions, moments_of
 from physics.checks import choice, number, whole_number
@@ -30,8 +30,8 @@ RIDGES = 10.0 ** np.arange(-9, 0)
 """Penalties among which cross-validation chooses, in units of the mean square of a standardized feature."""
 ROUNDS, CHANGE = 200, 1e-7
 """Largest number of rounds of the alternation, and the change of R² at which it has converged."""
-ROUNDING = 1e-20
-"""Part of the square of a force along shapes that is rounding."""
+COLLINEAR = 1e-12
+"""Smallest eigenvalue of the correlations of forces of terms that the data tell apart."""
 SEARCHED = 300
 """Number of frames by which the ranges of the screened law are searched."""
 
@@ -67,6 +67,7 @@ def fit_forces(
     target : {"gradient", "displacement"} or ndarray (runs, frames, tokens, dim), default "gradient"
         The force: minus the recorded gradient, the displacement by `lag` steps, or forces of your own, of one
         trajectory. A gradient counts times the size of the points, displacements and your own forces by it.
+        Particles that are normalised have their size after the first step: leave out their start.
     lag : int, default 20
         Number of steps of a displacement. One step of Adam is jitter, late in a training.
     on : {"pair sums", "tokens"}, default "pair sums"
@@ -94,7 +95,7 @@ def fit_forces(
         for a `Basis`, and it is 0 for a named law.
     resamples : int, default 100
         Number of resamples of networks for the bands of the kernels, which show how far networks differ at
-        each place, and not the error of the splines or of the ridge.
+        each place, and not the error of the splines or of the ridge. One network has no bands.
     seed : int or numpy.random.SeedSequence, default 0
         Seed of folds and resamples.
 
@@ -150,14 +151,15 @@ def fit_forces(
         ranges = _ranges(part, extent) if basis == "screened" else ()
         terms = terms_of(basis, extent, part.classes, ranges)
         moments, body = moments_of(part, terms, one_body(terms))
-        _require_determined(moments, terms, name)
+        freedom = max(part.gauge.shape[1] - part.gauge.shape[2], 1)
+        _require_determined(moments, terms, name, freedom, named=not isinstance(basis, Basis))
         used = ridge
         if used is None:
             used = _chosen_ridge(moments, amplitude, draws) if isinstance(basis, Basis) else 0.0
         constants = solve(moments, used, amplitude)
         numbers = np.searchsorted(networks, part.network)
-        drawn = np.empty((resamples, len(constants)))
-        for k in range(resamples):
+        drawn = np.empty((resamples if len(networks) > 1 else 0, len(constants)))
+        for k in range(len(drawn)):
             counts = np.bincount(draws.integers(len(networks), size=len(networks)), minlength=len(networks))
             drawn[k] = solve(moments, used, amplitude, counts[numbers].astype(float), constants)
         alone = solve(body, 1e-6, amplitude)
@@ -277,17 +279,23 @@ def _ranges(frames: Frames, extent: Extent) -> tuple[float, float]:
     return sigma, xi
 
 
-def _require_determined(moments: Moments, terms: Terms, window: str) -> None:
-    """Refuse functions that no frame of a window determines."""
+def _require_determined(moments: Moments, terms: Terms, window: str, freedom: int, named: bool) -> None:
+    """Refuse functions that the frames of a window, of `freedom` numbers each, do not determine.
+
+    Of free functions those alone that have no part along shapes: a ridge chooses between the others.
+    """
     frames, count = moments.along.shape
-    size = np.einsum("mii->i", moments.gram)
-    whole = moments.whole.sum(axis=0)
-    missing = [
-        name for name, part, all_ in zip(terms.names, size, whole, strict=True) if part <= ROUNDING * all_
-    ]
-    if missing:
+    if frames < 2 or frames * freedom < count:
         raise InputError(
-            f"basis must be one that the data determine; in {window} they say nothing of {', '.join(missing)}"
+            f"trajectories must hold at least {max(2, -(-count // freedom))} frames of the window {window} "
+            f"for {count} functions, got {frames}"
         )
-    if frames < 2 or frames * len(moments.gram) < count:
-        raise InputError(f"trajectories must hold at least 2 frames of the window {window}, got {frames}")
+    size = np.sqrt(np.maximum(moments.whole.sum(axis=0), 1e-300))
+    gram = moments.gram.sum(axis=0) / np.outer(size, size)
+    missing = np.diag(gram) <= ROUNDING
+    if named and not missing.any():
+        values, vectors = np.linalg.eigh(gram / np.sqrt(np.outer(np.diag(gram), np.diag(gram))))
+        missing = (np.abs(vectors[:, values < COLLINEAR]) > 0.1).any(axis=1)
+    if missing.any():
+        names = "; ".join(name for name, lost in zip(terms.names, missing, strict=True) if lost)
+        raise InputError(f"basis must be one that the data determine; in {window} they do not tell {names}")

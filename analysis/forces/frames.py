@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Sites = Literal["pair sums", "tokens"]
 Projection = Literal["shape", "axes", "none"]
+ROUNDING = 1e-20
+"""Part of the square of a force along shapes that is rounding."""
 FLAT = 1e-9
 """Size of a direction beside the largest one below which it is rounding."""
 
@@ -106,9 +108,9 @@ def _frames(
     project: Projection,
     first: int,
 ) -> Frames:
-    kept, force, second = _measured(trajectory, target, lag)
+    kept, *draws = _measured(trajectory, target, lag)
     positions = np.asarray(trajectory.positions[:, kept], np.float64)
-    finite = np.isfinite(positions).all((1, 2, 3)) & np.isfinite(force).all((1, 2, 3))
+    finite = np.all([np.isfinite(array).all((1, 2, 3)) for array in (positions, *draws)], axis=0)
     if not finite.any():
         raise InputError("trajectories must hold a run whose points and forces are finite, got none")
     if not finite.all():
@@ -126,26 +128,19 @@ def _frames(
     points /= size
     gauge = gauge_of(points, project)
 
-    def shown(forces: Array | None) -> Array | None:
-        if forces is None:
-            return None
-        flat = forces[runs].reshape(points.shape)
-        flat = flat * size if isinstance(target, str) and target == "gradient" else flat / size
-        flat = flat.reshape(len(points), -1)
-        return projected(flat[..., None], gauge)[..., 0]
-
+    unit = size if isinstance(target, str) and target == "gradient" else 1 / size
+    forces = [(draw[runs].reshape(points.shape) * unit).reshape(len(points), -1) for draw in draws]
+    along, *second = (projected(each[..., None], gauge)[..., 0] for each in forces)
     steps = np.tile(np.asarray(trajectory.steps)[kept], len(runs))
-    along = shown(force)
-    assert along is not None
     classes = 0 if on == "tokens" else int(layout.label.max()) + 1
-    frames = Frames(points, along, gauge, network, steps, layout, classes, modulus, shown(second))
-    moved = (along**2).sum(axis=1) > 0
+    frames = Frames(points, along, gauge, network, steps, layout, classes, modulus, *second)
+    moved = (along**2).sum(axis=1) > ROUNDING * (forces[0] ** 2).sum(axis=1)
     if not moved.any():
-        raise InputError("trajectories must hold a frame with a force, got none")
+        raise InputError(f"trajectories must hold a frame with a force beside project={project!r}, got none")
     return frames.only(moved)
 
 
-def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Integers, Array, Array | None]:
+def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Any, ...]:
     """Return the frames with a force, and the force (runs, frames, tokens, dim) of one or two draws."""
     steps = np.asarray(trajectory.steps)
     if isinstance(target, str) and target == "displacement":
@@ -157,7 +152,7 @@ def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Integers, 
             )
         positions = np.asarray(trajectory.positions, np.float64)
         after = np.searchsorted(steps, steps[kept] + lag)
-        return kept, positions[:, after] - positions[:, kept], None
+        return kept, positions[:, after] - positions[:, kept]
     if isinstance(target, str):
         choice("target", target, ("gradient", "displacement"))
         if "gradient" not in trajectory.observables:
@@ -169,15 +164,15 @@ def _measured(trajectory: Trajectory, target: Any, lag: int) -> tuple[Integers, 
         measured = np.asarray(trajectory.clock("gradient")[0])
         kept = np.flatnonzero(np.isin(steps, measured))
         places = np.searchsorted(measured, steps[kept])
-        gradients = np.asarray(trajectory.observables["gradient"], np.float64)[:, places]
-        second = trajectory.observables.get("gradient_2")
-        return kept, -gradients, None if second is None else -np.asarray(second, np.float64)[:, places]
+        names = [name for name in ("gradient", "gradient_2") if name in trajectory.observables]
+        draws = (np.asarray(trajectory.observables[name], np.float64)[:, places] for name in names)
+        return kept, *(-draw for draw in draws)
     forces = finite_array("target", target, ndim=4)
     if forces.shape != trajectory.positions.shape:
         raise InputError(
             f"target must have the shape of the positions, {trajectory.positions.shape}, got {forces.shape}"
         )
-    return np.arange(len(steps)), forces, None
+    return np.arange(len(steps)), forces
 
 
 def _pairs(trajectory: Trajectory, on: Sites, pairs: Any, modulus: int | None) -> tuple[Pairs, int | None]:
@@ -285,26 +280,15 @@ def _with_weights(first: Integers, second: Integers, label: Integers) -> Pairs:
 def gauge_of(points: Array, project: Projection) -> Array:
     """Return an orthonormal basis (frames, n, directions) of what is taken from forces, n = tokens · dim."""
     frames, tokens, dim = points.shape
-    columns = []
-    if project != "none":
-        for axis in range(dim):
-            shift = np.zeros_like(points)
-            shift[..., axis] = 1.0
-            columns.append(shift)
-    if project == "shape":
-        columns.append(points)
-        for i in range(dim):
-            for j in range(i):
-                turn = np.zeros_like(points)
-                turn[..., i], turn[..., j] = points[..., j], -points[..., i]
-                columns.append(turn)
-    elif project == "axes":
-        for axis in range(dim):
-            stretch = np.zeros_like(points)
-            stretch[..., axis] = points[..., axis]
-            columns.append(stretch)
-    if not columns:
+    if project == "none":
         return np.zeros((frames, tokens * dim, 0))
+    axes = np.eye(dim)
+    columns = [np.broadcast_to(axis, points.shape) for axis in axes]
+    if project == "shape":
+        turns = (np.outer(axes[j], axes[i]) for i in range(dim) for j in range(i))
+        columns += [points, *(points @ (turn - turn.T) for turn in turns)]
+    else:
+        columns += [points * axis for axis in axes]
     stacked = np.stack([column.reshape(frames, -1) for column in columns], axis=-1)
     basis, sizes, _ = np.linalg.svd(stacked, full_matrices=False)
     known = sizes > FLAT * sizes[:, :1]  # flat points are scaled or turned in fewer directions
@@ -313,8 +297,6 @@ def gauge_of(points: Array, project: Projection) -> Array:
 
 def projected(vectors: Array, gauge: Array) -> Array:
     """Return vectors (frames, n, K) without their parts along the directions (frames, n, G)."""
-    if not gauge.shape[-1]:
-        return vectors
     return vectors - gauge @ (gauge.swapaxes(1, 2) @ vectors)
 
 

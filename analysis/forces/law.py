@@ -162,7 +162,7 @@ class ForceLaw(Shown):
         held_out : Trajectory or sequence of Trajectory
             Networks that were not fitted.
         pairs : array_like of int, optional
-            Their pairs, as in `fit_forces`; by default those that the fit was given.
+            Their pairs, as in `fit_forces`; by default those that the fit was given for all its runs.
         target : str or ndarray, optional
             Their force, as in `fit_forces`; by default what was fitted. Forces of your own must be given.
 
@@ -215,11 +215,11 @@ class ForceLaw(Shown):
 
     def _scored(self, held_out: Any, pairs: Any, target: Any) -> dict[str, dict[str, Any]]:
         """Return scores and squares of each frame of other networks as columns, window by window."""
-        options = dict(self._options)
-        if pairs is not None:
-            options["pairs"] = pairs
-        if target is not None:
-            options["target"] = target
+        given = {"pairs": pairs, "target": target}
+        options = self._options | {name: value for name, value in given.items() if value is not None}
+        for name, value in given.items():
+            if value is None and np.ndim(options[name]) > 2:
+                raise InputError(f"{name} must be given for held_out, as those of the fit are of its runs")
         frames = frames_of(held_out, **options)
         points = frames.points
         if points.shape[1:] != self._size:

@@ -250,8 +250,17 @@ def test_trajectories_that_are_refused(networks, musat):
     )
     with pytest.raises(InputError, match="pairs"):
         fit_forces(bare)
+    one = runs_of(networks, slice(0, 1))
     with pytest.raises(InputError, match="at least 2 networks"):
-        fit_forces(runs_of(networks, slice(0, 1)), basis=SMALL)
+        fit_forces(one, basis=SMALL)
+    assert np.isnan(fit_forces(one, basis="musat").constants()["alignment"].low)  # no band of one network
+    with pytest.raises(InputError, match="3 frames of the window late for 39 functions, got 1"):
+        fit_forces(one, basis=SMALL, ridge=0.1, windows={"late": (400, 400)})
+    pairs = np.broadcast_to(np.stack(np.triu_indices(11), 1), (16, 66, 2))
+    for name, options in (("target", {"target": musat[1]}), ("pairs", {"pairs": pairs})):
+        law = fit_forces(musat[0] if name == "target" else networks, basis="musat", resamples=0, **options)
+        with pytest.raises(InputError, match=f"{name} must be given for held_out"):
+            law.score(networks)  # not by forces or pairs of the networks of the fit
     for dim in (1, 5):
         with pytest.raises(InputError, match="dim"):
             fit_forces(physics.simulate(ParticleSystem(5, dim)), "displacement", lag=1)
@@ -274,8 +283,12 @@ def test_trajectories_that_are_refused(networks, musat):
 def test_all_pairs_leave_springs_without_a_part_along_shapes():
     """Within classes, springs between all pair sums pull every embedding to its scale alone."""
     runs, forces = with_forces(ParticleSystem(7))
-    with pytest.raises(InputError, match="attraction"):
-        fit_forces(runs, forces, basis="harmonic", windows=[(6, 60)], resamples=0)
+    bare, pairs = Trajectory(runs.positions, runs.steps), np.stack(np.triu_indices(7), 1)
+    for modulus in (7, 14):  # with 14 the springs within classes and between them are opposite
+        with pytest.raises(InputError, match="attraction; repulsion$"):
+            fit_forces(bare, forces, basis="harmonic", pairs=pairs, modulus=modulus, resamples=0)
+    with pytest.raises(InputError, match="beside project='shape'"):
+        fit_forces(runs, 2.0 * runs.positions + 1.0, basis="musat")  # the force is a stretch alone
 
 
 def test_the_force_is_a_pair_force_with_memory():

@@ -102,7 +102,7 @@ def _cell(setting: Setting, cell: tuple[int, int, float], seeds: Sequence[int]) 
     watched: dict[str, Any] = {"record": list(setting.frames), "observables": ["gradient"]}
     actual = [train(model, runs=runs, seed=seed, **options, **watched) for seed in seeds[:2]]
     still = [
-        adiabatic_force(each, setting.layers, draws, averaged=setting.layers // 10, seed=seed)
+        adiabatic_force(each, setting.layers, draws, seed=seed)
         for each, draws, seed in zip(actual, (1, 2), seeds[2:4], strict=True)
     ]
     tables = _laws(setting, {"actual": actual, "converged": still})
