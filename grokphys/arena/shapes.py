@@ -64,11 +64,11 @@ class Attention:
         return {"weight_decay": self.decay, "seed": SEED, "dtype": "float64"}
 
     def train(self, folder: Path | None, layers: int | None = None) -> Trajectory:
-        """Return the networks, or others from the same starts if a seed of the layers is given."""
+        """Return the networks, or others from the starts of those held out if a seed of layers is given."""
+        first = 0 if layers is None else self.networks // 2
         options = {"steps": self.steps, "record": self.record, "observables": ("gradient",)}
-        return ensemble(
-            folder, ConstantAttention(), layers=layers, runs=self.networks, **self.settings, **options
-        )
+        options |= {"first_run": first, "runs": self.networks - first}
+        return ensemble(folder, ConstantAttention(), layers=layers, **self.settings, **options)
 
     def led(self, folder: Path | None) -> Array:
         """Return the gradients (networks, frames, tokens, dim) of other networks on the paths held out.
@@ -153,7 +153,7 @@ class Fate(Track):
     def case(self, setting: Attention, folder: Path | None) -> Case:
         """Return networks, of which the first frames are seen, and scores of their final shapes."""
         fit, held_out = split(setting.train(folder))
-        others = [split(setting.train(folder, LAYERS + k))[1].final for k in range(setting.others)]
+        others = [setting.train(folder, LAYERS + k).final for k in range(setting.others)]
         final, starts = np.asarray(held_out.final), seen(held_out, slice(1))
 
         def score(predicted: Any) -> Array:

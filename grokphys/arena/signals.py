@@ -9,6 +9,7 @@ steps later for a rate of change. Signals are the observable "fourier_signals".
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,14 +60,20 @@ class Circles:
 
     def train(self, folder: Path | None, layers: int | None = None) -> Trajectory:
         """Train the networks, or others from the starts of those held out if a seed of layers is given."""
-        first = 0 if layers is None else self.networks // 2
-        steps = {*range(0, self.steps, EVERY), self.steps, *(step + AHEAD for step in STARTS)}
-        trained = ensemble(
-            folder, EmbeddingMLP(self.tokens, self.dim), layers=layers, first_run=first,
-            runs=self.networks - first, steps=self.steps, weight_decay=DECAY, seed=SEEDS["seed"],
-            observables=(), record=tuple(sorted(step for step in steps if step <= self.steps)),
-        )  # fmt: skip
-        return with_signals(trained)
+        return _trained(replace(self, start=0), folder, layers)
+
+
+@lru_cache(maxsize=4)
+def _trained(size: Circles, folder: Path | None, layers: int | None) -> Trajectory:
+    """Return networks with their signals, which all steps of the prediction share."""
+    first = 0 if layers is None else size.networks // 2
+    steps = {*range(0, size.steps, EVERY), size.steps, *(step + AHEAD for step in STARTS)}
+    trained = ensemble(
+        folder, EmbeddingMLP(size.tokens, size.dim), layers=layers, first_run=first,
+        runs=size.networks - first, steps=size.steps, weight_decay=DECAY, seed=SEEDS["seed"],
+        observables=(), record=tuple(sorted(step for step in steps if step <= size.steps)),
+    )  # fmt: skip
+    return with_signals(trained)
 
 
 STARTS = (0, 20, 100, 400)

@@ -4,8 +4,10 @@ import copy
 import csv
 import inspect
 import pickle
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -22,9 +24,9 @@ from nets import Model, Training, train
 from nets.architecture import EMBEDDING
 from nets.settings import RATES
 from physics import Trajectory
-from physics.checks import real_array
+from physics.checks import choice, real_array
 from physics.errors import FileFormatError, InputError
-from physics.trajectory.provenance import UNKNOWN, code_digest
+from physics.trajectory.provenance import code_version
 
 Array = NDArray[np.float64]
 Budget = Literal["quick", "paper"]
@@ -242,7 +244,7 @@ def run(
         Which settings of the track to run, or settings of your own by name.
     folder : Path, optional
         Folder for the networks and for the file TRACK.csv with all rows. What is there is not made again, as
-        long as settings and the classes of theories are the same. By default nothing is kept.
+        long as settings, this package and the files of theories are the same. By default nothing is kept.
 
     Returns
     -------
@@ -255,6 +257,8 @@ def run(
     InputError
         If a theory lacks `fit`, its method or a name, or its prediction has another shape or is not finite.
     """
+    if isinstance(budget, str):
+        choice("budget", budget, tuple(track.settings))
     chosen = _checked(track.entries() if theories is None else theories)
     chosen = [theory for theory in chosen if track.admits(theory)]
     path = None if folder is None else folder / f"{track.name}.csv"
@@ -266,7 +270,7 @@ def run(
     for name, setting in settings.items():
         case = None
         for theory in (None, *chosen):
-            made = digest(setting, type(track), theory)
+            made = digest(code_version(), setting, type(track), theory)
             rows = [row for row in stored if row["setting"] == name and row["digest"] == made]
             if not rows:
                 case = track.case(setting, folder) if case is None else case
@@ -320,27 +324,33 @@ def _checked(theories: Iterable[Any]) -> list[Any]:
 
 
 def _scores(track: Track, theory: Any, case: Case) -> Array:
-    """Fit a copy of a theory, and return the score of each network; errors name the theory."""
+    """Fit a copy of a theory to a copy of the networks; return the score of each; errors name the theory."""
+    place = f"(theory {theory.name!r}, track {track.name!r})"
     try:
-        fitted = copy.deepcopy(theory).fit(case.fit)
+        theory, case = copy.deepcopy((theory, case))
+        fitted = theory.fit(case.fit)
         if not callable(getattr(fitted, track.method, None)):
             raise InputError(f"fit must return the theory, got {type(fitted).__name__}")
         return case.score(track.ask(fitted, case))
     except InputError as error:
-        raise InputError(f"{error} (theory {theory.name!r}, track {track.name!r})") from None
+        raise InputError(f"{error} {place}") from None
+    except Exception as error:
+        error.add_note(place)
+        raise
 
 
 def digest(*parts: Any) -> str:
-    """Return digits that tell settings, classes and theories apart: by their text, or source and content."""
+    """Return digits that tell settings, tracks and theories apart: by their text, or file and content."""
     content = []
     for part in parts:
-        theory = hasattr(part, "fit")
-        code = code_digest(type(part) if theory else part) if theory or inspect.isclass(part) else repr(part)
-        try:
-            content += [code, repr(pickle.dumps(part) if theory else "")]
-        except (pickle.PicklingError, AttributeError, TypeError):  # a function within a function, for example
-            code = UNKNOWN
-        content += [uuid4().hex] if code == UNKNOWN else []  # like no other, so that rows are made again
+        text = repr(part)
+        if hasattr(part, "fit") or inspect.isclass(part):
+            classes = (part if inspect.isclass(part) else type(part)).__mro__[:-1]
+            text = uuid4().hex  # like no other, so that rows are made again
+            with suppress(OSError, TypeError, AttributeError, KeyError, pickle.PicklingError):
+                files = [inspect.getsource(sys.modules[each.__module__]) for each in classes]
+                text = "".join([*files, repr(pickle.dumps(part))])
+        content.append(text)
     return sha256("\n".join(content).encode()).hexdigest()[:12]
 
 

@@ -38,7 +38,8 @@ def arena(
         budget: How much to compute. quick takes two minutes at small ensembles, and paper an hour on two
             cores.
         out: Directory to write to. The folder of the budget holds the networks and the scores of each of
-            them, TRACK.csv. What is there is not made again, as long as settings and theories are the same.
+            them, TRACK.csv. What is there is not made again, as long as settings, this package and the files
+            of theories are the same.
         figures: Format of the figure, OUT/BUDGET/arena.png.
     """
     from grokphys import arena

@@ -1,6 +1,8 @@
 """The arena: theories that know the answer, what theories see, what is kept, and what is refused."""
 
 import csv
+import importlib
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +36,20 @@ class Told:
         return self.answer[past.final.tobytes()]
 
 
+class Vandal(Told):
+    """A theory that returns what it sees, and overwrites it."""
+
+    def fit(self, trajectory):
+        assert trajectory.positions.std() > 0
+        trajectory.positions[:] = 1
+        return self
+
+    def predict(self, starts):
+        self.answer = starts.initial.copy()
+        starts.positions[:] = 2
+        return self.answer
+
+
 def scores(rows, theory):
     return rows["score"][rows["theory"] == theory]
 
@@ -43,15 +59,16 @@ def test_who_knows_the_fate_has_no_disparity_and_who_says_nothing_the_lower_end(
     final, start = networks.final[4:], networks.initial[4:]
     turn = np.array([[0.0, -2.0], [2.0, 0.0]])  # disparity ignores turns and sizes
     path = physics.Trajectory(np.stack([start, final], axis=1), [0, 1])
-    told = [Told("fate", final @ turn + 1), Told("path", path), Told("start", start)]
+    told = [Told("fate", final @ turn + 1), Told("path", path), Vandal("start", 0), Vandal("again", 0)]
     rows = arena.run(FATE, told, {"small": replace(SMALL, others=8)})
     assert scores(rows, shapes.OTHERS).mean() < scores(rows, arena.ANOTHER).mean()
     for name in ("fate", "path"):
         np.testing.assert_allclose(scores(rows, name), 0, atol=1e-12)
-    np.testing.assert_array_equal(scores(rows, "start"), scores(rows, arena.STILL))
-    other = SMALL.train(None, shapes.LAYERS).final[4:]
-    np.testing.assert_array_equal(SMALL.train(None, shapes.LAYERS).initial, networks.initial)
-    reference = [procrustes(a, b)[2] for a, b in zip(other, final, strict=True)]
+    for name in ("start", "again"):
+        np.testing.assert_array_equal(scores(rows, name), scores(rows, arena.STILL))
+    other = SMALL.train(None, shapes.LAYERS)
+    np.testing.assert_array_equal(other.initial, start)
+    reference = [procrustes(a, b)[2] for a, b in zip(other.final, final, strict=True)]
     np.testing.assert_allclose(scores(rows, arena.ANOTHER), reference, rtol=1e-9)
     row = arena.summary(rows)[0]
     assert (row["networks"], row["score"]) == (4, pytest.approx(scores(rows, arena.STILL).mean()))
@@ -140,6 +157,14 @@ def test_what_is_done_is_not_made_again_unless_a_theory_changes(tmp_path, monkey
     exec("class Typed(Told): pass", names := {"Told": Told})  # its source text cannot be had: it may change
     typed = names["Typed"]("typed", still.answer)
     assert len({digest(SMALL, typed) for _ in range(9)}) == 9
+    monkeypatch.syspath_prepend(tmp_path)
+    digests = set()
+    for number in (1, 12):  # a function that the class calls
+        source = f"def move(x):\n    return {number} * x\nclass Mine:\n    fit = predict = move\n"
+        (tmp_path / "a_theory.py").write_text(source)
+        sys.modules.pop("a_theory", None)
+        digests.add(digest(importlib.import_module("a_theory").Mine()))
+    assert len(digests) == 2
 
 
 class Mute:
