@@ -10,15 +10,11 @@ import h5py
 
 from physics.errors import InputError
 from physics.examples import example_path
+from physics.shown import natural_order
 
 INDEX = re.compile(r"index(-\d+-of-\d+)?\.h5")
 EXAMPLE = "example:"
 """Prefix of the names of trajectories that come with the package, such as ``example:ding``."""
-
-
-def natural_order(path: Path) -> list[str | int]:
-    """Return a sort key by which numbers in paths are compared as numbers: step_9 comes before step_10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def named(name: str) -> Path:
@@ -42,8 +38,8 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
     Returns
     -------
     list of Path
-        Files in the order of `patterns`; those of one pattern in the order of `natural_order`, without the
-        index of a sweep. A file with several names, such as an absolute one or a link, has the first of them.
+        Files in the order of `patterns`; those of one pattern in `natural_order`, without the index of a
+        sweep. A file with several names, such as an absolute one or a link, has the first of them.
 
     Raises
     ------

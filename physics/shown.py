@@ -1,5 +1,7 @@
 """How results are shown: on one line, on one screen, as a table in a notebook, and as a data frame."""
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from html import escape
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
 
 MOST_LINES, MOST_SIGNS, MOST_NUMBERS = 30, 88, 8
 """Lines of a result as text, signs in each of them, and numbers of an array that are all shown."""
+
+
+def natural_order(name: str | os.PathLike[str]) -> list[str | int]:
+    """Return a sort key by which numbers in names are compared as numbers: step_9 comes before step_10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", os.fspath(name))]
 
 
 class Shown:

@@ -25,11 +25,6 @@ Measure = Callable[[Tables, float], Interval]
 """Function of the tables of a run and a confidence level that returns an estimate with its interval."""
 
 
-def exact(value: float) -> Interval:
-    """Return the `Interval` of a number that is computed, not estimated: both its bounds are the number."""
-    return Interval(float(value), float(value), float(value), 1)
-
-
 def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
     """Return the fraction of truth values that are true, with its confidence interval.
 
@@ -98,8 +93,15 @@ def correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval
     Interval
         The correlation; NaN for fewer than three rows, or if a column is constant.
     """
-    found = jackknife(lambda a, b: np.arctanh(_correlation(a, b)), x, y, level=level, groups=groups)
-    return found.map(np.tanh)
+    return jackknife(fisher, x, y, level=level, groups=groups).map(np.tanh)
+
+
+def fisher(x: Any, y: Any) -> float:
+    """Return Fisher's z of Pearson's correlation; NaN for fewer than three rows or a constant column."""
+    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return np.nan
+    return float(np.arctanh(np.clip(np.corrcoef(a, b)[0, 1], -1 + 1e-12, 1 - 1e-12)))
 
 
 def rank_correlation(x: Any, y: Any, level: float, *, groups: Any = None) -> Interval:
@@ -306,14 +308,17 @@ def table_of(index: Mapping[str, Any], **columns: Any) -> dict[str, NDArray[Any]
     Parameters
     ----------
     index : mapping of str to sequence
-        Values of each index column; those of the last one change fastest.
+        Values of each index column; those of the last one change fastest. A column whose name begins with an
+        underscore is left out.
     **columns : array_like
         Further columns, whose shapes broadcast to the lengths of the index columns.
     """
-    values = np.meshgrid(*(np.asarray(each) for each in index.values()), indexing="ij")
-    shape = values[0].shape
-    return {name: value.ravel() for name, value in zip(index, values, strict=True)} | {
-        name: np.broadcast_to(np.asarray(value), shape).ravel() for name, value in columns.items()
+    values = np.meshgrid(*map(np.asarray, index.values()), indexing="ij")
+    every = dict(zip(index, values, strict=True)) | columns
+    return {
+        name: np.broadcast_to(value, values[0].shape).ravel()
+        for name, value in every.items()
+        if name[0] != "_"
     }
 
 
@@ -325,10 +330,3 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
 def numbered(groups: Any) -> NDArray[np.intp]:
     """Return the group of each row (n,), numbered from 0."""
     return np.asarray(np.unique(np.asarray(groups), return_inverse=True)[1]).ravel()
-
-
-def _correlation(x: Any, y: Any) -> float:
-    a, b = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return np.nan
-    return float(np.clip(np.corrcoef(a, b)[0, 1], -1 + 1e-12, 1 - 1e-12))

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.evidence import Tables, difference, exact
+from grokphys.papers.evidence import Tables, difference
 from grokphys.papers.recipe import Claim, Number, Rule, Statement, Word
 
 ALPHA = 0.05
@@ -165,7 +165,7 @@ def _differs(printed: Number, found: Interval, level: float) -> bool:
     confidence level of `found`. The paper's 95 % interval, if there is one, is scaled to this level as that
     of a normally distributed estimate.
     """
-    theirs = exact(printed.value)
+    theirs = Interval(printed.value, printed.value, printed.value, 1)
     if printed.interval is not None:
         scale = float(stats.norm.ppf((1 + level) / 2) / stats.norm.ppf((1 + CONFIDENCE) / 2))
         low, high = (printed.value + scale * (side - printed.value) for side in printed.interval)

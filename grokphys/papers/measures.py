@@ -114,11 +114,6 @@ def of_networks(
     return measure
 
 
-def exact(function: Callable[[Tables], Any]) -> Measure:
-    """Return a measure of a number that is computed from the tables, and has no error."""
-    return lambda tables, level: evidence.exact(function(tables))
-
-
 def difference(first: Measure, second: Measure) -> Measure:
     """Return a measure of the first measure minus the second, which must be independent."""
     return lambda tables, level: evidence.difference(first(tables, level), second(tables, level))
@@ -137,8 +132,3 @@ def mapped(measure: Measure, function: Callable[[float], float]) -> Measure:
 def ratio(first: Measure, second: Measure) -> Measure:
     """Return a measure of exp(first - second): a ratio of geometric means, if both measure logarithms."""
     return mapped(difference(first, second), np.exp)
-
-
-def share_of_networks(table: str, holds: Callable[[Any], Any], **constants: Any) -> Measure:
-    """Return a measure of the share of networks whose rows meet a condition."""
-    return of_networks(table, holds, evidence.share, **constants)

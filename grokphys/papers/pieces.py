@@ -191,20 +191,15 @@ def kept(
     new = not path.exists()
     if new:
         make_directory(path.parent)
-        versions, earlier = made_here(), set(seeds)
+        versions, earlier, content = made_here(), set(seeds), io.BytesIO()
         began, date = time.perf_counter(), datetime.now(UTC).strftime(DATE)
         seeds.clear()
         made = {name: np.asarray(value) for name, value in make().items()}
-        origin: dict[str, Any] = {
-            "version": versions["grokphys"],
-            "processor": versions["processor"],
-            "date": date,
-        }
-        origin["seconds"] = round(time.perf_counter() - began, 1)
+        origin = {"version": versions["grokphys"], "processor": versions["processor"], "date": date}
+        seconds = round(time.perf_counter() - began, 1)
         made[SEEDS] = np.array([str(seed) for seed in sorted(seeds)], dtype=str)  # of any size
-        made[ORIGIN] = np.array(json.dumps(origin))
+        made[ORIGIN] = np.array(json.dumps(origin | {"seconds": seconds}))
         seeds |= earlier
-        content = io.BytesIO()
         np.savez_compressed(content, allow_pickle=False, **made)
         write_bytes(path, content.getvalue())
     try:

@@ -304,7 +304,7 @@ class Recipe:
     settings : mapping of str to object
         Settings for the budgets "quick" and "paper".
     make : callable
-        Function of a `Run` that returns a `Result` with its figures.
+        Function of a `Run` that returns a `Result`, with its figures if there is no `draw`.
     name, paper, item, shows, cost, rules, draw, withdrawn
         As in `recipe`.
     """
@@ -339,12 +339,9 @@ def recipe(
     panels: tuple[Any, ...] = (),
     shows: str = "",
     paper: Paper | None = None,
-    source: str = "",
-    independent: str = "network",
-    fitted: str = "",
-    fidelity: str = "",
     withdrawn: Mapping[str, str] = MappingProxyType({}),
     registry: MutableMapping[str, Recipe] = RECIPES,
+    **terms: str,
 ) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
     """Return a decorator that registers a function as the recipe of an item of a paper.
 
@@ -375,12 +372,13 @@ def recipe(
         sentence must stand alone, as lists have no other.
     paper : {"Musat", "Liu", "Ding", "He", "beyond"}, optional
         Paper to which the item belongs, by default that after which the package of the recipe is named.
-    source, independent, fitted, fidelity : str
-        These attributes of the rules that do not state their own; `fidelity` is by default "paper's".
     withdrawn : mapping of str to str, optional
         Names of rules that turned out to be no test after the run, and why.
     registry : dict, optional
         Mapping to which the recipe is added; by default `RECIPES`.
+    **terms : str
+        The attributes `source`, `independent`, `fitted` and `fidelity` of the rules that do not state their
+        own; by default `independent` is "network", and `fidelity` "paper's".
 
     Returns
     -------
@@ -409,34 +407,22 @@ def recipe(
                 draw(setting, tables, *np.atleast_1d(axes))
             return {name: figure}
 
-        figures_of = pictures if panels else draw
-
-        def drawn(run: Run) -> Result:
-            result = make(run)
-            return (
-                replace(result, figures=figures_of(run.setting, result.columns())) if figures_of else result
-            )
-
         of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
-        faithful = fidelity or ("" if of == "beyond" else FIDELITY[0])
-        terms: dict[str, Any] = {
-            "source": source,
-            "independent": independent,
-            "fitted": fitted,
-            "fidelity": faithful,
-        }
+        common = {"independent": "network", "fidelity": "" if of == "beyond" else FIDELITY[0]}
+        common |= {key: text for key, text in terms.items() if text}
         completed = tuple(
-            replace(rule, **{key: getattr(rule, key) or terms[key] for key in terms}) for rule in rules
+            replace(rule, **{key: getattr(rule, key) or text for key, text in common.items()})
+            for rule in rules
         )
         for rule in completed:
             if rule.fidelity:
                 choice("fidelity", rule.fidelity.partition(":")[0], FIDELITY)
         small = Setting(**vars(paper_setting) | quick) if isinstance(quick, dict) else quick
-        settings: dict[Budget, Any] = {"quick": small, "paper": paper_setting}
         caption = " ".join((shows or (make.__doc__ or "").partition("Notes\n")[0]).split())
         registry[name] = Recipe(
-            name, of, item, caption, settings, cost, completed, drawn, figures_of, withdrawn
-        )
+            name, of, item, caption, {"quick": small, "paper": paper_setting}, cost, completed, make,
+            pictures if panels else draw, withdrawn,
+        )  # fmt: skip
         return make
 
     return register

@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[
 
     Verdicts are made from these, so that none depends on digits that a file does not keep.
     """
-    return {name: _columns(json.loads(_text(table))) for name, table in tables.items()}
+    return {name: _columns(_text(table)) for name, table in tables.items()}
 
 
 def write_result(
@@ -128,26 +129,17 @@ def write_result(
     OutputError
         If a file cannot be written.
     """
-    pieces = list(run.pieces.values())
-    earlier = [piece for piece in pieces if not piece.new]
+    earlier = [piece for piece in run.pieces.values() if not piece.new]
     about = {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "recipe": recipe.name,
-        "budget": run.budget,
-        "setting": setting_of(run.setting),
-        "seeds": sorted(run.seeds),
-        "seed_shift": run.shift,
-        "sources": code_digest(),
-        "made_with": made_here(),
+        "schema": SCHEMA, "schema_version": SCHEMA_VERSION, "recipe": recipe.name, "budget": run.budget,
+        "setting": setting_of(run.setting), "seeds": sorted(run.seeds), "seed_shift": run.shift,
+        "sources": code_digest(), "made_with": made_here(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "seconds": round(seconds + sum(piece.seconds for piece in earlier), 1),
-        "date": date,
-        "tables": list(result.tables),
-        "figures": list(result.figures),
+        "seconds": round(seconds + sum(piece.seconds for piece in earlier), 1), "date": date,
+        "tables": list(result.tables), "figures": list(result.figures),
         "claims": [_claim(claim) for claim in result.claims],
-        **({"pieces": grouped(pieces)} if earlier else {}),
-    }
+        **({"pieces": grouped(run.pieces.values())} if earlier else {}),
+    }  # fmt: skip
     columns, folder = result.columns(), directory / recipe.name
     make_directory(folder)
     (folder / "result.json").unlink(missing_ok=True)
@@ -156,9 +148,8 @@ def write_result(
         if run.budget == "quick":
             badge = {"boxstyle": "round", "facecolor": BADGE, "edgecolor": BADGE_EDGE}
             figure.text(0.995, 0.995, "toy setting", ha="right", va="top", fontsize="small", bbox=badge)
-        dpi = WIDTH / figure.get_size_inches()[0]
         paths = [folder / f"{name}.{suffix}" for suffix in sorted({"png", figures})]
-        written += [save_figure(figure, path, dpi=dpi) for path in paths]
+        written += [save_figure(figure, path, dpi=WIDTH / figure.get_figwidth()) for path in paths]
     return [*written, _write_about(folder, about)]
 
 
@@ -199,7 +190,7 @@ def read_result(folder: Path) -> Stored | None:
         known = (about.get("schema"), about.get("schema_version")) == (SCHEMA, SCHEMA_VERSION)
         names = about["tables"] if known else ()
         texts = {name: (folder / f"{name}.json").read_text(encoding="utf-8") for name in names}
-        tables = {name: _columns(json.loads(text)) for name, text in texts.items()}
+        tables = {name: _columns(text) for name, text in texts.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -229,15 +220,9 @@ def _jsonable(value: Any) -> Any:
 
 
 def _text(table: Mapping[str, Any]) -> str:
-    columns = ",\n".join(
-        f"{json.dumps(name, ensure_ascii=False)}: {_list(np.asarray(values))}"
-        for name, values in table.items()
-    )
-    return "{" + columns + "}"
-
-
-def _list(values: NDArray[Any]) -> str:
-    return json.dumps([_json(value) for value in values.tolist()], ensure_ascii=False, separators=(",", ":"))
+    dump = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
+    lists = {name: [_json(value) for value in np.asarray(values).tolist()] for name, values in table.items()}
+    return "{" + ",\n".join(f"{dump(name)}: {dump(values)}" for name, values in lists.items()) + "}"
 
 
 def _json(value: Any) -> Any:
@@ -248,8 +233,8 @@ def _json(value: Any) -> Any:
     return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else ("inf" if value > 0 else "-inf")
 
 
-def _columns(table: Mapping[str, Sequence[Any]]) -> dict[str, NDArray[Any]]:
-    return {name: _column(values) for name, values in table.items()}
+def _columns(text: str) -> dict[str, NDArray[Any]]:
+    return {name: _column(values) for name, values in json.loads(text).items()}
 
 
 def _column(values: Sequence[Any]) -> NDArray[Any]:

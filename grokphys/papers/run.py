@@ -19,25 +19,20 @@ from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import WIDTH, Stored, read_result, rounded, same_terms, setting_of
 from grokphys.progress import progress
 from physics.errors import InputError, OutputError
+from physics.shown import natural_order
 
 
 def recipes() -> Mapping[str, Recipe]:
     """Return all recipes by name: those of Musat, Liu, Ding and He, then ours.
 
-    Within a paper they are sorted by the letters of the name, then by its number. The first call imports the
-    modules of the papers, because importing a module registers its recipes.
+    Within a paper they are sorted by name, with numbers as numbers. The first call imports the modules of the
+    papers, because importing a module registers its recipes.
     """
     for module in pkgutil.walk_packages(papers.__path__, f"{papers.__name__}."):
         importlib.import_module(module.name)
     order = ("Musat", "Liu", "Ding", "He", "beyond")
-    return dict(sorted(RECIPES.items(), key=lambda item: (order.index(item[1].paper), *_place(item[0]))))
-
-
-def _place(name: str) -> tuple[str, int, str]:
-    """Return letters, number and rest of a name; one without a number after its hyphen comes last."""
-    stem, _, rest = name.partition("-")
-    digits = "".join(character for character in rest if character.isdigit())
-    return (stem, int(digits) if digits and rest[0].isdigit() else 1000, rest)
+    names = sorted(RECIPES, key=lambda name: (order.index(RECIPES[name].paper), natural_order(name)))
+    return {name: RECIPES[name] for name in names}
 
 
 def run_recipes(
@@ -130,6 +125,8 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
     began, started = time.perf_counter(), datetime.now(UTC)
     code_digest()  # now, as the checkout may change before the result is written
     result = recipe.make(run)
+    if recipe.draw:
+        result = replace(result, figures=recipe.draw(run.setting, result.columns()))
     if run.budget == "paper":
         result = replace(result, claims=judge(recipe.rules, rounded(result.columns())))
     for claim in result.claims:
@@ -184,7 +181,7 @@ def redraw(recipe: Recipe, docs: Path) -> list[Path]:
         why = "its setting has changed" if recipe.draw else "its pictures show more than its tables"
         raise InputError(f"names must name recipes that can be drawn again, got {recipe.name}: {why}")
     return [
-        save_figure(figure, docs / "gallery" / f"{name}.png", dpi=WIDTH / figure.get_size_inches()[0])
+        save_figure(figure, docs / "gallery" / f"{name}.png", dpi=WIDTH / figure.get_figwidth())
         for name, figure in recipe.draw(setting, stored.tables).items()
     ]
 

@@ -38,7 +38,8 @@ def score_table(scores: Mapping[str, HonestScores], window: str) -> Table:
         for linear laws the numbers of nonzero coefficients and of converged fits. What no fit has is left
         out.
     """
-    return document("scores.txt", **_values(scores, window))[0].tables[0]
+    linear = all(isinstance(score.law, ODEFit) for score in scores.values())
+    return document("scores.txt", scores=scores, window=window, linear=linear, r2=r2)[0].tables[0]
 
 
 def law_figures(law: Law, circles: Any, name: str, laws: Mapping[str, Law]) -> dict[str, Figure]:
@@ -65,19 +66,15 @@ def law_report(trajectory: Trajectory, last: int = 1000) -> list[Section]:
     scores = {name: fit_batch(circles.signals, Recipe(**recipe)) for name, recipe in RECIPES.items()}
     laws = {name: score.law for name, score in scores.items()}
     name, law = next(iter(laws.items()))
-    figures = law_figures(law, circles, name, laws)
-    values = _values(scores, f"steps 0 to {last}, one run")
-    return document("laws.txt", figures, circles=circles, survivors=survivors, last=last, **values)
+    return document(
+        "laws.txt", law_figures(law, circles, name, laws), circles=circles, survivors=survivors, last=last,
+        scores=scores, window=f"steps 0 to {last}, one run", linear=True, r2=r2,
+    )  # fmt: skip
 
 
 def survivors(circles: Any) -> list[int]:
     """Return the frequencies of the circles of one run that survive."""
     return list(circles.frequency.values[circles.survived.values].tolist())
-
-
-def _values(scores: Mapping[str, HonestScores], window: str) -> dict[str, Any]:
-    linear = all(isinstance(score.law, ODEFit) for score in scores.values())
-    return {"scores": scores, "window": window, "linear": linear, "r2": r2}
 
 
 def r2(value: float, digits: int = 4) -> str:

@@ -1,6 +1,7 @@
 """`grokphys compare`: two ensembles of files, and the report that compares them."""
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -83,7 +84,7 @@ def write_file_comparison(
     ensembles = [[run for _, run, _ in read_each([files], _final, failed)] for files in (first, second)]
     if not all(ensembles):
         return 1
-    with stages("compare", "predict accuracies", "compare", "draw", "write") as begin:
+    with stages("compare", "predict accuracies", "compare", "draw and write") as begin:
         begin()
         accuracies = predicted_and_measured(ensembles[1], delta)
         begin()
@@ -91,16 +92,11 @@ def write_file_comparison(
             *ensembles, names=_names(ensembles), align=align, delta=delta, accuracies=accuracies
         )
         begin()
-        opening, *sections = comparison_report(comparison)
-        begin()
-        for sentence in opening.text:
-            print(printable(sentence))
-        for section in sections:
-            for part in (*map(printable, section.text), *(f"\n{table.text()}\n" for table in section.tables)):
-                print(part)
-        counts = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
-        write_report(out, _title(comparison), f"grokphys {code_version()}, {counts}.", opening.text, sections)
+        of = f"{comparison.runs[0]} runs of {first} and {comparison.runs[1]} runs of {second}"
+        sections = write_comparison(comparison, out, of=of, overwrite=overwrite)
         numbers = write_text(out.with_suffix(".json"), comparison.to_json())
+    for section in sections:
+        print(*map(printable, section.text), *(f"\n{table.text()}\n" for table in section.tables), sep="\n")
     print(f"report in {out}, numbers in {numbers}")
     return 1 if failed else 0
 
@@ -172,18 +168,39 @@ def _names(ensembles: Sequence[Trajectories]) -> tuple[str, str]:
 # -- the report --------------------------------------------------------------------------------------------
 
 
-def write_comparison(comparison: Comparison, out: Path, *, overwrite: bool = False) -> None:
-    """Write a comparison as one page; an `OutputError` says that it exists or cannot be written."""
+def write_comparison(
+    comparison: Comparison, path: str | os.PathLike[str], *, of: str = "", overwrite: bool = False
+) -> list[Section]:
+    """Write the report of a comparison with figures and tables as one page, as ``grokphys compare`` does.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        Result of `analysis.compare`.
+    path : path
+        Name of the file, such as ``comparison.html``.
+    of : str, optional
+        What the ensembles are, for the line below the title; by default their names and numbers of runs.
+    overwrite : bool, default False
+        Whether to replace the file if it exists.
+
+    Returns
+    -------
+    list of Section
+        The conclusion, and the sections of the page.
+
+    Raises
+    ------
+    OutputError
+        If the file exists and `overwrite` is False, or it cannot be written.
+    """
+    out, (first, second) = Path(path), comparison.names
     refuse_existing(out, overwrite, parents=True)
-    counts = " and ".join(
-        f"{runs} {name} runs" for runs, name in zip(comparison.runs, comparison.names, strict=True)
-    )
+    of = of or f"{comparison.runs[0]} {first} runs and {comparison.runs[1]} {second} runs"
     opening, *sections = comparison_report(comparison)
-    write_report(out, _title(comparison), f"grokphys {code_version()}, {counts}.", opening.text, sections)
-
-
-def _title(comparison: Comparison) -> str:
-    return f"{comparison.names[0].capitalize()} and {comparison.names[1]} runs compared"
+    title = f"{first.capitalize()} and {second} runs compared"
+    write_report(out, title, f"grokphys {code_version()}, {of}.", opening.text, sections)
+    return [opening, *sections]
 
 
 def comparison_report(comparison: Comparison, *, about: str = "") -> list[Section]:

@@ -1,16 +1,24 @@
 """The demonstration: simulate, train, fit and compare, and write a report of it."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from analysis.circles.classes import structures
 from analysis.comparison.compared import Comparison, compare
-from analysis.stats.intervals import mean
+from analysis.plots.embeddings import show_embedding
+from analysis.plots.style import panels
+from analysis.stats.intervals import Interval, mean
 from grokphys.output import make_directory, refuse_existing
+from grokphys.papers.evidence import joined
+from grokphys.papers.musat import tables as musat
+from grokphys.papers.musat.figures import typical_runs
+from grokphys.papers.recipe import Number
 from grokphys.progress import stages
-from grokphys.report import musat
 from grokphys.report.circles import law_report
 from grokphys.report.comparing import collapsed, comparison_report
 from grokphys.report.page import Section, document, write_report
@@ -80,7 +88,7 @@ def demonstrate(
     pairs = simulate(ParticleSystem(alignment=1.0), initial=networks.initial, out=paired, **common)
     with stages("demo", "tables", "compare", "fit") as begin:
         begin()
-        covered, *tables = musat.tables(particles, {WEIGHT_DECAY: networks})
+        covered, *tables = numbers_of_musat(particles, {WEIGHT_DECAY: networks})
         begin()
         comparison = compare(pairs, networks, names=("particle", "network"), paired=True)
         _, *compared = comparison_report(comparison, about=ABOUT)
@@ -97,6 +105,78 @@ def demonstrate(
         sections,
     )
     return report, sections
+
+
+def numbers_of_musat(
+    particles: Mapping[float, Trajectory], networks: Mapping[float, Trajectory]
+) -> list[Section]:
+    """Compare particles with Table 2 of Musat, and networks with Table 1.
+
+    Parameters
+    ----------
+    particles, networks : mapping of float to Trajectory
+        Simulated particles by their alignment constant f_a, and trained networks by their weight decay, all
+        of them in the paper's tables, and f_a = 1 among them. All have the same number of runs.
+
+    Returns
+    -------
+    list of Section
+        How many numbers of the paper our intervals contain, and then a section for each table, whose picture
+        shows the estimates of the particles, and final positions of the first network beside the particles
+        with f_a = 1.
+    """
+    found = {
+        "particles": joined(
+            {"f_a": np.full(run.runs, f_a), **musat.structures_of(run.final)}
+            for f_a, run in particles.items()
+        ),
+        "networks": joined(
+            {"weight_decay": np.full(run.runs, decay), **musat.table_of(run)}
+            for decay, run in networks.items()
+        ),
+    }
+    rules = {
+        "f_a": musat.numbers_table_2({f_a: musat.TABLE_2[f_a] for f_a in particles}),
+        "weight decay": musat.numbers_table_1({decay: musat.TABLE_1[decay] for decay in networks}),
+    }
+    rows = {name: [(rule, rule.measure(found, 0.95)) for rule in each] for name, each in rules.items()}
+    trained, axes = next(iter(networks.values())), panels(1, 2, 4.8, 3.0, sharey=True)
+    musat.show_numbers(rules["f_a"], found, axes[0])
+    figures = {"f_a": axes[0, 0].figure, "weight decay": _gallery(particles[1.0], trained)}
+    return document(
+        "musat.txt", figures, tables=rows, verdict=verdict, runs=trained.runs,
+        epochs=int(trained.steps[-1]), paper_runs=musat.PAPER_RUNS,
+    )  # fmt: skip
+
+
+def verdict(rule: Number, ours: Interval) -> str:
+    """Say whether our 95 % interval contains a number of the paper, or overlaps with its interval.
+
+    The words are "covered", "intervals meet" or "not covered", and "none here" or "no interval here" if
+    something is missing.
+    """
+    low, high = rule.interval or (rule.value, rule.value)
+    if not np.isfinite(ours.estimate):
+        return "none here"
+    if not np.isfinite([ours.low, ours.high]).all():
+        return "no interval here"
+    if ours.covers(rule.value):
+        return "covered"
+    return "intervals meet" if ours.low <= high and low <= ours.high else "not covered"
+
+
+def _gallery(particles: Trajectory, networks: Trajectory) -> Figure:
+    """Draw final positions: a circle, the best grid and a typical grid; a structure may be missing."""
+    axes = panels(2, 3, 9.5 / 3, 3.3)
+    for row, name, trajectory in zip(axes, ("particles", "networks"), (particles, networks), strict=True):
+        chosen = typical_runs(trajectory, structures(trajectory.final))
+        for ax, kind in zip(row, ("circle", "grid", "imperfect grid"), strict=True):
+            if kind in chosen:
+                E = trajectory.final[chosen[kind]]
+                show_embedding(E, ax, title=f"{name} {chosen[kind]}: {kind} ({musat.what(E)})")
+            else:
+                ax.set_axis_off()
+    return axes[0, 0].figure
 
 
 def _answer(comparison: Comparison, networks: Trajectory) -> list[str]:

@@ -1,5 +1,6 @@
 """Tables of a phase diagram, which `grokphys phases` writes, and its summary in words."""
 
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -35,15 +36,9 @@ def write_diagram(out: Path, diagram: PhaseDiagram) -> list[Path]:
         row | {name: NEVER if np.isnan(row[name]) else int(row[name]) for name in STEPS}
         for row in diagram.run_rows()
     ]
+    names = ("phase", "share", "share_low", "share_high", "effective_runs")
     shares = [
-        {
-            "phase": phase,
-            "share": share.estimate,
-            "share_low": share.low,
-            "share_high": share.high,
-            "effective_runs": share.count,
-        }
-        for phase, share in diagram.shares().items()
+        dict(zip(names, (phase, *astuple(share)), strict=True)) for phase, share in diagram.shares().items()
     ]
     tables = {"": diagram.table(), "-runs": runs, "-shares": shares}
     return [write_csv(out / f"phases{part}.csv", rows) for part, rows in tables.items()]

@@ -95,30 +95,20 @@ def report(
         Factor of the mean signal that decides survival.
     """
     columns = [run for names, _, _ in files for run in names]
-    by: dict[str, list[Any]] = {
-        "p": [run["tokens"] for run in columns],
-        "d": [run["dim"] for run in columns],
-        "weight decay": [str(run.get("parameter.weight_decay", "-")) for run in columns],
-    }
+    by: dict[str, list[Any]] = {"p": [run["tokens"] for run in columns], "d": [run["dim"] for run in columns]}
+    by["weight decay"] = [str(run.get("parameter.weight_decay", "-")) for run in columns]
+    alive = [circles.survived.values for _, circles, _ in files]
     firsts = (StoppingRule().first(run.step, run) for _, circles, _ in files for run in circles.signals)
     decided = [step for step in firsts if step is not None]
     values: dict[str, Any] = {
-        "counts": circle_counts(
-            [n for _, circles, _ in files for n in circles.survived.values.sum(axis=1)], by
-        ),
-        "decided": decided,
-        "median": np.median(decided) if len(decided) else np.nan,
+        "counts": circle_counts([n for each in alive for n in each.sum(axis=1)], by), "decided": decided,
+        "median": np.median(decided) if decided else np.nan, "survivors": any(map(np.any, alive)),
         "limit": f"{factor:g} times the mean" if threshold is None else f"{threshold:g}",
-        "survivors": any(circles.survived.any() for _, circles, _ in files),
-        "sizes": sorted({(run["tokens"], run["dim"]) for run in columns}),
-        "rates": {},
-        "groups": 0,
-        "fitness": None,
-    }
+        "sizes": sorted(set(zip(by["p"], by["d"], strict=True))), "rates": {}, "groups": 0, "fitness": None,
+    }  # fmt: skip
     if values["survivors"] and len(values["sizes"]) == 1:
         signal = np.concatenate([circles.signals.values[:, 0] for _, circles, _ in files])
-        gradient = np.concatenate([gradient for _, _, gradient in files])
-        survived = np.concatenate([circles.survived.values for _, circles, _ in files])
+        gradient, survived = np.concatenate([each for _, _, each in files]), np.concatenate(alive)
         of_runs = [run.tobytes().hex() for run in signal]
         labels = of_runs if groups == "run" else [str(run["file"]) for run in columns]
         values["groups"] = len(set(labels))

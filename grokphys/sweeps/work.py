@@ -3,12 +3,12 @@
 A pack is an ensemble of runs of a sweep that one call computes and one trajectory file holds.
 """
 
+import collections
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import h5py
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from grokphys.options import sentence
 from grokphys.output import put_aside
 from grokphys.sweeps.pack import Pack, program
-from physics.errors import (
-    FileFormatError,
-    InputError,
-    InUseError,
-    NewerFormatError,
-    OutputError,
-    SimulationError,
-)
+from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.trajectory import Trajectory, load
 
@@ -99,7 +92,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 def complete(pack: Pack, path: Path) -> Outcome | None:
     """Return the outcome of a pack from its file alone, or None if that does not exist or is not whole."""
     try:
-        return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
+        return Outcome("found", finals(_opened(path), pack)) if path.exists() else None
     except (FileFormatError, OSError):
         return None
 
@@ -107,9 +100,7 @@ def complete(pack: Pack, path: Path) -> Outcome | None:
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
-            return Outcome("found", finals(_read_through(path, pack), pack), notes)
-        except NewerFormatError:
-            raise
+            return Outcome("found", finals(_opened(path, whole=True), pack), notes)
         except FileFormatError as error:
             notes.append(f"{error}; it is now {put_aside(path).name} and is made again")
     parts = [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "checkpoint")]
@@ -128,29 +119,15 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     return Outcome("computed", finals(pack.run(path), pack), notes)
 
 
-def _opened(path: Path, pack: Pack) -> Trajectory:
-    """Open a file; a FileFormatError says if it is not complete, or is of another pack."""
+def _opened(path: Path, *, whole: bool = False) -> Trajectory:
+    """Open a file, and read all of it if `whole`; a FileFormatError says that it is damaged or incomplete."""
     trajectory = load(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
-    if not pack.made(trajectory.parameters):
-        raise FileFormatError(f"{path} must hold the {len(pack.numbers)} runs of its pack, got other runs")
-    return trajectory
-
-
-def _read_through(path: Path, pack: Pack) -> Trajectory:
-    """Open a file, and read all of it to verify its checksums; a FileFormatError says if it is damaged."""
-
-    def read(_: str, item: Any) -> None:
-        for part in item.iter_chunks() if getattr(item, "chunks", None) else ():
-            item[part]
-
-    trajectory = _opened(path, pack)
-    try:
-        with h5py.File(path, "r", locking="best-effort") as file:
-            file.visititems(read)
-    except (OSError, RuntimeError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from None
+    if whole:  # which verifies the checksums
+        collections.deque(trajectory.blocks(), maxlen=0)
+        for values in trajectory.observables.values():
+            values[:]
     return trajectory
 
 

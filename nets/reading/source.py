@@ -16,6 +16,7 @@ from nets.reading.files import ARRAYS, CHECKPOINTS, REAL, kind_of, numbers_of, r
 from nets.reading.steps import LIST, Numbers, candidates, numbers_in_name, numbers_in_text, steps_of
 from nets.reading.tokens import MODULUS, axes_of
 from physics.errors import FileFormatError, InputError
+from physics.shown import natural_order
 from physics.trajectory import Trajectory
 from physics.trajectory.header import chosen_tokens
 
@@ -56,7 +57,7 @@ def files_of_runs(path: Path) -> list[list[Path]]:
     """Return the files of each run that a path, a directory or a pattern stands for."""
     matches = [path]
     if not path.exists():
-        matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=_natural)  # noqa: PTH207
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)), key=natural_order)  # noqa: PTH207
     if not matches:
         raise FileNotFoundError(f"there is no file {path}")
     folders = [match for match in matches if match.is_dir()]
@@ -65,7 +66,7 @@ def files_of_runs(path: Path) -> list[list[Path]]:
     runs: list[list[Path]] = []
     for folder in folders:
         models = _models(folder)
-        deeper = [(one, _models(one)) for one in sorted(folder.iterdir(), key=_natural) if one.is_dir()]
+        deeper = [(one, _models(one)) for one in sorted(folder.iterdir(), key=natural_order) if one.is_dir()]
         one_state = [
             (one, files) for one, files in deeper if len({SHARD.sub("", file.stem) for file in files}) == 1
         ]
@@ -80,15 +81,10 @@ def files_of_runs(path: Path) -> list[list[Path]]:
     return runs
 
 
-def _natural(path: Path) -> list[str | int]:
-    """Return a sort key by which numbers are compared as numbers."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
-
-
 def _models(folder: Path) -> list[Path]:
     """Return the files of a directory that may hold a network."""
     files = [one for one in folder.iterdir() if one.suffix in (*CHECKPOINTS, *ARRAYS) and one.is_file()]
-    return sorted((one for one in files if not NO_MODEL.search(one.stem)), key=_natural)
+    return sorted((one for one in files if not NO_MODEL.search(one.stem)), key=natural_order)
 
 
 class Source:

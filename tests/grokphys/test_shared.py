@@ -9,7 +9,7 @@ import pytest
 import physics
 from grokphys import models, output
 from grokphys.batches import read_each, run_columns
-from grokphys.files import natural_order, resolve
+from grokphys.files import resolve
 from grokphys.options import summarise
 from physics import InputError
 
@@ -28,9 +28,6 @@ def test_a_table_has_the_columns_of_all_rows_in_the_order_of_their_first_occurre
 
 def test_names_with_numbers_are_in_the_order_of_the_numbers(tmp_path, monkeypatch):
     names = [f"a{k}/run_{n}.h5" for k in (2, 10) for n in (9, 10, 100)]
-    assert sorted(map(tmp_path.__class__, reversed(names)), key=natural_order) == [
-        tmp_path.__class__(name) for name in names
-    ]
     monkeypatch.chdir(tmp_path)
     for name in ["b [1].h5", "b 1.h5", *names]:
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -23,6 +23,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas
 from scipy.spatial import procrustes
 from scipy.stats import norm
 
@@ -64,8 +65,7 @@ def extreme(
     (Bonferroni).
     """
 
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = measures.rows_of(tables, table, {}, **which)
+    def worst(rows: Columns, level: float) -> Interval:
         places = np.unique(np.stack([rows[name].astype(str) for name in by]), axis=1, return_inverse=True)[1]
         cells = [{key: v[places.ravel() == k] for key, v in rows.items()} for k in range(places.max() + 1)]
         each, wide = ([of_cell(cell, one) for cell in cells] for one in (level, 1 - (1 - level) / len(cells)))
@@ -75,7 +75,7 @@ def extreme(
         estimate, low, high = (most(part) if np.isfinite(part).all() else np.nan for part in values)
         return Interval(estimate, low, high, min(cell.count for cell in each))
 
-    return measure
+    return measures.of_rows(worst, table, dict, **which)
 
 
 def _mean(column: str, by: str = "network") -> Callable[[Columns, float], Interval]:
@@ -111,7 +111,7 @@ def _cell(setting: Setting, cell: tuple[int, int, float], seeds: Sequence[int]) 
     for name, table in tables.items():
         count = len(next(iter(table.values())))
         place = {key: np.full(count, value) for key, value in zip(CELL, cell, strict=True)}
-        columns |= {f"{name}.{column}": values for column, values in {**place, **table}.items()}
+        columns |= {f"{name}.{column}": values for column, values in (place | dict(table)).items()}
     return columns
 
 
@@ -144,48 +144,31 @@ def _laws(setting: Setting, forces: Mapping[str, Sequence[Trajectory]]) -> dict[
 
 def _common(scores: Mapping[str, Columns]) -> dict[str, Any]:
     """Return the R² of all laws in the frames that each has, as one table."""
-
-    def keys(table: Columns) -> list[tuple[Any, ...]]:
-        return list(zip(*(table[name].tolist() for name in ("window", "network", "step")), strict=True))
-
-    rows = {
-        name: dict(zip(keys(table), range(len(table["step"])), strict=True)) for name, table in scores.items()
-    }
-    shared = sorted(set.intersection(*map(set, rows.values())))
-    chosen = {name: [rows[name][key] for key in shared] for name in scores}
-    columns = {name: table["direction"][chosen[name]] for name, table in scores.items()}
-    window, network, step = (np.array(values) for values in zip(*shared, strict=True))
-    for name in ("one_body", "ceiling", "chance"):
-        columns[name] = scores["converged"][name][chosen["converged"]]
-    columns["actual_one_body"] = scores["actual"]["one_body"][chosen["actual"]]
-    return {"window": window, "network": network, "step": step, **columns}
+    index = ["window", "network", "step"]
+    frames = {name: pandas.DataFrame(table).set_index(index) for name, table in scores.items()}
+    columns = {name: frame["direction"] for name, frame in frames.items()}
+    columns |= {name: frames["converged"][name] for name in ("one_body", "ceiling", "chance")}
+    rows = pandas.concat(columns, axis=1, join="inner").sort_index().reset_index()
+    return {name: np.array(values.tolist()) for name, values in rows.items()}
 
 
 def _fates(setting: Setting, model: Any, networks: Trajectory, again: Callable[..., Trajectory]) -> Columns:
     """Return disparities to the final shape of each network: of its start, particles, and other networks.
 
     Particles begin where the network does, in units of the standard deviation of each axis, and act on the
-    pairs of its training set, or on all. "another" network has the same start and pairs, and other layers.
+    pairs of its training set. "another" network has the same start and pairs, and other layers.
     """
     rows, examples = [], networks.start["train_examples"]
     runs = zip(networks.initial.astype(float), networks.final, training_pairs(networks), strict=True)
     for k, (start, end, pairs) in enumerate(runs):
+        system = ParticleSystem(model.tokens, model.dim, pairs=pairs)
         first = (start - start.mean(axis=0)) / start.std(axis=0)
-        paths = [
-            simulate(
-                ParticleSystem(model.tokens, model.dim, pairs=chosen), initial=first,
-                steps=setting.moved, record=setting.moved // 5,
-            ).positions[0]
-            for chosen in (pairs, None)
-        ]  # fmt: skip
+        moved = simulate(system, initial=first, steps=setting.moved, record=setting.moved)
         other = again(
             runs=1, first_run=k, initial={EMBEDDING: start}, train_examples=examples[k], record=setting.steps
         )
-        shapes = {
-            "start": start, "particles": paths[0][-1], "particles_at_20": paths[0][1],
-            "particles_on_all_pairs": paths[1][-1], "another": other.final[0],
-            "unrelated": networks.final[k - 1],
-        }  # fmt: skip
+        shapes = {"start": start, "particles": moved.final[0], "another": other.final[0]}
+        shapes["unrelated"] = networks.final[k - 1]
         rows.append({"network": k} | {name: procrustes(end, shape)[2] for name, shape in shapes.items()})
     return evidence.columns_of(rows)
 
@@ -194,7 +177,7 @@ def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
     """Draw kernels in one cell, R² over time in two, and what the rules judge in all cells."""
     (kernels, fates), (first, last), (gap, ratio) = rows_of_axes
     corners = (0, 0, -1), (-1, -1, 0)
-    sizes = [tokens for tokens, _ in setting.networks]
+    sizes = [*dict(setting.networks)]
     for ax, corner in ((first, corners[0]), (last, corners[1])):
         place: Any = [each[k] for each, k in zip((sizes, setting.dims, setting.decays), corner, strict=True)]
         shown = dict(zip(CELL, place, strict=True))
@@ -205,37 +188,29 @@ def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
             chosen = evidence.where(tables["kernels"], **shown, state="converged", window="middle")
             _draw_kernels(kernels, chosen)
             kernels.set_title(f"kernels, converged layers, middle\n{title}")
-    names = list(setting.windows)
-    gap.axhline(
-        0.1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="the rule's least, early and middle"
-    )
     for k, cell in enumerate(_cells(tables["frames"])):
-        parts = [evidence.where(cell, window=name) for name in names]
-        gaps = [_mean("converged - actual")(part, 0.95) for part in parts]
-        _draw_windows(gap, k, [one.estimate for one in gaps], [one.high - one.estimate for one in gaps],
-                      color=palette.SERIES[2 + int(cell["tokens"][0] != sizes[0])],
+        look = {"color": palette.SERIES[2 + int(cell["tokens"][0] != sizes[0])]}
+        _draw_windows(setting, gap, k, cell, _mean("converged - actual"), **look,
                       label=None if k % 4 else f"{cell['tokens'][0]} tokens")  # fmt: skip
     for state, color in zip(STATES, (palette.SECOND, palette.FIRST), strict=True):
         for k, cell in enumerate(_cells(evidence.where(tables["laws"], state=state))):
-            part = [evidence.where(cell, window=name) for name in names]
-            y, error = ([float(row[key][0]) for row in part] for key in ("alignment", "error"))
             label = {"actual": "gradient of the training", "converged": "converged layers"}[state]
-            _draw_windows(ratio, k, y, 2 * np.array(error), color=color, label=None if k else label)
-    ratio.axhline(1, color=palette.REFERENCE, linestyle="--", linewidth=1, label="Musat's particles")
-    for ax in (gap, ratio):
-        ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
-        ax.set_xticks(range(len(names)), names)
+            _draw_windows(setting, ratio, k, cell, _ratio, color=color, label=None if k else label)
     columns: Any = {"legend": {"columns": 1}}
-    charts.label(
-        gap, "", "R², converged minus actual", "free kernels, all cells", ylim=(-0.3, 0.4), **columns
-    )
+    for ax, level, label in ((gap, 0.1, "the rule's least, but late"), (ratio, 1, "Musat's particles")):
+        ax.axhline(level, color=palette.REFERENCE, linestyle="--", linewidth=1, label=label)
+        ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
+        ax.set_xticks(range(len(setting.windows)), setting.windows)
+    words = "", "R², converged minus actual", "free kernels, all cells"
+    charts.label(gap, *words, ylim=(-0.3, 0.4), **columns)
     charts.label(ratio, "", "alignment over attraction", "Musat's terms, all cells", ylim=(-2, 3), **columns)
     _draw_fates(fates, tables["fates"])
 
 
-def _draw_windows(ax: Any, cell: int, y: Any, half: Any, **look: Any) -> None:
-    x = np.arange(len(y)) + 0.05 * (cell - 3.5)
-    ax.errorbar(x, y, half, alpha=0.6, linewidth=1, marker="o", markersize=3, **look)
+def _draw_windows(setting: Setting, ax: Any, cell: int, rows: Columns, measure: Any, **look: Any) -> None:
+    values = [measure(evidence.where(rows, window=name), 0.95) for name in setting.windows]
+    x = np.arange(len(values)) + 0.05 * (cell - 3.5)
+    charts.intervals(ax, x, values, alpha=0.6, linewidth=1, markersize=3, capsize=0, **look)
 
 
 def _cells(rows: Columns) -> list[Columns]:
@@ -255,10 +230,8 @@ def _draw_kernels(ax: Any, rows: Columns) -> None:
         ax.plot(r, curve["value"] / unit, color=color, label=label)
         ax.fill_between(r, curve["low"] / unit, curve["high"] / unit, color=color, alpha=0.2, linewidth=0)
         printed = -r / np.hypot(r, 0.1) if sign < 0 else r / (r**2 + 0.01)
-        dashed: Any = (
-            {"linestyle": "--", "label": "as Musat prints them"} if sign < 0 else {"linestyle": "--"}
-        )
-        ax.plot(r, printed, color=color, linewidth=1, **dashed)
+        label = "as Musat prints them" if sign < 0 else ""
+        ax.plot(r, printed, color=color, linewidth=1, linestyle="--", label=label)
     ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
     charts.label(ax, "distance, in sizes of the embedding", "force, by its largest attraction",
                  xlim=(0, 3.5), ylim=(-1.4, 3), legend={"columns": 1})  # fmt: skip
@@ -353,16 +326,12 @@ def force_law(run: Run) -> Result:
     with disparities to its final shape. The rules judge the worst of the cells.
     """
     setting = run.setting
-    sizes = [tokens for tokens, _ in setting.networks]
     parts = []
-    for k, cell in enumerate(product(sizes, setting.dims, setting.decays)):
+    for k, cell in enumerate(product(dict(setting.networks), setting.dims, setting.decays)):
         seeds = [run.seed(setting.seed + 10 * k + n) for n in range(5)]
         parts.append(run.keep("-".join(map(str, cell)), partial(_cell, setting, cell, seeds)))
-    tables: dict[str, Any] = {}
-    for name in dict.fromkeys(key.partition(".")[0] for key in parts[0]):
-        columns = [
-            {key.partition(".")[2]: values for key, values in part.items() if key.startswith(f"{name}.")}
-            for part in parts
-        ]
-        tables[name] = evidence.joined(columns)
+    tables: dict[str, dict[str, Any]] = {}
+    for key in parts[0]:
+        name, _, column = key.partition(".")
+        tables.setdefault(name, {})[column] = np.concatenate([part[key] for part in parts])
     return Result(tables)

@@ -154,8 +154,9 @@ def gap(tokens: int, first: Kind, second: Kind, statistic: Callable[..., Any], *
     Networks with the same number share their initial weights, so these are left out together.
     """
     one, other = (partial(chosen_rows, values=kind._asdict()) for kind in (first, second))
-    which: Any = {"first": one, "second": other, "by": "network", "tokens": tokens}
-    return measures.paired_gap(statistic, "networks", *columns, **which)
+    return measures.paired_gap(
+        statistic, "networks", *columns, first=one, second=other, by="network", tokens=tokens
+    )
 
 
 PART = "effective number of circles as a part of all"
@@ -203,9 +204,8 @@ def _draw_selection(setting: Setting, tables: Tables) -> dict[str, Figure]:
             tanh = where(tables["networks"], tokens=p, activation="tanh")
             plain = where(tables["networks"], tokens=p, even=0.0)
             places = [list(NAMES).index(name) + 0.1 * n for name in plain["activation"]]
-            look: Any = {"color": palette.SERIES[n], "marker": "os"[n % 2], "label": f"p = {p}"}
-            charts.means(left, tanh["even"], tanh["effective"], **look)
-            charts.means(right, places, plain["effective"], linestyle="none", **look)
+            charts.means(left, tanh["even"], tanh["effective"], marker="os"[n % 2], label=f"p = {p}")
+            charts.means(right, places, plain["effective"], linestyle="none", marker="os"[n % 2])
         left.set_xscale("symlog", linthresh=0.1)
         left.set(xlabel="λ in tanh(x) + λ (x/2) tanh(x/2)", ylim=(0, 1.05))
         left.set_ylabel("effective number of circles\nover all frequencies")
@@ -258,8 +258,8 @@ def _octaves(kind: Kind, tokens: int) -> Measure:
     up to sign, form a group of odd order under multiplication. Their pairs have (K - 1)/2 ratios up to order,
     each of K pairs, so that by chance a ratio has the share 2/(K - 1).
     """
-    which = {"tokens": tokens, **kind._asdict()}
-    return measures.statistic(_relative, "networks", "octaves", "pairs", "tokens", **which)
+    columns = "octaves", "pairs", "tokens"
+    return measures.statistic(_relative, "networks", *columns, tokens=tokens, **kind._asdict())
 
 
 ANY_RATIO = counters.drawn(
@@ -276,11 +276,11 @@ def _draw_octaves(setting: Setting, tables: Tables, ax: Any) -> None:
     for n, kind in enumerate(setting.kinds):
         found = [_octaves(kind, p)(tables, 0.95) for p in places]
         x = np.array(places) + 0.6 * (n - len(setting.kinds) / 2)
-        look: Any = {"marker": "os^Dv"[n], "label": NAMES.get(str(kind), str(kind))}
-        charts.intervals(ax, x, found, color=palette.SERIES[n], linestyle="none", **look)
+        label = NAMES.get(str(kind), str(kind))
+        charts.intervals(ax, x, found, linestyle="none", marker="os^Dv"[n], label=label)
     ax.axhline(1, color=palette.REFERENCE, linewidth=1, linestyle=":", label="all ratios alike")
-    words = "p", "frequency of the ratio 2\nover chance", f"{setting.runs} networks each"
-    charts.label(ax, *words, xticks=places, ylim=(0, None))
+    title, y = f"{setting.runs} networks each", "frequency of the ratio 2\nover chance"
+    charts.label(ax, "p", y, title, xticks=places, ylim=(0, None))
 
 
 @recipe(
@@ -457,15 +457,13 @@ def _draw_predictability(setting: Setting, tables: Tables) -> dict[str, Figure]:
     names = list(dict.fromkeys(changes["change"].tolist()))
     with charts.panels(12.6, 6.4, 1, 1 + len(setting.places), squeeze=False) as (figure, ((first, *each),)):
         for n, (place, ax) in enumerate(zip(setting.places, each, strict=True)):
-            look: Any = {"color": palette.SERIES[n], "marker": "os"[n % 2], "label": f"p = {place.tokens}"}
             values = [_changed(place.tokens, name)(tables, 0.95) for name in names]
-            at = np.arange(len(names)) + 0.2 * n
-            charts.intervals(first, at, values, across=True, linestyle="none", **look)
+            look: Any = {"linestyle": "none", "marker": "os"[n % 2], "label": f"p = {place.tokens}"}
+            charts.intervals(first, np.arange(len(names)) + 0.2 * n, values, across=True, **look)
             for k, name in enumerate(dict.fromkeys(predictions["predictor"].tolist())):
                 rows = where(predictions, tokens=place.tokens, predictor=name)
                 at = np.searchsorted(setting.starts, rows["start"]) + 0.14 * (k - 2)  # most steps are early
-                look = {"color": palette.SERIES[k], "marker": "os^Dv"[k], "label": name}
-                charts.means(ax, at, rows["agreement"], **look)
+                charts.means(ax, at, rows["agreement"], marker="os^Dv"[k], label=name)
             ax.set_xticks(range(len(setting.starts)), map(str, setting.starts), rotation=45)
             words = "step of the prediction", "agreement on the survivors", f"Predictors, p = {place.tokens}"
             charts.label(ax, *words, ylim=(0, 1.02))
@@ -548,15 +546,13 @@ def _tables_votes(run: Run, seed: int) -> dict[str, dict[str, NDArray[Any]]]:
     for place, runs in zip(run.setting.places, run.setting.runs, strict=True):
         make = partial(_trained_votes, run, place, seed)
         parts = joined(in_parts(run, runs, PIECE_VOTES, make, f"p-{place.tokens}-networks"))
+        index = {"tokens": [place.tokens], "network": 1000 * place.tokens + np.arange(runs)}
         for table, names, most in (
             ("neurons", ("chosen", "single", "single_at_start", *READERS), ROWS),
             ("circles", (*SCORES, "survived"), place.tokens // 2),
         ):
-            columns = {name: parts[name][:, :most].ravel() for name in names}
-            each = len(columns[names[0]]) // runs
-            columns["tokens"] = np.full(runs * each, place.tokens)
-            columns["network"] = np.repeat(1000 * place.tokens + np.arange(runs), each)
-            tables[table].append(columns)
+            columns = {name: parts[name][:, :most] for name in names}
+            tables[table].append(table_of(index | {"_": range(most)}, **columns))
     return {table: joined(parts) for table, parts in tables.items()}
 
 
@@ -687,10 +683,9 @@ def votes(run: Run) -> Result:
 
 USUAL, STABLE, DOUBLE = "subtraction, 32 bits", "sum, 32 bits", "subtraction, 64 bits"
 OPTIONS: dict[str, dict[str, Any]] = {
-    USUAL: {"dtype": "float32"},
-    STABLE: {"dtype": "float32", "stable_gradient": True},
+    USUAL: {"dtype": "float32"}, STABLE: {"dtype": "float32", "stable_gradient": True},
     DOUBLE: {"dtype": "float64"},
-}
+}  # fmt: skip
 """Arguments of `nets.train` for each arithmetic."""
 PIECE_ROUNDING = 8, 120
 """Largest number of networks that are trained together, on a CPU and on a GPU."""
@@ -701,37 +696,21 @@ SETTLED = 5000
 SEED = 48_000
 
 
-def largest_rise(losses: Any) -> NDArray[np.float64]:
-    """Return the largest rise of losses (..., steps) above their smallest value before, as a decimal log.
+def rises(losses: Any) -> NDArray[np.float64]:
+    """Return the decimal log of each loss (..., steps) but the first over the least before, (..., steps - 1).
 
-    A loss that always falls gives a number below 0, of the size of its slowest fall.
+    A loss that always falls gives numbers below 0.
     """
-    return np.asarray(_rises(losses).max(axis=-1))
-
-
-def first_jump(losses: Any, steps: Any) -> NDArray[np.float64]:
-    """Return the first of `steps` (steps,) at which losses (..., steps) exceed ten times their least before.
-
-    The result is NaN where there is no such step.
-    """
-    jumps = _rises(losses) > 1
-    return np.where(jumps.any(axis=-1), np.asarray(steps)[1:][jumps.argmax(axis=-1)], np.nan)
-
-
-def _rises(losses: Any) -> Any:
-    """Return the decimal log of each loss but the first over the least before, (..., steps - 1)."""
     logs = np.log10(losses)
-    return logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1]
+    return np.asarray(logs[..., 1:] - np.minimum.accumulate(logs, axis=-1)[..., :-1])
 
 
 def _trained_rounding(run: Run, place: Place, arithmetic: str, part: range) -> dict[str, NDArray[Any]]:
     """Train a part of the networks of one size; return the loss, and which circles survive, at each frame."""
     options = place.training(SEED) | OPTIONS[arithmetic] | {"keep_start": False}
-    names = ("train_loss", "validation_accuracy")
-    trained = train_networks(run, part, place.steps // FRAMES, *names, **options)
-    losses, accuracies = (trained.observables[name] for name in names)
+    trained = train_networks(run, part, place.steps // FRAMES, "train_loss", **options)
     steps, alive = np.tile(trained.steps, (len(part), 1)), survives(frequency_norms(trained.positions))
-    return {"step": steps, "loss": losses, "alive": alive, "accuracy": accuracies[:, -1]}
+    return {"step": steps, "loss": trained.observables["train_loss"], "alive": alive}
 
 
 def _tables_rounding(run: Run) -> dict[str, Columns]:
@@ -746,14 +725,15 @@ def _tables_rounding(run: Run) -> dict[str, Columns]:
             rows = joined(in_parts(run, count, PIECE_ROUNDING, make, f"{place.tokens}, {arithmetic}"))
             steps, alive = rows["step"][0], rows["alive"]
             late = steps >= min(SETTLED, place.steps // 2)
-            losses, before, end = rows["loss"][:, late], alive[:, late.argmax()], alive[:, -1]
+            rise, before, end = rises(rows["loss"][:, late]), alive[:, late.argmax()], alive[:, -1]
+            jumps = np.where((rise > 1).any(axis=1), steps[late][1:][(rise > 1).argmax(axis=1)], np.nan)
             in_double = end if arithmetic == DOUBLE else in_double
             as_double = np.full(count, np.nan)
             as_double[:doubles] = arena.agreement(end[:doubles], in_double)
             each = {
-                "rise": largest_rise(losses), "jump": first_jump(losses, steps[late]),
-                "loss": np.log10(losses[:, -1]), "circles": end.sum(axis=1),
-                "died": (before & ~end).sum(axis=1), "as_double": as_double, "accuracy": rows["accuracy"],
+                "rise": rise.max(axis=1), "jump": jumps,  # to ten times the least before
+                "loss": np.log10(rows["loss"][:, -1]), "circles": end.sum(axis=1),
+                "died": (before & ~end).sum(axis=1), "as_double": as_double,
             }  # fmt: skip
             index = {"tokens": [place.tokens], "arithmetic": [arithmetic]}
             ends.append(table_of(index | {"network": 1000 * place.tokens + np.arange(count)}, **each))

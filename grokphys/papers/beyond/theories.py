@@ -1,6 +1,6 @@
 """Whether a law fitted to some networks predicts the survivors of others, or later steps of the same ones.
 
-Comparisons of two simulated systems of the papers with the networks that they describe.
+Where Musat's particles end, next to the networks that they describe.
 
 Beyond Liu et al.: the critical fraction of the closure for addition of p = 5 to 60 symbols, and of groups.
 
@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import physics
-from analysis.comparison.compared import compare
-from analysis.comparison.motion import frame_mean
-from analysis.comparison.relabelling import no_relabelling
 from analysis.phases import PHASES
 from analysis.plots import palette
-from analysis.plots.comparison import show_motion, show_typical_pair
 from analysis.plots.distributions import show_distributions
 from analysis.stats.intervals import Interval
 from grokphys.arena import signals as arena
@@ -38,14 +33,12 @@ from grokphys.papers.ding.training import LASSO, LINEAR, PAPER, QUICK, law_of, t
 from grokphys.papers.evidence import Columns, Measure, Tables
 from grokphys.papers.liu.phases import CHANCE, RATES, Plane, name_phases, show_phases, train_plane
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
-from nets import ConstantAttention, ToyAddition, train
-from nets.provenance import training_sets
-from physics import FiniteGroup, Operation, Trajectory
+from nets import ConstantAttention
+from physics import FiniteGroup, Operation
 from physics.theory.operations import random_orders
 
 # -- laws --------------------------------------------------------------------------------------------------
 
-Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 STARTS = (0, 20, 50, 100, 200, 300, 400)
@@ -75,10 +68,9 @@ def _draw_law(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
     rows = tables["networks"]
     for n, (column, name) in enumerate(NAMES.items()):
         shown = rows["start"] + 4.0 * (n - 1)  # so that bars do not hide each other
-        look: Any = {"label": name, "color": palette.SERIES[n]}
-        charts.means(left, shown, rows[column], **look)
+        charts.means(left, shown, rows[column], label=name)
         if column in LAWS:
-            charts.means(right, shown, rows[f"{column}_error"], **look)
+            charts.means(right, shown, rows[f"{column}_error"])
     left.set_yticks(np.linspace(0, 1, 6))
     size = setting.size
     title = f"p = {size.tokens}, d = {size.dim}, {setting.networks} networks, unseen in the fit"
@@ -188,90 +180,7 @@ def forward(run: Run) -> Result:
     return Result({"forward": evidence.columns_of(rows)})
 
 
-# -- side by side ------------------------------------------------------------------------------------------
-
-TOKENS, LEARNING_RATE, DECODER_RATE = 10, 1e-3, 3e-5
-DELTA, GROKKED, TRACK = 0.1, 0.95, 20
-THEORY_SPAN = 100
-"""Multiple of the networks' steps for which the theory is followed, at the same learning rate."""
-
-
-# -- effective theory against toy network ------------------------------------------------------------------
-
-
-@recipe(
-    "compare-theory", item="side by side: theory and networks",
-    quick=Setting(sizes=(30, 45), runs=3, steps=120),
-    paper_setting=Setting(sizes=tuple(range(15, 55, 3)), runs=20, steps=10_000), cost="half an hour",
-    withdrawn={"motion": "the geometric mean over the networks decides it, and the median says the opposite"},
-)  # fmt: skip
-def theory_and_toy(run: Run) -> Result:
-    """Trajectories of the effective theory compared with those of toy networks from the same starts.
-
-    The first picture is the pair of median error, with a color for each token. The second has medians and
-    quartiles of 280 networks, and the factor between the times with its interval. From step 500 to 2700 the
-    median pair is no nearer than a random one; pairs with many samples are far nearer. The gray curve stops
-    where the theory ends, at the time factor that suits random pairs best.
-
-    Notes
-    -----
-    The partner of a network is the theory with the start and the training set of that network. The table
-    "networks" has a row for each network, with means of the distances over all frames but the first.
-    """
-    setting = run.setting
-    networks = [
-        _toys(size, setting.runs, setting.steps, run.seed(8100 + n)) for n, size in enumerate(setting.sizes)
-    ]
-    theories = [_theory_of(one) for one in networks]
-    comparison = compare(
-        theories, networks, names=("theory", "networks"), paired=True, symmetry=no_relabelling(TOKENS),
-        delta=DELTA, most_pairs=len(setting.sizes) * setting.runs,
-    )  # fmt: skip
-    motion: Any = comparison.motion
-    distances = {"distance": motion.error, "to_another": motion.chance}
-    table = {name: frame_mean(values[:, 1:]) for name, values in distances.items()}
-    drawn = [show_typical_pair(comparison), show_motion(comparison)]
-    figures = [np.ravel(axes)[0].figure for axes in drawn if axes is not None]
-    return Result(
-        {"networks": {"samples": np.repeat(setting.sizes, setting.runs), **table}},
-        dict(zip(("compare-theory", "compare-theory-2"), figures, strict=False)),
-    )
-
-
-def _toys(size: int, seeds: int, steps: int, seed: int) -> Trajectory:
-    return train(
-        ToyAddition(TOKENS), runs=seeds, steps=steps, seed=seed, learning_rate=DECODER_RATE, weight_decay=0.0,
-        embedding_learning_rate=LEARNING_RATE, train_fraction=size / 55, record=steps // 60,
-        observables=("train_accuracy", "validation_accuracy"), thresholds={"quality": GROKKED}, track=TRACK,
-        delta=DELTA,
-    )  # fmt: skip
-
-
-def _theory_of(networks: Trajectory) -> Trajectory:
-    """Return the flow of the theory from the normalized start of each network, with its training set.
-
-    Times are steps of the networks, of which each is the learning rate in units of the theory. They reach to
-    `THEORY_SPAN` times the last step of the networks.
-    """
-    span = THEORY_SPAN * float(networks.steps[-1])
-    times = np.append(0.0, np.geomspace(span / 20_000, span, 300))
-    states, reached = [], []
-    model, examples = training_sets(networks)
-    assert model.theory is not None
-    for E, chosen in zip(networks.initial.astype(float), examples, strict=True):
-        theory = replace(model.theory, pairs=model.theory.operation.samples[chosen])
-        states.append(theory.solve((E - E.mean(axis=0)) / E.std(axis=0), times * LEARNING_RATE))
-        above = physics.representation_quality(states[-1], theory, DELTA) >= GROKKED
-        reached.append(float(above.argmax()) if above.any() else np.nan)
-    return Trajectory(
-        np.stack(states), np.arange(len(times)), times,
-        observables={"steps_to_quality": np.repeat(np.array(reached)[:, None], len(times), axis=1)},
-        parameters={"program": "effective theory", "system": {"type": "EffectiveTheory", "tokens": TOKENS}},
-    )  # fmt: skip
-
-
 # -- particles against constant attention ------------------------------------------------------------------
-
 
 SHAPES = {
     "particles": "Musat's particles, as printed", "start": STILL, "another": ANOTHER,
@@ -377,16 +286,11 @@ def critical_fraction(rows: Columns, level: float) -> Interval:
     return Interval(float(np.median(values)), float(values[low]), float(values[min(high, count - 1)]), count)
 
 
-def _critical(tokens: int, scale: float = 1.0) -> Measure:
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = evidence.where(tables["orders"], family="plain addition", tokens=tokens)
-        return critical_fraction(rows, level).map(lambda value: float(np.log(value / scale)))
-
-    return measure
-
-
-def _law(tokens: int) -> Measure:
-    return _critical(tokens, np.log(tokens) / tokens)
+def _critical(tokens: int, law: bool = False) -> Measure:
+    """Return a measure of the logarithm of r_c of plain addition, or of r_c p / ln p with a `law`."""
+    scale = np.log(tokens) / tokens if law else 1.0
+    fraction = measures.of_rows(critical_fraction, "orders", dict, family="plain addition", tokens=tokens)
+    return measures.mapped(fraction, lambda value: float(np.log(value / scale)))
 
 
 LARGEST: dict[str, Any] = {"family": "plain addition", "tokens": 60}
@@ -476,7 +380,8 @@ def _draw_scaling(setting: Setting, tables: Tables, left: Any, middle: Any, righ
             note="r_c is the median fraction over random orders"),
         Statement("r_c falls as ln p / p", "the coupon collector's law, of which large p has the limit",
             "r_c p / ln p at p = 60 over that at p = 28, plain addition; 1 where the law holds",
-            measures.ratio(_law(60), _law(28)), least=0.9, most=1.1, chance=_one_over_p,
+            measures.ratio(_critical(60, law=True), _critical(28, law=True)), least=0.9, most=1.1,
+            chance=_one_over_p,
             note="other laws lie in this range too, such as a power p^-0.8: the ratio still falls at p = 60"),
         Statement("the last isolated symbol decides",
             "the representation is complete as soon as no symbol is isolated",
@@ -549,9 +454,21 @@ def some_groups() -> list[FiniteGroup]:
 
 
 def _draw_groups(setting: int, tables: Tables, ax: Any) -> None:
-    """Draw the critical fraction of each group with its interval."""
+    """Draw the critical fraction of each group with its 95 % interval, from a table of random orders."""
     operations = {group.name: Operation(group=group) for group in some_groups()}
-    _show_groups(ax, tables["orders"], operations)
+    place = dict(zip(operations, np.arange(len(operations))[::-1], strict=True))
+    kinds = ("commuting; unordered pairs", "not commuting; ordered pairs")
+    for commutes, label in zip((True, False), kinds, strict=True):
+        names = [name for name, operation in operations.items() if operation.commutes == commutes]
+        values = [critical_fraction(evidence.where(tables["orders"], group=name), 0.95) for name in names]
+        look: Any = {"linestyle": "none", "markersize": 5, "capsize": 0, "label": label}
+        charts.intervals(ax, [place[name] for name in names], values, across=True, **look)
+    labels = [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", name).replace("x", "×") for name in place]
+    orders = [f"{label}, {own.tokens}" for label, own in zip(labels, operations.values(), strict=True)]
+    ax.set_yticks(list(place.values()), orders)
+    ax.grid(axis="y")
+    words = r"critical fraction $r_c$, with 95 % intervals", "group, and its order"
+    charts.label(ax, *words, "Transitions of finite groups", xlim=(0, None))
 
 
 @recipe(
@@ -560,8 +477,7 @@ def _draw_groups(setting: int, tables: Tables, ax: Any) -> None:
     source="Liu, Figure 18 (b)", independent="order", cost="five minutes",
     rules=(
         Number("S_3: critical fraction by deduction, against networks on S_3", "0.5",
-            lambda tables, level: critical_fraction(evidence.where(tables["orders"], group="S_3"), level),
-            margin=0.02, digits=3),
+            measures.of_rows(critical_fraction, "orders", dict, group="S_3"), margin=0.02, digits=3),
     ),
 )  # fmt: skip
 def groups(run: Run) -> Result:
@@ -581,26 +497,6 @@ def groups(run: Run) -> Result:
     return Result({"orders": evidence.joined(parts)})
 
 
-def _show_groups(ax: Axes, table: Columns, operations: dict[str, Operation]) -> None:
-    """Draw the critical fraction of each group with its 95 % interval, from a table of random orders.
-
-    Groups are drawn in the order of their `operations`, which are given by name.
-    """
-    place = dict(zip(operations, np.arange(len(operations))[::-1], strict=True))
-    kinds = ("commuting; unordered pairs", "not commuting; ordered pairs")
-    for commutes, color, label in zip((True, False), (palette.FIRST, palette.SECOND), kinds, strict=True):
-        names = [name for name, operation in operations.items() if operation.commutes == commutes]
-        values = [critical_fraction(evidence.where(table, group=name), 0.95) for name in names]
-        look: Any = {"linestyle": "none", "markersize": 5, "capsize": 0, "color": color, "label": label}
-        charts.intervals(ax, [place[name] for name in names], values, across=True, **look)
-    labels = [re.sub(r"(\w)_(\d+)", r"$\1_{\2}$", name).replace("x", "×") for name in place]
-    orders = [f"{label}, {own.tokens}" for label, own in zip(labels, operations.values(), strict=True)]
-    ax.set_yticks(list(place.values()), orders)
-    ax.grid(axis="y")
-    words = r"critical fraction $r_c$, with 95 % intervals", "group, and its order"
-    charts.label(ax, *words, "Transitions of finite groups", xlim=(0, None))
-
-
 # -- networks of one cell ----------------------------------------------------------------------------------
 
 
@@ -616,9 +512,8 @@ def phase_map(rows: Columns) -> Integers:
 
 def agreement(phases: Any) -> NDArray[np.float64]:
     """Return the share of pairs of networks that have the same phase, over the last axis of `phases`."""
-    values = np.asarray(phases)
-    pairs = combinations(range(values.shape[-1]), 2)
-    return np.mean([values[..., a] == values[..., b] for a, b in pairs], axis=0)
+    counts, networks = _counts(phases), np.shape(phases)[-1]
+    return np.asarray((counts * (counts - 1)).sum(axis=-1) / (networks * (networks - 1)))
 
 
 def _counts(phases: Any) -> Integers:
@@ -690,8 +585,8 @@ def _draw(plane: Plane, tables: Tables) -> dict[str, Figure]:
     rules=(
         Statement("one phase", "networks of one cell, which differ in their seed, have the same phase",
             "share of pairs of networks of one cell that have the same phase, mean over the cells",
-            lambda tables, level: evidence.mean(agreement(phase_map(tables["networks"])).ravel(), level),
-            least=0.9, chance=CHANCE),
+            measures.mean("networks", lambda rows: agreement(phase_map(rows)).ravel()), least=0.9,
+            chance=CHANCE),
         Statement("beyond chance", "the learning rates tell the phase of a network",
             "the same share minus that of pairs of networks of two cells; by chance 0",
             _beyond_chance, least=0.2, chance=CHANCE),

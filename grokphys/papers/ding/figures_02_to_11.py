@@ -27,7 +27,7 @@ from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.ding import training
-from grokphys.papers.ding.training import PAPER, QUICK, train_networks
+from grokphys.papers.ding.training import PAPER, QUICK, means_by, train_networks
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, table_of, where
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
@@ -36,11 +36,7 @@ from nets.engines.ensemble import draw
 from nets.interventions import scale_frequency, with_signals
 from physics.seeds import generator as generator_of
 
-# -- Figure 2 ----------------------------------------------------------------------------------------------
-
 Array = NDArray[np.float64]
-
-
 QUICK_WHOLE = Setting(size=QUICK, snapshots=(0, 100, 500), networks=3, seed=0)
 SNAPSHOTS = (0, 100, 300, 500, 1000, 30_000)
 
@@ -244,8 +240,8 @@ def _planes(network: int, E: Array, count: int | None = None) -> dict[str, NDArr
 
 def _part(points: Array, k: int) -> float:
     """Return the fraction of the variance of points (p, 2), p odd, that belongs to frequency k."""
-    power = (np.abs(np.fft.rfft(points - points.mean(axis=0), axis=0)) ** 2).sum(axis=1)
-    return float(power[k] / power[1:].sum())
+    power = frequency_norms(points) ** 2
+    return float(power[k - 1] / power.sum())
 
 
 # -- Figure 4 ----------------------------------------------------------------------------------------------
@@ -269,8 +265,7 @@ def _draw_frozen(setting: Setting, tables: Tables, *axes: Any) -> None:
     for ax, name in zip(axes, ("test_loss", "train_loss"), strict=True):
         for step, color in zip(setting.snapshots, colors, strict=True):
             rows = where(tables["networks"], step=step)
-            look: Any = {"color": color, "label": step, "markersize": 2.5}
-            charts.means(ax, rows["d"], np.log10(rows[name]), **look)
+            charts.means(ax, rows["d"], np.log10(rows[name]), color=color, label=step, markersize=2.5)
         ax.axvline(setting.tokens, color=palette.INK, linewidth=0.8, linestyle=":")
         x, y = "embedding dimension d (dotted: d = p)", f"log₁₀ of the {name.replace('_', ' ')}"
         charts.label(ax, x, y, legend={"title": "step", "columns": 3})
@@ -317,11 +312,10 @@ def _train_frozen(run: Run, part: range) -> dict[str, Any]:
     frozen: dict[str, Any] = {"initial": narrowed(start, d), "freeze_embedding": True}
     names = ("train_loss", "validation_loss")
     trained = train_networks(run, part, snapshots, *names, model=model, steps=snapshots[-1], **frozen)
-    table = evidence.table_of(
+    return evidence.table_of(
         {"network": np.array(part) % setting.networks, "step": snapshots}, p=setting.tokens, d=d[:, None],
         test_loss=trained.observables["validation_loss"], train_loss=trained.observables["train_loss"],
     )  # fmt: skip
-    return {name: table[name] for name in ("p", "d", "network", "step", "test_loss", "train_loss")}
 
 
 def narrowed(parameters: Mapping[str, NDArray[Any]], dims: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -399,12 +393,6 @@ def _count(run: Run, p: int, d: int, part: range) -> dict[str, Any]:
     return table | {"circles": published_count(trained.final)}
 
 
-def _means(x: Any, circles: Any) -> tuple[Array, Array]:
-    """Return the distinct values of a column x (n,), and the mean number of circles at each of them."""
-    values, group = np.unique(x, return_inverse=True)
-    return values.astype(float), np.bincount(group, circles) / np.bincount(group)
-
-
 def _usual(*names: str) -> Callable[[Columns], Any]:
     """Return a function that tells rows of the most frequent modulus "p" or dimension "d", or of both.
 
@@ -419,14 +407,10 @@ def _rises(x: str) -> Measure:
     x is the modulus "p" or the dimension "d"; networks count if they have the most frequent value of the
     other one.
     """
-
-    def fisher(values: Any, circles: Any) -> float:
-        correlation = np.corrcoef(*_means(values, circles))[0, 1]
-        return float(np.arctanh(np.clip(correlation, -1 + 1e-12, 1 - 1e-12)))
-
     statistic = measures.statistic(
-        fisher, "networks", x, "circles", by="network", among=_usual({"p": "d", "d": "p"}[x])
-    )
+        lambda values, circles: evidence.fisher(*means_by(values, circles)), "networks", x, "circles",
+        by="network", among=_usual({"p": "d", "d": "p"}[x]),
+    )  # fmt: skip
     return measures.mapped(statistic, np.tanh)
 
 
@@ -495,8 +479,8 @@ def _variation(x: Any, circles: Any, prime: Any) -> float:
     curved trend is no scatter. The result is the logarithm of the ratio of the root mean squares of these
     differences.
     """
-    p, number = _means(x, circles)
-    is_prime = _means(x, prime)[1] == 1
+    p, number = means_by(x, circles)
+    is_prime = means_by(x, prime)[1] == 1
     known, values, other = p[is_prime], number[is_prime], p[~is_prime]
     composite = (number[~is_prime] - np.interp(other, known, values))[
         (other > known[0]) & (other < known[-1])
@@ -510,7 +494,7 @@ def _variation(x: Any, circles: Any, prime: Any) -> float:
 def _draw_moduli(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw the mean number of circles over the modulus, prime or composite."""
     rows = tables["networks"]
-    ax.plot(*_means(rows["p"], rows["circles"]), color=palette.FRAME, linewidth=1)
+    ax.plot(*means_by(rows["p"], rows["circles"]), color=palette.FRAME, linewidth=1)
     for prime, label in ((True, "prime p"), (False, "composite p")):
         part = evidence.where(rows, prime=prime)
         charts.means(ax, part["p"], part["circles"], linestyle="", label=label)
@@ -622,10 +606,9 @@ MUCH = 10.0
 def _draw_scaled(setting: Setting, tables: Tables, ax: Any) -> None:
     """Draw how often a frequency survives, over the distance of its signal from the mean of the others."""
     rows = tables["runs"]
-    start = rows["deviation"].reshape(-1, setting.trials)[:, 0]
-    shares = rows["survived"].reshape(-1, setting.trials).mean(axis=1)
-    look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0}
-    ax.scatter(start, shares, label="an embedding and a factor", **look)
+    start, shares = (rows[name].reshape(-1, setting.trials) for name in ("deviation", "survived"))
+    look: Any = {"s": 9, "color": palette.DEAD, "linewidths": 0, "label": "an embedding and a factor"}
+    ax.scatter(start[:, 0], shares.mean(axis=1), **look)
     charts.survival(ax, rows["deviation"], rows["survived"], rows["embedding"], label="bins")
     title = f"signal of k = {setting.frequency} times {setting.factors[0]} to {setting.factors[-1]},\n"
     title += f"{setting.embeddings} embeddings, {setting.trials} trials each"
@@ -680,7 +663,7 @@ def _scale_one(run: Run, number: int) -> dict[str, Any]:
     signal = one.signals[:, 0]
     index = {"embedding": [number], "frequency": [k], "factor": np.repeat(setting.factors, setting.trials)}
     deviation = signal[:, k - 1] - np.delete(signal, k - 1, axis=1).mean(axis=1)
-    return table_of(index, deviation=deviation, survived=one.survived[:, k - 1], **one.columns())
+    return table_of(index, deviation=deviation, survived=one.survived[:, k - 1])
 
 
 # -- the right ----------------------------------------------------------------------------------------------
@@ -695,9 +678,8 @@ def _draw_pairs(setting: Setting, tables: Tables, ax: Any) -> None:
     rows = tables["runs"]
     names = {"larger": "the larger", "smaller": "the smaller", "revived": "any other, revived"}
     for n, (name, label) in enumerate(names.items()):
-        look: Any = {"color": palette.SERIES[n], "linestyle": ":" if n == 2 else "-", "label": label}
-        places = rows["ratio"] + 0.012 * (n - 1)  # side by side, where they agree
-        charts.means(ax, places, rows[name], of=evidence.share, **look)
+        places, line = rows["ratio"] + 0.012 * (n - 1), ":" if n == 2 else "-"  # side by side
+        charts.means(ax, places, rows[name], of=evidence.share, linestyle=line, label=label)
     title = f"all others at {setting.others:g}; {setting.pairs} pairs each"
     charts.label(ax, "r, ratio of the two signals", "survival rate", title, ylim=(-0.03, 1.03))
 
@@ -757,13 +739,12 @@ def _train_pairs(run: Run, part: range) -> dict[str, Any]:
         size.model, runs=networks, first_run=part.start * count, steps=size.steps, audited=networks,
         seed=run.seed(6200), initial=np.concatenate(starts),
     )  # fmt: skip
-    larger, smaller = np.concatenate(both).T
-    rows = np.arange(networks)
-    others = one.survived.copy()
-    others[rows, larger] = others[rows, smaller] = False
-    fates = {"larger": one.survived[rows, larger], "smaller": one.survived[rows, smaller]}
-    ratios = {"ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count)}
-    return table_of(ratios, **fates, revived=others.any(axis=1), **one.columns())
+    pairs = np.concatenate(both)
+    fates = np.take_along_axis(one.survived, pairs, axis=1)
+    return table_of(
+        {"ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count)}, larger=fates[:, 0],
+        smaller=fates[:, 1], revived=one.survived.sum(axis=1) > fates.sum(axis=1),
+    )  # fmt: skip
 
 
 # -- Figure 7 ----------------------------------------------------------------------------------------------
@@ -778,9 +759,8 @@ def _draw_gradients(setting: Setting, tables: Tables, left: Any, middle: Any, ri
     edges = np.histogram_bin_edges(circles["change_4"], 40)
     charts.densities(left, circles["change_4"], survived, edges, "change of ‖$F_k$‖ in step 4")
     for step in range(1, 5):
-        change = circles[f"change_{step}"]
         look: Any = {"color": palette.SERIES[step - 1], "label": f"step {step}"}
-        charts.survival(middle, change, survived, circles["embedding"], **look)
+        charts.survival(middle, circles[f"change_{step}"], survived, circles["embedding"], **look)
     title = "bins of equally many circles"
     charts.label(middle, "change of ‖$F_k$‖ in that step", "survival rate", title, ylim=(0, None))
     for alive, color in ((False, palette.DEAD), (True, palette.SURVIVES)):
@@ -895,22 +875,19 @@ def collaboration(run: Run) -> Result:
             # The strongest first: the first set of each size then holds the strongest circles.
             alive = [int(f) + 1 for f in np.argsort(-own) if survives(own)[f]]
             for frame, step in enumerate(trained.steps):
-                rows += [
-                    (part.start + k, step, *row)
-                    for row in _tested(networks(trained.run(k), frame), alive, step == trained.steps[-1])
-                ]
-        names = ("network", "step", "kept", "rank", "test_loss", "accuracy")
-        return {name: np.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+                tested = _tested(networks(trained.run(k), frame), alive, step == trained.steps[-1])
+                rows += [{"network": part.start + k, "step": step} | row for row in tested]
+        return evidence.columns_of(rows)
 
     rows = joined(in_parts(run, setting.networks, PIECE, train_part))
     return Result({"sets": where(rows, step=setting.size.steps), "curves": where(rows, rank=0)})
 
 
-def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, int, float, float]]:
+def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[dict[str, float]]:
     """Test a network at one frame with only some of its surviving circles.
 
     `alive` lists the surviving frequencies, the strongest first. All sets of up to three of them are tested,
-    or else only the strongest one, two and three. A row is the size of the set (0 for all frequencies), its
+    or else only the strongest one, two and three. A row has the size of the set (0 for all frequencies), its
     rank, the validation loss and the validation accuracy.
     """
     E = revived.parameters["embedding"]
@@ -919,9 +896,10 @@ def _tested(revived: Any, alive: list[int], all_sets: bool) -> list[tuple[int, i
         for rank, kept in enumerate(islice(combinations(alive, count), None if all_sets else 1)):
             sets.append((count, rank, revived.with_embedding(keep_frequencies(E, kept))))
     return [
-        (count, rank, float(one.loss("validation")[0]), float(one.accuracy("validation")[0]))
+        {"kept": count, "rank": rank, "test_loss": one.loss("validation")[0],
+            "accuracy": one.accuracy("validation")[0]}
         for count, rank, one in sets
-    ]
+    ]  # fmt: skip
 
 
 # -- Figure 11 ---------------------------------------------------------------------------------------------
@@ -1002,10 +980,9 @@ def by_circularity(run: Run) -> Result:
         own: dict[str, Any] = {"runs": len(part), "seed": run.seed(seed + number)}
         audited = 0 if number else setting.audited
         found = training.train_circles(model, steps=setting.size.steps, audited=audited, **own)
-        start = circularity(draw(model, **own).parameters["embedding"]).values
-        index = {"network": part, "frequency": range(start.shape[1])}
-        table = found.by_frequency(index, circularity=start, signal=found.signals[:, 0])
-        return {name: values for name, values in table.items() if name != "frequency"}
+        start = circularity(draw(model, **own).parameters["embedding"])
+        index = {"network": part, "_": start.frequency}
+        return found.by_frequency(index, circularity=start, signal=found.signals[:, 0])
 
     rows = joined(
         run.keep(f"networks-from-{part.start}", partial(train_part, number, part))

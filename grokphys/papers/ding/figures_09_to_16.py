@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles import fourier_signals, survives
 from analysis.circles.fourier import frequency_norms
-from analysis.laws import Law, ODEFit
+from analysis.laws import ODEFit
 from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
 from analysis.stats.intervals import Interval, proportion
@@ -188,8 +187,7 @@ def equations(run: Run) -> Result:
     x = signals[0]
     best = int(np.argmax(x[-1]))
     dead = int(np.argmax(np.where(x[-1] > 2 * x[-1].mean(), 0, x[0])))
-    laws = {name: training.law_of(name, x) for name in LOOK if name != "original"}
-    paths = {"original": x} | {name: training.path_of(name, law, x) for name, law in laws.items()}
+    paths = _paths(x, *LOOK)
     paths[training.QUADRATIC] = np.nan_to_num(paths[training.QUADRATIC], posinf=1e9).clip(-1e9, 1e9)
     with charts.panels(11.4, 5.2, 1, 3) as (figure, (first, second, third)):
         for ax, k, state in ((first, dead, "dead"), (second, best, "survives")):
@@ -197,13 +195,19 @@ def equations(run: Run) -> Result:
                 ax.plot(paths[name][:, k], label=WORDS.get(name, name), **look)
             top = 1.05 * float(x[:, k].max())
             ax.set(xlabel="step", ylabel="signal ‖$F_k$‖", title=f"frequency {k + 1}, {state}", ylim=(0, top))
-        _show_matrix(third, laws[training.LASSO], x)
+        _show_matrix(third, x)
         figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return Result({"fits": table}, {"ding-9": figure})
 
 
-def _show_matrix(ax: Axes, law: Law, x: Array, named: str = "") -> None:
-    assert isinstance(law, ODEFit)
+def _paths(x: Array, *names: str) -> dict[str, Array]:
+    """Return the signals x, which are "original", and those that the named laws predict from their start."""
+    laws = {name: training.law_of(name, x) for name in names if name != "original"}
+    return {"original": x} | {name: training.path_of(name, law, x) for name, law in laws.items()}
+
+
+def _show_matrix(ax: Axes, x: Array, named: str = "") -> None:
+    law: Any = training.law_of(training.LASSO, x)
     alive = (1 + np.flatnonzero(x[-1] > 2 * x[-1].mean())).tolist()
     show_coefficients(law.A, ax, marked=alive, title=f"{named}Lasso: {(law.A != 0).sum()} of {law.A.size}")
 
@@ -231,8 +235,7 @@ def fits_by_size(run: Run) -> Result:
             rows = where(table, law=name)
             charts.means(ax, rows["d"], rows["r2"], label=name)
         title = f"p = {setting.tokens}, {setting.networks} networks each, mean and 95 % interval"
-        y = "R² of the changes, in sample"
-        charts.label(ax, "embedding dimension d", y, title, ylim=(None, 1.02))
+        charts.label(ax, "embedding dimension d", "R² of the changes, in sample", title, ylim=(None, 1.02))
     return Result({"fits": table}, {"ding-9a": figure})
 
 
@@ -253,7 +256,7 @@ def three_fits(run: Run) -> Result:
         axes = axes.ravel()
         axes[3].axis("off")
         for n, x in enumerate(signals[:3]):
-            _show_matrix(axes[n], training.law_of(training.LASSO, x), x, f"network {n}, ")
+            _show_matrix(axes[n], x, f"network {n}, ")
         axes[3].text(0, 0.9, fill(MATRIX, 34), va="top")
     return Result({"fits": table}, {"ding-15": figure})
 
@@ -278,8 +281,7 @@ def all_trajectories(run: Run) -> Result:
     """
     table, signals = fit_networks(run)
     x = signals[0]
-    laws = {name: training.law_of(name, x) for name in (training.LINEAR, training.LASSO)}
-    paths = {"original": x} | {name: training.path_of(name, law, x) for name, law in laws.items()}
+    paths = _paths(x, training.LINEAR, training.LASSO)
     with charts.panels(12.0, 8.6, 5, 6, sharex=True, sharey=True) as (figure, axes):
         axes = axes.ravel()
         for k, ax in enumerate(axes[: x.shape[1]]):
@@ -314,8 +316,7 @@ def _largest_drop(decay: Any, circles: Any) -> float:
     The whole is the drop from the smallest weight decay to the fewest circles. If it is less than one circle,
     the result is NaN.
     """
-    group = np.unique(decay, return_inverse=True)[1]
-    number = np.bincount(group, circles) / np.bincount(group)
+    _, number = training.means_by(decay, circles)
     whole = number[0] - number.min()
     return float((number[:-1] - number[1:]).max() / whole) if whole >= 1 else np.nan
 
@@ -621,21 +622,12 @@ def gradients(run: Run) -> Result:
         trained = training.train_networks(run, part, setting.record, "gradient")
         slopes = frequency_norms(trained.observables["gradient"])
         alive, steps = survives(frequency_norms(trained.final)), trained.steps
-        index = {"network": part, "step": steps}
         sizes = {"largest": slopes.max(axis=2), "mean": slopes.mean(axis=2)}
         each = {"slopes": slopes.reshape(-1, slopes.shape[2]), "alive": np.repeat(alive, len(steps), axis=0)}
-        return table_of(index, **sizes) | each
+        return table_of({"network": part, "step": steps}, **sizes) | each
 
-    rows = joined(in_parts(run, setting.networks, PIECE_13, train_part))
-    table = {name: rows[name] for name in ("network", "step", "largest", "mean")}
-    return Result({"gradients": table}, {"ding-13": _show_13(where(rows, network=0))})
-
-
-def _show_13(rows: dict[str, NDArray[Any]]) -> Figure:
-    """Draw the gradient of one network at all frequencies, at all steps and from step 100 to step 1000.
-
-    `rows` has a row for each recorded step.
-    """
+    table = joined(in_parts(run, setting.networks, PIECE_13, train_part))
+    rows = where(table, network=0)
     alive = np.flatnonzero(rows["alive"][0])
     with charts.panels(10.4, 3.7, 1, 2) as (figure, axes):
         for ax, first, last in ((axes[0], 0, np.inf), (axes[1], 100, 1000)):
@@ -651,4 +643,5 @@ def _show_13(rows: dict[str, NDArray[Any]]) -> Figure:
         axes[1].set(title="steps 100 to 1000")
         if len(alive):
             charts.legend_below(axes[0])
-    return figure
+    del table["slopes"], table["alive"]
+    return Result({"gradients": table}, {"ding-13": figure})

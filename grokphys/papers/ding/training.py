@@ -97,6 +97,12 @@ def require_finite(embeddings: Any) -> None:
         )
 
 
+def means_by(x: Any, values: Any) -> tuple[Array, Array]:
+    """Return the distinct values of a column x (n,), and the means of another column at each of them."""
+    places, group = np.unique(x, return_inverse=True)
+    return places.astype(float), np.bincount(group, values) / np.bincount(group)
+
+
 def parts_of(networks: int, most: int) -> list[range]:
     """Return ranges of at most `most` networks, one after the other, that together are all `networks`."""
     return [range(first, min(first + most, networks)) for first in range(0, networks, most)]
@@ -157,49 +163,21 @@ class Circles:
         """Whether the final signal of each circle exceeds twice the mean, bool (runs, frequencies)."""
         return survives(self.signals[:, -1])
 
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of circles that survive in each network, int64 (runs,)."""
-        return self.survived.sum(axis=1)
-
-    @property
-    def decided(self) -> NDArray[np.bool_]:
-        """Whether `RULE` has decided the survivors of each network at some recorded step, bool (runs,)."""
-        return np.array([RULE.first(self.steps, run) is not None for run in self.signals])
-
-    @property
-    def changed(self) -> NDArray[np.bool_]:
-        """Whether each circle has appeared or died since `RULE` decided it, bool (runs, frequencies).
-
-        Only audited networks can show such errors. A network that was never decided has none.
-        """
-        stops = [RULE.first(self.steps, run) for run in self.signals]
-        at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
-        return survives(self.signals[np.arange(len(at)), at]) != self.survived
-
     def by_frequency(self, index: Any, **columns: Any) -> dict[str, NDArray[Any]]:
         """Return a table with a row for each network and frequency, with further columns (networks, K).
 
-        Among them are whether the circle "survived", and whether it "changed" after the decision. `index` is
-        as in `table_of`.
+        Among them are whether the circle "survived", whether `RULE` has "decided" the network at some step,
+        whether the network was "audited", and whether the circle "changed" after the decision, which only
+        audited networks can show. `index` is as in `table_of`.
         """
-        ends = {name: self.columns()[name][:, None] for name in ("decided", "audited")}
-        every = {"survived": self.survived, "changed": self.changed} | ends
-        return table_of(index, **columns, **every)
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Return a table with a row for each network.
-
-        Its columns are the number of circles that survive ("circles"), whether `RULE` has decided them
-        ("decided"), whether the network was trained on regardless ("audited"), and how many circles changed
-        after the decision ("changed").
-        """
-        return {
-            "circles": self.counts,
-            "decided": self.decided,
-            "audited": np.arange(len(self.counts)) < self.audited,
-            "changed": self.changed.sum(axis=1),
-        }
+        stops = [RULE.first(self.steps, run) for run in self.signals]
+        at = [-1 if stop is None else int(np.searchsorted(self.steps, stop)) for stop in stops]
+        numbers, decided = np.arange(len(at)), np.array([stop is not None for stop in stops])
+        return table_of(
+            index, **columns, survived=self.survived, decided=decided[:, None],
+            audited=(numbers < self.audited)[:, None],
+            changed=survives(self.signals[numbers, at]) != self.survived,
+        )  # fmt: skip
 
 
 def train_circles(
@@ -215,25 +193,22 @@ def train_circles(
     """Train networks until their survivors are decided, and return their signals at the recorded steps.
 
     Of `runs` networks of a `model`, the first `audited` are trained for all `steps`, and so is a network that
-    is never decided. They start from the embeddings `initial`, (tokens, dim) or (runs, tokens, dim), or from
+    is never decided. They start from the embeddings `initial`, (runs, tokens, dim), or from
     drawn ones. The number of the first network in the seed is `first_run`, and the `options` are further
     arguments of `nets.train`.
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
-    clock: list[int] = []
     signals = []
     for part in parts_of(runs, SHARD):
         stop = UntilDecided(max(audited - part.start, 0))
         if initial is not None:
-            own = initial if np.ndim(initial) == 2 else initial[part.start : part.stop]
-            given["initial"] = {"embedding": own}
+            given["initial"] = {"embedding": initial[part.start : part.stop]}
         trained = train(
             model, runs=len(part), first_run=first_run + part.start, steps=steps, stop=stop, **given
         )
         require_finite(trained.final)
-        clock = stop.steps
         signals.append(np.stack(stop.signals, axis=1))
-    return Circles(np.array(clock), np.concatenate(signals), audited)
+    return Circles(np.array(stop.steps), np.concatenate(signals), audited)
 
 
 def law_of(name: str, x: Array) -> Law:
@@ -275,8 +250,7 @@ def train_trials(run: Run) -> dict[str, Any]:
     """Train the networks of a `Trials` setting, and return a table of their frequencies.
 
     A row belongs to one frequency of one network. Its columns include the initial signal, its changes in the
-    steps 1 to 4, and whether the circle survives. The column "gradient" is the rate at which gradient descent
-    would change the signal at step 4.
+    steps 1 to 4, and whether the circle survives.
     """
     setting = run.setting
     return joined(
@@ -287,16 +261,13 @@ def train_trials(run: Run) -> dict[str, Any]:
 
 def _one_embedding(run: Run, number: int) -> dict[str, Any]:
     setting, size = run.setting, run.setting.size
-    options: dict[str, Any] = {"runs": setting.trials, "seed": run.seed(FIRST_SEED + number)}
-    options["shared"] = ("embedding",)
-    found = train_circles(size.model, steps=size.steps, audited=int(number < AUDITED), **options)
-    # The same networks once more, for four steps: gradients of all frames would not fit in memory.
-    early = train(size.model, steps=4, weight_decay=DECAY, record=[4], observables=("gradient",), **options)
-    E, G = (np.fft.rfft(x[:, 0], axis=1)[:, 1:] for x in (early.positions, early.observables["gradient"]))
+    found = train_circles(
+        size.model, runs=setting.trials, seed=run.seed(FIRST_SEED + number), shared=("embedding",),
+        steps=size.steps, audited=int(number < AUDITED),
+    )  # fmt: skip
     changes = np.diff(found.signals[:, :5], axis=1)
     frequencies = range(1, size.tokens // 2 + 1)
     return found.by_frequency(
         {"embedding": [number], "trial": range(setting.trials), "frequency": frequencies},
         signal=found.signals[:, 0], **{f"change_{step}": changes[:, step - 1] for step in range(1, 5)},
-        gradient=-(E.conj() * G).real.sum(axis=2) / np.linalg.norm(E, axis=2),
     )  # fmt: skip

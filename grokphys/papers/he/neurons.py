@@ -24,9 +24,8 @@ from scipy.stats import kendalltau
 
 from analysis.circles import diversification
 from analysis.plots import palette
-from analysis.stats import Interval
-from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, rank_correlation, table_of, where
+from grokphys.papers import charts, counters, evidence, measures
+from grokphys.papers.evidence import Columns, Measure, Tables, by_network, joined, table_of, where
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import TwoLayer, train
 from physics import FourierLottery, Trajectory
@@ -100,27 +99,26 @@ def tables_of(W_in: NDArray[Any], W_out: NDArray[Any]) -> dict[str, dict[str, ND
         return np.asarray(spectrum.at_frequency(power) / power.sum(axis=-1))
 
     neurons = table_of(
-        {"network": range(runs), "neuron": range(hidden)}, share=strongest(end),
+        {"network": range(runs), "_": range(hidden)}, share=strongest(end),
         share_at_start=strongest(start), frequency=end.frequency, input_phase=end.at_frequency(end.phase),
         output_phase=end.at_frequency(end.output_phase), input_magnitude=end.at_frequency(end.magnitude),
         output_magnitude=end.at_frequency(end.output_magnitude),
     )  # fmt: skip
-    del neurons["neuron"]
-    every = range(1, counts.shape[-1] + 1)
-    into, out = end.magnitude[0, :SHOWN], end.output_magnitude[0, :SHOWN]
-    index: dict[str, Any] = {"neuron": range(1, len(into) + 1), "frequency": every}
-    spectra = table_of(index, input_magnitude=into, output_magnitude=out)
-    frequencies = table_of({"network": range(runs), "frequency": every}, neurons=counts)
-    final_in, final_out = (np.asarray(part[:, -1], np.float64) for part in (W_in, W_out))
+    every, shown = range(1, counts.shape[-1] + 1), min(SHOWN, hidden)
+    spectra = table_of(
+        {"neuron": range(1, shown + 1), "frequency": every}, input_magnitude=end.magnitude[0, :shown],
+        output_magnitude=end.output_magnitude[0, :shown],
+    )  # fmt: skip
     a, b = np.indices((p, p)).reshape(2, -1)
     right = []
-    for run in range(runs):
-        states = final_in[run][a] + final_in[run][b]
-        answers = [(function(states) @ final_out[run]).argmax(1) for function in (EVEN | ODD).values()]
+    for into, out in zip(*(np.asarray(part[:, -1], np.float64) for part in (W_in, W_out)), strict=True):
+        answers = [(function(into[a] + into[b]) @ out).argmax(1) for function in (EVEN | ODD).values()]
         right.append([np.mean(answer == (a + b) % p) for answer in answers])
-    activations = table_of({"network": range(runs), "activation": [*EVEN, *ODD]}, accuracy=right)
-    tables = {"neurons": neurons, "spectra": spectra, "frequencies": frequencies}
-    return tables | {"activations": activations}
+    return {
+        "neurons": neurons, "spectra": spectra,
+        "frequencies": table_of({"network": range(runs), "frequency": every}, neurons=counts),
+        "activations": table_of({"network": range(runs), "activation": [*EVEN, *ODD]}, accuracy=right),
+    }  # fmt: skip
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -291,19 +289,16 @@ def stages(rows: Any) -> dict[str, NDArray[Any]]:
     end, in columns such as ``step_II``; they are NaN for a stage that does not end. `rows` has a row
     for each network and frame.
     """
-    columns = ("step", "validation_accuracy", "unseen_accuracy")
-    table: dict[str, list[float]] = {}
-    for network in np.unique(rows["network"]):
-        course = where(rows, network=network)
+    table = []
+    for course in by_network(rows):
         fitted = np.flatnonzero(course["train_accuracy"] >= FITTED)
         general = np.flatnonzero(course["validation_accuracy"] >= GENERALISED)
         general = general[general >= fitted[0]] if len(fitted) else general[:0]
-        table.setdefault("network", []).append(float(network))
+        table.append({"network": float(course["network"][0])})
         for stage, at in (("I", fitted[:1]), ("II", general[:1]), ("III", [-1])):
-            for name in columns:
-                value = float(course[name][at][0]) if len(at) else np.nan
-                table.setdefault(f"{name}_{stage}", []).append(value)
-    return {name: np.array(values) for name, values in table.items()}
+            for name in ("step", "validation_accuracy", "unseen_accuracy"):
+                table[-1][f"{name}_{stage}"] = float(course[name][at][0]) if len(at) else np.nan
+    return evidence.columns_of(table)
 
 
 # -- rules -------------------------------------------------------------------------------------------------
@@ -461,23 +456,13 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
     def at(values: Any, index: Any) -> NDArray[Any]:
         return np.asarray(np.take_along_axis(values, index[..., None], axis=-1)[..., 0])
 
-    end = theta[:, -1], xi[:, -1]
-    power = np.abs(end[0]) ** 2
-    neurons = {
-        "frequency": first + 1,
-        "kept": at(power, first) / power.sum(axis=-1),
-        "third": np.abs(at(end[0], harmonic)) / np.abs(at(end[0], first)),
-        "input_phase": np.angle(at(end[0], first)),
-        "output_phase": np.angle(at(end[1], first)),
-    }
-    along = np.broadcast_to(first[0], theta[0].shape[:2])
-    course = {"theta": at(theta[0], along), "xi": at(xi[0], along)}
-    return neurons | course | {"steps": trained.steps, "time": trained.steps * descent.learning_rate}
-
-
-def _all(values: NDArray[Any]) -> NDArray[Any]:
-    """Return an array (..., 11) with the coefficients (...) repeated for each of 11 frequencies."""
-    return np.repeat(values[..., None], 11, axis=-1)
+    end, along = theta[:, -1], np.broadcast_to(first[0], theta[0].shape[:2])
+    return {
+        "frequency": first + 1, "kept": np.abs(at(end, first)) ** 2 / (np.abs(end) ** 2).sum(axis=-1),
+        "third": np.abs(at(end, harmonic) / at(end, first)), "input_phase": np.angle(at(end, first)),
+        "output_phase": np.angle(at(xi[:, -1], first)), "theta": at(theta[0], along), "xi": at(xi[0], along),
+        "steps": trained.steps, "time": trained.steps * descent.learning_rate,
+    }  # fmt: skip
 
 
 def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
@@ -485,8 +470,8 @@ def _table(parts: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, NDArray
     rows = []
     for activation, part in parts.items():
         runs, neurons = part["kept"].shape
-        index = {"activation": [activation], "network": np.repeat(np.arange(runs), neurons)}
-        rows.append(table_of(index, **{name: part[name].ravel() for name in names}))
+        index = {"activation": [activation], "network": range(runs), "_": range(neurons)}
+        rows.append(table_of(index, **{name: part[name] for name in names}))
     return joined(rows)
 
 
@@ -561,7 +546,7 @@ def waves(run: Run) -> Result:
                 ax.plot(part["steps"], values, label=label)
             if activation == "quadratic":
                 flow = FourierLottery(23)
-                begin = _all(theta[:1]), _all(xi[:1])
+                begin = [np.repeat(values[:1, None], 11, axis=1) for values in (theta, xi)]
                 times = part["time"][part["time"] < 0.97 * flow.blowup_times(*begin).min()]
                 for exact, words in zip(flow.solve(*begin, times), ("exact flow", None), strict=True):
                     look: Any = {"color": palette.INK, "linewidth": 0.8, "linestyle": ":", "label": words}
@@ -629,8 +614,7 @@ def _ran(run: Run, seed: int) -> tuple[dict[str, NDArray[Any]], dict[str, NDArra
         index = {name: [value] for name, value in cell._asdict().items()} | {"series": [cell.series]}
         networks.append(table_of(index | {"network": numbers}, accuracy=part["accuracy"], **_shares(part)))
         first = {name: part[name][:, :ROWS] for name in ("chosen", *READERS)}
-        first["network"] = np.repeat(numbers[:, None], first["chosen"].shape[1], axis=1)
-        neurons.append({name: values.ravel() for name, values in first.items()})
+        neurons.append(table_of({"network": numbers, "_": range(min(ROWS, cell.hidden))}, **first))
     return joined(networks), joined(neurons)
 
 
@@ -697,12 +681,10 @@ def _lead(cell: Cell) -> Measure:
     The share of the better one of magnitude and phase is subtracted.
     """
 
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = where(tables["networks"], **cell._asdict())
-        other = max(("magnitude", "phase"), key=lambda reader: float(rows[reader].sum()))
-        return mean(rows["time"] - rows[other], level)
+    def lead(rows: Columns) -> Any:
+        return rows["time"] - max((rows["magnitude"], rows["phase"]), key=np.sum)
 
-    return measure
+    return measures.mean("networks", lead, **cell._asdict())
 
 
 def _flow(scale: float) -> Cell:
@@ -713,18 +695,12 @@ def _flow(scale: float) -> Cell:
     return Cell(hidden=128, optimizer="sgd", scale=scale, learning_rate=0.5, steps=int(np.ceil(400 / scale)))
 
 
-def _surer(tables: Tables, level: float, cell: Cell | None = None) -> Interval:
-    """Return Kendall's τ of the scale of the start and the share that t* names, by gradient descent.
+def _place(rows: Columns) -> Any:
+    """Return the place of networks among those of their scale, of which there are as many at each scale.
 
-    The `cell` gives the settings other than the scale and the steps, which are those of `_flow` by default.
-    Networks at the same place of each scale start from the same weights, up to the scale, and are one unit.
+    Networks at the same place start from the same weights, up to the scale, and are one unit.
     """
-    fixed = (cell or _flow(0.1))._asdict()
-    del fixed["scale"], fixed["steps"]
-    rows = where(tables["networks"], **fixed)
-    runs = int(np.sum(rows["scale"] == rows["scale"][:1]))  # as many at each scale
-    place = np.arange(len(rows["scale"])) % max(runs, 1)
-    return rank_correlation(rows["scale"], rows["time"], level, groups=place)
+    return np.arange(len(rows["scale"])) % max(int(np.sum(rows["scale"] == rows["scale"][:1])), 1)
 
 
 BASE = (
@@ -806,7 +782,8 @@ RULES = (
         "Under small initialization, the gradient flow decouples across neurons and across frequency "
         "components within each neuron",
         "Kendall's τ of the scale of the start and the share that t* names, gradient descent; by chance 0",
-        _surer, most=-0.3, source="Section 2, Q2 (authors' page)",
+        measures.rank_correlation("networks", "scale", "time", by=_place, optimizer="sgd"), most=-0.3,
+        source="Section 2, Q2 (authors' page)",
         chance=counters.shuffled("networks", "time", within="series"),
         note="corrected after the run: networks with the same start, up to its scale, are resampled "
         "together"),
@@ -825,8 +802,8 @@ def _draw_lottery(setting: Setting, tables: Tables, left: Any, right: Any) -> No
     places = -np.arange(len(cells))
     for n, (reader, words) in enumerate(readers.items()):
         found = [_foretells(reader, cell)(tables, 0.95) for cell in cells]
-        look: Any = {"linestyle": "none", "capsize": 0, "color": palette.SERIES[n], "marker": "os^"[n]}
-        charts.intervals(left, places + 0.2 * (1 - n), found, across=True, label=words, **look)
+        look: Any = {"linestyle": "none", "capsize": 0, "marker": "os^"[n], "label": words}
+        charts.intervals(left, places + 0.2 * (1 - n), found, across=True, **look)
     chance = [2 / (cell.tokens - 1) for cell in cells]
     left.plot(chance, places, "|", color=palette.REFERENCE, markersize=12, label="chance")
     left.set_yticks(places, [_short(cell) for cell in cells])

@@ -18,7 +18,7 @@ import physics
 from analysis.plots import palette
 from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Columns, Tables, columns_of, joined, mean, table_of, where
+from grokphys.papers.evidence import Columns, Tables, columns_of, joined, mean, share, table_of, where
 from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import GroupDecoder, ToyAddition, networks, train
 from physics import EffectiveTheory, Operation, closures, predicted_accuracy, representation_quality
@@ -760,7 +760,7 @@ def _draw_hexagon(setting: Setting, tables: Tables, *axes: Any) -> None:
         Statement("hexagon", "On the plane of PC1 and PC3, the six points are organized as a hexagon",
             "share of the networks with RQI > 0.95 whose points on that plane are 60° apart within 30°, at "
             "distances from the center within a factor of 2",
-            measures.share_of_networks("elements", _is_hexagon, among=f"rqi > {GROKKED}"),
+            measures.of_networks("elements", _is_hexagon, share, among=f"rqi > {GROKKED}"),
             least=0.5, chance=counters.shuffled("elements", "PC3", within="network"),
             note="half of them have a hexagon on PC2 and PC3; the three variances are often nearly equal"),
     ),

@@ -13,18 +13,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis.circles import structures
+from analysis.circles import Structures, structures
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
-from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
-from grokphys.papers.evidence import Measure, Tables, joined, mean, table_of, where
+from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.musat import tables as musat
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
-from grokphys.report.musat import TABLE_1, typical_runs
 from nets import ConstantAttention
 from nets import networks as revived
-from physics import InputError, Trajectory, grid_imperfections
+from physics import InputError, Trajectory, circle_ratio, grid_imperfections
 
 # -- final structures --------------------------------------------------------------------------------------
 
@@ -111,7 +109,7 @@ def embeddings(run: Run) -> Result:
     """
     setting = run.setting
     rows, pictures = [], {}
-    for decay in sorted(TABLE_1, reverse=True):
+    for decay in sorted(musat.TABLE_1, reverse=True):
         trained = musat.networks(
             decay, runs=setting.runs, seed=run.seed(5200 + round(10 * decay)), epochs=setting.steps
         )
@@ -211,14 +209,12 @@ def aligned(E: Any) -> NDArray[np.float64]:
 def _of(kind: bool | None, values: Any) -> Measure:
     """Return a measure of the mean of values of networks that are circles or not, or of all."""
 
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = tables["tokens"]
+    def of_networks(rows: Columns) -> Any:
         order = np.lexsort((rows["token"], rows["network"]))
         E = np.stack([rows["x"], rows["y"]], axis=1)[order].reshape(-1, 17, 2)
-        circle = rows["circle"][order][::17]
-        return mean(values(E)[slice(None) if kind is None else circle == kind], level)
+        return values(E)[slice(None) if kind is None else rows["circle"][order][::17] == kind]
 
-    return measure
+    return measures.mean("tokens", of_networks)
 
 
 NEAREST = "part of the pair sums whose nearest other one is of their class; 1/17 by chance"
@@ -243,9 +239,8 @@ def grid_map(run: Run) -> Result:
 
     Notes
     -----
-    The weight decay is 1. The table "tokens" has a row for each token of each network, and "sums" one for
-    each pair sum of the network that is drawn. The rule judges the share of pair sums whose nearest other
-    pair sum is of their own class, in networks without a circle.
+    The weight decay is 1. The table "tokens" has a row for each token of each network. The rule judges the
+    share of pair sums whose nearest other pair sum is of their own class, in networks without a circle.
     """
     return _typical(run, "grid", "musat-3", 4300)
 
@@ -270,7 +265,7 @@ def circle_map(run: Run) -> Result:
 
     Notes
     -----
-    The tables are those of Figure 3. The rules judge whether the pair sums of a class lie on one line in
+    The table is that of Figure 3. The rules judge whether the pair sums of a class lie on one line in
     circles, and whether they are less clustered there than in the other networks.
     """
     return _typical(run, "circle", "musat-4", 4400)
@@ -318,10 +313,38 @@ def _tokens(trained: Trajectory) -> dict[str, Any]:
     return table_of({"network": range(trained.runs), "token": range(17)}, x=x, y=y, circle=circle)
 
 
+def typical_runs(trajectory: Trajectory, found: Structures) -> dict[str, int]:
+    """Return the places of typical runs: the roundest circle, the best grid and the median grid.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        Runs of particles or networks.
+    found : Structures
+        Their final structures, in the same order.
+
+    Returns
+    -------
+    dict of str to int
+        Place of the run in the trajectory by "circle", "grid" and "imperfect grid", as far as they exist.
+        Every run that is no circle counts as a grid.
+    """
+    chosen = {}
+    circles, grids = np.flatnonzero(found.circle), np.flatnonzero(~found.circle)
+    if len(circles):
+        chosen["circle"] = int(circles[np.argmin(circle_ratio(trajectory.final[circles]))])
+    if len(grids):
+        order = grids[np.argsort(found.imperfections[grids], kind="stable")]
+        chosen["grid"] = int(order[0])
+        if len(order) > 1:
+            chosen["imperfect grid"] = int(order[len(order) // 2])
+    return chosen
+
+
 def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     """Train networks, and draw one whose structure is the `kind` "circle" or "grid".
 
-    The result holds the tables "tokens" and "sums", and a figure called `name`. If no network has the
+    The result holds the table "tokens", and a figure called `name`. If no network has the
     structure, the quick budget draws the first network.
 
     Raises
@@ -336,13 +359,11 @@ def _typical(run: Run, kind: str, name: str, seed: int) -> Result:
     with charts.panels(9.6, 4.9, 1, 2) as (figure, (left, right)):
         figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)
     title = "classes and pair sums (diamonds: validation)"
-    sums = _show(trained, chosen.get(kind, 0), left, right, title)
-    return Result({"tokens": _tokens(trained), "sums": sums}, {name: figure})
+    _show(trained, chosen.get(kind, 0), left, right, title)
+    return Result({"tokens": _tokens(trained)}, {name: figure})
 
 
-def _show(
-    trained: Trajectory, run: int, left: Any, right: Any, title: str, *, brief: bool = False
-) -> dict[str, Any]:
+def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str, *, brief: bool = False) -> None:
     """Draw an embedding at the left, and at the right the classes that its network assigns to the plane.
 
     Parameters
@@ -357,12 +378,6 @@ def _show(
         Title of the right axes.
     brief : bool, default False
         Whether the title of the left axes is short, for narrow panels.
-
-    Returns
-    -------
-    dict of str to array
-        Table of the pair sums: position, class, the class that the network answers, and whether the pair was
-        held out for validation.
     """
     alone = revived(trained.run(run))
     E, task = trained.final[run].astype(float), alone.model.task
@@ -378,9 +393,6 @@ def _show(
         alone.classify(grid)[0].reshape(side, side), bounds, right, count=task.classes, sums=sums,
         labels=task.labels, held_out=held_out, title=title,
     )  # fmt: skip
-    columns = dict(zip("abxy", (*task.inputs.T, *sums.T), strict=True))
-    answers = {"class": task.labels, "seen": alone.classify(sums)[0], "validates": held_out}
-    return {"network": np.full(len(sums), run)} | columns | answers
 
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ Which initialization of the layers reproduces Musat's Table 1; the paper does no
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import fill
 from typing import Any
@@ -25,11 +25,54 @@ from analysis.plots.embeddings import show_embedding
 from analysis.stats import Interval, proportion
 from grokphys.papers import charts, counters, evidence, measures
 from grokphys.papers.evidence import Columns, Measure, Tables
-from grokphys.papers.recipe import Number, Result, Rule, Run, Setting, Statement, recipe
-from grokphys.report.musat import PAPER_RUNS, TABLE_1, TABLE_2
+from grokphys.papers.recipe import Number, Result, Run, Setting, Statement, recipe
 from nets import ConstantAttention, train
 from nets.architecture import Initialisation
 from physics import ParticleSystem, Trajectory, circle_ratio, grid_imperfections, is_circle, simulate
+
+# -- the paper's numbers -----------------------------------------------------------------------------------
+
+PAPER_RUNS = 100
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of Table 1 or 2 of Musat, from 100 runs.
+
+    Attributes
+    ----------
+    circles : int
+        Number of runs that are circles.
+    imperfections : Interval
+        Mean grid imperfections of the other runs, with the paper's 95 % interval.
+    circle_accuracy, rest_accuracy : float, default NaN
+        Mean validation accuracy in % of circles and of the others; NaN if the table has none.
+    correlation : Interval, optional
+        Correlation of imperfections and accuracy of the others.
+    """
+
+    circles: int
+    imperfections: Interval
+    circle_accuracy: float = np.nan
+    rest_accuracy: float = np.nan
+    correlation: Interval | None = None
+
+
+def _plus_minus(center: float, half: float) -> Interval:
+    return Interval(center, center - half, center + half, PAPER_RUNS)
+
+
+TABLE_1: Mapping[float, PaperRow] = {  # by weight decay
+    0.0: PaperRow(0, _plus_minus(102.2, 6.1), np.nan, 18.2, Interval(-0.92, -0.95, -0.88, PAPER_RUNS)),
+    0.3: PaperRow(1, _plus_minus(72.7, 6.6), 77.4, 34.8, Interval(-0.90, -0.93, -0.85, PAPER_RUNS)),
+    0.6: PaperRow(12, _plus_minus(39.6, 4.0), 65.9, 51.6, Interval(-0.84, -0.89, -0.77, PAPER_RUNS)),
+    1.0: PaperRow(18, _plus_minus(31.6, 4.0), 60.4, 46.7, Interval(-0.64, -0.75, -0.49, PAPER_RUNS)),
+}
+TABLE_2: Mapping[float, PaperRow] = {  # by f_a
+    0.5: PaperRow(0, _plus_minus(35.5, 3.7)),
+    1.0: PaperRow(17, _plus_minus(36.3, 4.8)),
+    2.0: PaperRow(56, _plus_minus(42.9, 10.1)),
+}
 
 # -- ensembles, tables and measures ------------------------------------------------------------------------
 
@@ -224,14 +267,13 @@ def what(E: Any, accuracy: float | None = None) -> str:
     return kind if accuracy is None else f"{kind},\naccuracy {accuracy:.0f} %"
 
 
-def show_numbers(rules: Sequence[Rule], tables: Tables, axes: Sequence[Axes]) -> None:
+def show_numbers(rules: Sequence[Number], tables: Tables, axes: Sequence[Axes]) -> None:
     """Draw our numbers next to the printed ones, in a panel for each quantity; further panels are left out.
 
     The name of a rule is that of a row, a colon, and the quantity.
     """
     panels: dict[str, list[Any]] = {}
     for rule in rules:
-        assert isinstance(rule, Number)
         row, _, quantity = rule.name.partition(": ")
         quantity = re.sub(
             r"\d+ (that are no )?circles", lambda of: "the rest" if of[1] else "circles", quantity
@@ -271,10 +313,11 @@ OF_THE_PAPER = "the error of the paper's own number is too large"
 AS_MANY = "the paper states no error, so the interval is that of a mean over as many networks as it has"
 
 
-def _numbers_table_1() -> tuple[Rule, ...]:
-    rules: list[Rule] = []
-    for decay, row in TABLE_1.items():
-        assert isinstance(row.correlation, Interval)
+def numbers_table_1(table: Mapping[float, PaperRow] = TABLE_1) -> tuple[Number, ...]:
+    """Return the rules for the numbers of Table 1, or of some of its rows."""
+    rules: list[Number] = []
+    for decay, row in table.items():
+        assert row.correlation is not None
         at, rest = f"decay {decay:g}", PAPER_RUNS - row.circles
         terms: Any = {"source": f"Table 1, weight decay {decay:g}", "digits": 1}
         terms["undecidable"] = OF_THE_PAPER
@@ -310,10 +353,10 @@ def _more_accurate(decay: float) -> Statement:
 @recipe(
     "musat-table1", item="Table 1", quick={"runs": 8, "epochs": 300},
     paper_setting=Setting(runs=1000, epochs=EPOCHS),
-    draw=lambda _, tables, *axes: show_numbers(_numbers_table_1(), tables, [*axes[0], *axes[1]]),
+    draw=lambda _, tables, *axes: show_numbers(numbers_table_1(), tables, [*axes[0], *axes[1]]),
     panels=(9.6, 7.2, 2, 3), source="Section 2", cost="half an hour",
     rules=(
-        *_numbers_table_1(),
+        *numbers_table_1(),
         *(_more_accurate(decay) for decay, row in TABLE_1.items() if row.circles),
         Statement("weight decay makes circles",
             "weight decay plays a crucial role in the emergence of circular structures",
@@ -364,16 +407,12 @@ DECAY = 1.0
 """Weight decay of the networks that are compared with the particles at the paper's f_a = 1."""
 
 
-def _numbers_table_2() -> tuple[Rule, ...]:
-    rules: list[Rule] = []
-    for f_a, row in TABLE_2.items():
-        terms: Any = {
-            "source": f"Table 2, f_a = {f_a:g}",
-            "independent": "run",
-            "fitted": FITTED,
-            "digits": 1,
-            "undecidable": OF_THE_PAPER,
-        }
+def numbers_table_2(table: Mapping[float, PaperRow] = TABLE_2) -> tuple[Number, ...]:
+    """Return the rules for the numbers of Table 2, or of some of its rows."""
+    rules: list[Number] = []
+    for f_a, row in table.items():
+        terms: Any = {"source": f"Table 2, f_a = {f_a:g}", "digits": 1}
+        terms |= {"independent": "run", "fitted": FITTED, "undecidable": OF_THE_PAPER}
         rules += [
             Number(f"f_a = {f_a:g}: circles (%)", measure=circles("particles", 100, f_a=f_a), margin=3.0,
                 counted=True, **printed(circles_of(row), 0), **terms),
@@ -397,10 +436,10 @@ UNLIKE = counters.instead("particles", rows={"f_a": 2.0}, of={"f_a": 1.0})
 @recipe(
     "musat-table2", item="Table 2", quick=Setting(runs=40, networks=10, epochs=300),
     paper_setting=Setting(runs=10_000, networks=1000, epochs=2000),
-    draw=lambda _, tables, *axes: show_numbers(_numbers_table_2(), tables, axes),
+    draw=lambda _, tables, *axes: show_numbers(numbers_table_2(), tables, axes),
     panels=(9.5, 2.9, 1, 2), source="Section 6", cost="ten minutes",
     rules=(
-        *_numbers_table_2(),
+        *numbers_table_2(),
         _more(0.5, 1.0),
         _more(1.0, 2.0),
         Statement("circles as in the transformer",

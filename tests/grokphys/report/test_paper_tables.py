@@ -11,8 +11,10 @@ import physics
 from analysis.circles import StoppingRule
 from analysis.circles.classes import structures
 from analysis.circles.prediction import survival_rates
-from analysis.stats.intervals import correlation, mean, proportion
-from grokphys.report import musat, survival
+from analysis.stats.intervals import Interval, correlation, mean
+from grokphys.papers.musat.figures import typical_runs
+from grokphys.papers.recipe import Number
+from grokphys.report import demo, survival
 from grokphys.report.circles import r2, score_table, survivors
 from grokphys.report.page import document
 
@@ -22,53 +24,47 @@ def particles():
     return physics.simulate(physics.ParticleSystem(alignment=2.0), runs=12, steps=80, seed=3)
 
 
-@pytest.fixture(scope="module")
-def tables(particles):
-    """The report of these particles, and of networks with their positions and accuracies by chance."""
+def test_numbers_of_musat_stand_beside_ours_of_the_runs_that_they_are_about(particles):
     accuracy = np.random.default_rng(0).uniform(0.2, 0.9, (12, particles.frames))
     trained = physics.Trajectory(
         particles.positions, particles.steps, observables={"validation_accuracy": accuracy}
     )
-    return accuracy, musat.tables({1.0: particles, 2.0: particles}, {0.3: trained})
-
-
-def test_table_2_shows_circles_and_imperfections_of_the_runs_that_are_no_circles(particles, tables):
-    _, section, _ = tables[1]
+    covered, particle, network = demo.numbers_of_musat({1.0: particles, 2.0: particles}, {0.3: trained})
     found = structures(particles.final)
-    circles = proportion(int(found.circle.sum()), 12).map(lambda part: 100 * part)
-    rest = mean(found.imperfections[~found.circle])
-    paper = musat.TABLE_2[2.0]
-    printed = proportion(paper.circles, 100).map(lambda part: 100 * part), paper.imperfections
-    names = "circles, %", "grid imperfections of the rest"
-    rows = section.tables[0].rows[2:]
-    for row, name, theirs, ours in zip(rows, names, printed, (circles, rest), strict=True):
-        assert row == ["2", name, theirs.format(), ours.format(), musat.verdict(ours, theirs)]
-    assert "of 12 runs of particles here and 100 in the paper" in section.tables[0].caption
-    assert len(section.figures[0].figure.axes) == 2
-
-
-def test_table_1_relates_accuracy_to_the_structures_of_the_same_runs(particles, tables):
-    accuracy, (_, _, section) = tables
-    found = structures(particles.final)
-    round_ = found.circle
-    assert 0 < round_.sum() < 12
-    last = 100 * accuracy[:, -1]
-    expected = {
-        "circles, %": found.circles.map(lambda part: 100 * part).format(1),
-        "grid imperfections of the rest": mean(found.imperfections[~round_]).format(1),
-        "accuracy of circles, %": mean(last[round_]).within(0, 100).format(1),
-        "accuracy of the rest, %": mean(last[~round_]).within(0, 100).format(1),
-        "correlation of imperfections and accuracy": correlation(
-            found.imperfections[~round_], last[~round_]
-        ).format(2),
-    }
-    rows = section.tables[0].rows
-    assert {row[1]: row[3] for row in rows} == expected
-    assert {row[0] for row in rows} == {"0.3"}
-    assert [row[2] for row in rows] == [
-        "1.0 [0.2, 5.4]", "72.7 [66.1, 79.3]", "77.4", "34.8", "-0.90 [-0.93, -0.85]"
+    last, rest = 100 * accuracy[:, -1], ~found.circle
+    circles, grids = found.circles.map(lambda part: 100 * part), mean(found.imperfections[rest])
+    (*_, first, second), rows = particle.tables[0].rows, network.tables[0].rows
+    assert first[:3] == ["f_a = 2: circles (%)", "56 [46, 65]", circles.format(1)]
+    assert second[:3] == ["f_a = 2: grid imperfections of the rest", "42.9 [32.8, 53.0]", grids.format(1)]
+    assert "of 12 runs of particles here and 100 in the paper" in particle.tables[0].caption
+    assert [row[0].partition(": ")[2] for row in rows] == [
+        "circles (%)", "accuracy of 99 that are no circles (%)", "grid imperfections", "correlation",
+        "accuracy of 1 circles (%)",
     ]  # fmt: skip
-    assert "for 80 epochs" in section.text[0]
+    assert [row[1] for row in rows] == [
+        "1 [0, 5]", "34.8", "72.7 [66.1, 79.3]", "-0.90 [-0.93, -0.85]", "77.4"
+    ]  # fmt: skip
+    assert [row[2].partition(" ")[0] for row in rows] == [
+        f"{circles.estimate:.1f}", f"{last[rest].mean():.1f}", f"{grids.estimate:.1f}",
+        f"{np.corrcoef(found.imperfections[rest], last[rest])[0, 1]:.2f}", f"{last[~rest].mean():.1f}",
+    ]  # fmt: skip
+    assert "for 80 epochs" in network.text[0]
+    words = [row[3] for row in rows]
+    assert f"Table 1 of Musat: {words.count('covered')} of 5 numbers lie within our" in covered.text[0]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "interval", "word"),
+    [
+        (1.0, 3.0, None, "covered"), (3.0, 5.0, (1.0, 4.0), "intervals meet"),
+        (3.0, 5.0, None, "not covered"),
+        (math.nan, math.nan, None, "no interval here"),
+    ],
+)  # fmt: skip
+def test_a_number_is_covered_or_its_interval_meets_ours(low, high, interval, word):
+    rule = Number("n", "2.0", None, 1.0, interval)
+    assert demo.verdict(rule, Interval(4.0, low, high, 9)) == word
+    assert demo.verdict(rule, Interval(math.nan, low, high, 0)) == "none here"
 
 
 def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(particles):
@@ -77,10 +73,11 @@ def test_typical_runs_are_the_roundest_circle_the_best_grid_and_the_median_one(p
         imperfections=np.array([0, 30, 1, 10, 20, 10]),
     )
     ratios = physics.circle_ratio(particles.final[:6])
-    chosen = musat.typical_runs(particles, found)
-    assert chosen == {"circle": 0 if ratios[0] < ratios[2] else 2, "grid": 3, "imperfect grid": 4}
+    assert typical_runs(particles, found) == {
+        "circle": 0 if ratios[0] < ratios[2] else 2, "grid": 3, "imperfect grid": 4
+    }  # fmt: skip
     found = SimpleNamespace(circle=np.array([False]), imperfections=np.array([7]))
-    assert musat.typical_runs(particles, found) == {"grid": 0}
+    assert typical_runs(particles, found) == {"grid": 0}
 
 
 # -- fits ---------------------------------------------------------------------------------------------------

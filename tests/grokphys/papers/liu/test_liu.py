@@ -8,14 +8,7 @@ from grokphys.cli.reproduce import reproduce
 from grokphys.papers.liu import transition as liu_theory
 from grokphys.papers.recipe import Run
 from grokphys.papers.run import recipes
-from physics import (
-    EffectiveTheory,
-    InputError,
-    Operation,
-    OutputError,
-    closures,
-    representation_quality,
-)
+from physics import EffectiveTheory, InputError, Operation, OutputError, closures, representation_quality
 
 RECIPES = recipes()
 

@@ -7,7 +7,6 @@ import numpy as np
 import physics
 from grokphys.papers.musat import tables as ensembles
 from grokphys.papers.recipe import Run, Setting
-from grokphys.report.musat import TABLE_1
 
 
 def made_up(asked, dim=2):
@@ -32,7 +31,7 @@ def test_starts_share_seeds(monkeypatch):
     setting = Setting(starts=("pytorch", "kaiming_uniform"), runs=24, epochs=30)
     rows = ensembles.starts(Run(setting, "quick")).columns()["networks"]
     assert [(decay, seed, options["model"].initialisation) for decay, _, seed, _, options in asked] == [
-        (decay, 7100 + round(10 * decay), name) for name in setting.starts for decay in TABLE_1
+        (decay, 7100 + round(10 * decay), name) for name in setting.starts for decay in ensembles.TABLE_1
     ]
     assert rows["network"].tolist() == list(range(24)) * 8
 
