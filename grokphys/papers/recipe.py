@@ -408,7 +408,7 @@ def recipe(
             return {name: figure}
 
         of = paper or PACKAGES.get(make.__module__.rpartition(".")[0].rpartition(".")[2], "beyond")
-        common = {"independent": "network", "fidelity": "" if of == "beyond" else FIDELITY[0]}
+        common: dict[str, Any] = {"independent": "network", "fidelity": "" if of == "beyond" else FIDELITY[0]}
         common |= {key: text for key, text in terms.items() if text}
         completed = tuple(
             replace(rule, **{key: getattr(rule, key) or text for key, text in common.items()})

@@ -546,9 +546,9 @@ def waves(run: Run) -> Result:
                 ax.plot(part["steps"], values, label=label)
             if activation == "quadratic":
                 flow = FourierLottery(23)
-                begin = [np.repeat(values[:1, None], 11, axis=1) for values in (theta, xi)]
-                times = part["time"][part["time"] < 0.97 * flow.blowup_times(*begin).min()]
-                for exact, words in zip(flow.solve(*begin, times), ("exact flow", None), strict=True):
+                a, b = (np.repeat(values[:1, None], 11, axis=1) for values in (theta, xi))
+                times = part["time"][part["time"] < 0.97 * flow.blowup_times(a, b).min()]
+                for exact, words in zip(flow.solve(a, b, times), ("exact flow", None), strict=True):
                     look: Any = {"color": palette.INK, "linewidth": 0.8, "linestyle": ":", "label": words}
                     row[1].plot(part["steps"][: len(times)], np.abs(exact[:, 0, 0]), **look)
             row[2].hist(misalignment(where(table, activation=activation)), bins=np.linspace(0, np.pi, 33))
