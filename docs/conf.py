@@ -35,6 +35,7 @@ html_title = "GrokPhys"
 html_static_path = ["static"]
 html_extra_path = ["extra"]
 html_css_files = ["site.css"]
+html_js_files = [("claims.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
@@ -42,7 +43,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "secondary_sidebar_items": {
         "**": ["page-toc"],
-        **{page: [] for page in ("index", "guide/index", "scoreboard", "rules", "findings")},
+        **{page: [] for page in ("index", "guide/index", "findings")},
     },
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from analysis.forces.law import Kernel
 
 AXES = {
-    "distance": ("distance of pair sums, in sizes", "repulsion"),
-    "angle": ("angle, in degrees", "alignment"),
-    "radius": ("length of the pair sum, in sizes", "outwards"),
+    "distance": ("distance of pair sums, in sizes", "repulsion, in units of the fit"),
+    "angle": ("angle, in degrees", "alignment, in units of the fit"),
+    "radius": ("length of the pair sum, in sizes", "outwards, in units of the fit"),
 }
 
 CERTAIN = 0.2

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
+from html import escape
 from typing import Any
 
 from analysis.stats.intervals import Interval
@@ -17,29 +18,22 @@ from grokphys.papers.recipe import FIDELITY, Number, Paper, Recipe, Rule, Word
 from grokphys.papers.results import Stored
 
 PAGES = ("rules.md", "scoreboard.md", "gallery.md", "notes.md")
-VERDICTS: Mapping[Word, tuple[str, str]] = {
-    "agrees": (
-        "●",
-        "The whole interval of our effect lies in the range that the rule of a statement allows, or our "
-        "number agrees with that of the paper and its interval is narrow enough to tell.",
-    ),
-    "disagrees": (
-        "✕",
-        "The whole interval of our effect lies outside this range, or the interval of the difference between "
-        "our number and that of the paper excludes zero.",
-    ),
-    "undecided": ("○", "The interval is too wide to decide, so more runs would be needed."),
-    "undecidable": ("◌", "Undecided, and no number of runs would change that."),
-    "other data": ("–", "Our data are not those of the paper, so there is no verdict."),
+VERDICTS: Mapping[Word, str] = {
+    "agrees": "●",
+    "disagrees": "✕",
+    "undecided": "○",
+    "undecidable": "◌",
+    "other data": "–",
 }
-"""Sign and meaning of each verdict."""
-PAPERS: Mapping[Paper, str] = {
-    "Musat": "Musat, *Clustering and Alignment*",
-    "Liu": "Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*",
-    "Ding": "Ding et al. 2024, *Survival of the Fittest Representation*",
-    "He": "He et al. 2026, *On the Mechanism and Dynamics of Modular Addition* (by the authors' web page)",
-    "beyond": "Beyond the papers",
+"""Sign of each verdict."""
+PAPERS: Mapping[Paper, tuple[str, str]] = {
+    "Musat": ("Musat 2024, *Clustering and Alignment*", "2408.09414"),
+    "Liu": ("Liu et al. 2022, *Towards Understanding Grokking: An Effective Theory*", "2205.10343"),
+    "Ding": ("Ding et al. 2024, *Survival of the Fittest Representation*", "2405.17420"),
+    "He": ("He et al. 2026, *On the Mechanism and Dynamics of Modular Addition*", "2602.16849"),
+    "beyond": ("Beyond the papers", ""),
 }
+"""Title of the section of each paper, and its number at arXiv."""
 PROOF = "a derivation, which tests in `tests/physics` repeat"
 NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
     "Liu": {
@@ -55,7 +49,9 @@ NOT_MADE: Mapping[Paper, Mapping[str, str]] = {
 """Items of the papers that no recipe can reproduce, and why."""
 OURS = ("beyond the papers", "beyond both papers", "a question of this project", "this project")
 """Beginnings of the sources of statements that no paper makes, which have no quotation marks."""
-
+VALUE = r"(?:p|f_a|δ) = [\d.]+|decay [\d.]+|from step \d+"
+VARIANT = re.compile(rf"({VALUE})[:,] (.+)|(.+), ({VALUE})")
+"""Name of a claim that is made for several values of a parameter, which stand side by side on its line."""
 
 Recipes = Mapping[str, Recipe]
 Results = Mapping[str, Stored]
@@ -100,14 +96,34 @@ def first_sentence(text: str) -> str:
 
 def _rules(recipes: Recipes) -> list[str]:
     lines = []
-    for paper, title in PAPERS.items():
+    for paper in PAPERS:
         chosen = [recipe for recipe in recipes.values() if recipe.paper == paper and recipe.rules]
-        lines += [f"## {title}", ""] if chosen else []
+        lines += _title(paper) if chosen else []
         for recipe in chosen:
-            lines += [f"### {recipe.item} `{recipe.name}`", "", typeset(first_sentence(recipe.shows)), ""]
+            told = f"<b>{recipe.item}</b> <code>{recipe.name}</code> {first_sentence(recipe.shows)}"
+            lines += [f'<details id="{recipe.name}"><summary>{typeset(told)}</summary>', ""]
             header = ("claim", "the paper says", "what is measured", "rule", "false with", "unit")
-            lines += [*table(header, (_rule_row(rule) for rule in recipe.rules)), ""]
+            lines += [*table(header, (_rule_row(rule) for rule in recipe.rules)), "", "</details>", ""]
     return lines
+
+
+def _title(paper: Paper) -> list[str]:
+    """Return the title of the section of a paper, and a link to it."""
+    title, number = PAPERS[paper]
+    web = " (we read the authors' web page and code)" if paper == "He" else ""
+    link = [f"[arXiv:{number}](https://arxiv.org/abs/{number}){web}", ""] if number else []
+    return [f"## {title}", "", *link]
+
+
+def _heading(recipe: Recipe) -> str:
+    """Return the title of the section of an item."""
+    return typeset(f"{recipe.item[0].upper()}{recipe.item[1:]} `{recipe.name}`")
+
+
+def _link(page: str, recipe: Recipe) -> str:
+    """Return the address of the section of an item on a page."""
+    text = re.sub(r"<[^>]*>|[^\w\- ]", "", _heading(recipe).lower())
+    return f"{page}.md#{text.replace(' ', '-')}"
 
 
 def _verdicts(recipes: Recipes, results: Results) -> list[str]:
@@ -119,37 +135,67 @@ def _verdicts(recipes: Recipes, results: Results) -> list[str]:
         (claim["verdict"], rule.fidelity.partition(":")[0]) for claim, rule in zip(claims, rules, strict=True)
     )
     rows = (
-        (f"{sign} **{word}**", *(str(counts[word, setting]) for setting in FIDELITY), meaning)
-        for word, (sign, meaning) in VERDICTS.items()
+        (f"{_sign(word)} {word}", *(str(counts[word, setting]) for setting in FIDELITY)) for word in VERDICTS
     )
-    return table(("verdict", "setting of the paper", "nearest setting", "other data", "meaning"), rows)
+    return table(("verdict", "paper's setting", "nearest", "other data"), rows)
+
+
+def _sign(word: Word) -> str:
+    """Return the sign of a verdict, which the style of the site colors."""
+    return f'<b class="{word.replace(" ", "-")}">{VERDICTS[word]}</b>'
 
 
 def _scoreboard(recipes: Recipes, results: Results) -> list[str]:
     lines = []
-    for paper, title in PAPERS.items():
+    for paper in PAPERS:
         chosen = [one for one in recipes.values() if one.paper == paper]
         if chosen and paper != "beyond":
-            lines += [f"## {title}", "", *_judged(chosen, results)]
-            missing = NOT_MADE.get(paper, {}).items()
-            lines += [f"{item} is not reproduced: it is {why}.\n" for item, why in missing]
+            lines += [*_title(paper), *_matrix(chosen, results), ""]
+            missing = (f"{item} is {why}" for item, why in NOT_MADE.get(paper, {}).items())
+            lines += [f"Not reproduced: {'; '.join(missing)}.", ""] if paper in NOT_MADE else []
+            for recipe in chosen:
+                first, *more = _item(recipe, results)
+                drawn = recipe.name in results and results[recipe.name].about["figures"]
+                picture = f" [Picture]({_link('gallery', recipe)})." if drawn else ""
+                lines += [f"### {_heading(recipe)}", "", first + picture, *more]
     return lines
+
+
+def _matrix(recipes: Iterable[Recipe], results: Results) -> list[str]:
+    """Return a table in HTML of items by verdicts, whose signs lead to the claims."""
+    heads = "".join(f"<th>{_sign(word)} <span>{word}</span></th>" for word in VERDICTS)
+    lines = ['<table class="matrix">', f"<tr><th>item</th><th>setting</th>{heads}</tr>"]
+    for recipe in recipes:
+        item = f'<tr><td><a href="#{recipe.name}">{typeset(recipe.item)}</a></td>'
+        if not recipe.rules or recipe.name not in results:
+            why = "no claim to judge" if recipe.name in results else "not run yet"
+            lines.append(f'{item}<td colspan="{1 + len(VERDICTS)}">{why}</td></tr>')
+            continue
+        settings = dict.fromkeys(rule.fidelity.partition(":")[0] for rule in recipe.rules)
+        cells = dict.fromkeys(VERDICTS, "")
+        claims = results[recipe.name].about["claims"]
+        for number, (rule, claim) in enumerate(zip(recipe.rules, claims, strict=True), 1):
+            link = f'<a href="#{recipe.name}.{number}" title="{escape(rule.name)}">'
+            cells[claim["verdict"]] += f"{link}{_sign(claim['verdict'])}</a>"
+        told = "".join(f"<td>{cell}</td>" for cell in (", ".join(settings), *cells.values()))
+        lines.append(f"{item}{told}</tr>")
+    return [*lines, "</table>"]
 
 
 def _gallery(recipes: Recipes, results: Results) -> list[str]:
     lines = []
-    for paper, title in PAPERS.items():
+    for paper in PAPERS:
         drawn = [name for name in recipes if name in results and results[name].about["figures"]]
         chosen = [recipes[name] for name in drawn if recipes[name].paper == paper]
-        lines += [f"## {title}", ""] if chosen else []
+        lines += _title(paper) if chosen else []
         for one in chosen:
-            title = one.item[0].upper() + one.item[1:]
-            lines += [typeset(f"**{title}{'' if title.endswith('?') else '.'}** {one.shows}"), ""]
+            lines += [f"### {_heading(one)}", "", typeset(one.shows), ""]
             for name in results[one.name].about["figures"]:
                 lines += [f"![{one.item}](gallery/{name}.png)", ""]
             if verdicts := [claim["verdict"] for claim in results[one.name].about["claims"]]:
-                page = "findings" if paper == "beyond" else "scoreboard"
-                lines += [f"**{counted(verdicts)}** ([the {page}]({page}.md))", ""]
+                signs = "".join(map(_sign, verdicts))
+                page = "findings.md" if paper == "beyond" else _link("scoreboard", one)
+                lines += [f"{signs} **{counted(verdicts)}** ([the claims]({page}))", ""]
             lines += [f"`grokphys reproduce {one.name} --budget paper`", ""]
     return lines
 
@@ -176,23 +222,67 @@ def typeset(text: str) -> str:
 
 
 def _judged(recipes: Iterable[Recipe], results: Results) -> list[str]:
-    """Return the lines of a table of judged claims, of one of the recipes that have not run, and a list.
+    """Return the lines on items for a page of another subject."""
+    return [line for one in recipes for line in (f"**{_heading(one)}**", "", *_item(one, results))]
 
-    Recipes without a result among `results`, which are by name, have not run. The list has the rules that
-    were withdrawn.
-    """
-    chosen = list(recipes)
-    rows = [row for one in chosen if one.name in results for row in _rows(one, results[one.name])]
-    lines = [*table(("item", "claims", "setting", "verdict"), rows), ""] if rows else []
-    if waiting := [one for one in chosen if one.name not in results]:
-        header = ("not run yet", "what it tests", "cost on two cores")
-        told = ((f"{one.item} `{one.name}`", first_sentence(one.shows), one.cost) for one in waiting)
-        lines += [*table(header, told), ""]
-    reasons = [(f"`{one.name}`, {rule}", why) for one in chosen for rule, why in one.withdrawn.items()]
-    if reasons:
-        lines += ["Withdrawn, because the rule turned out to be no test:", ""]
-        lines += [typeset(f"* {rule}: {why}.") for rule, why in reasons] + [""]
+
+def _item(recipe: Recipe, results: Results) -> list[str]:
+    """Return the lines below the title of an item: what it shows, its claims, and those withdrawn."""
+    begin, stored = f'<a id="{recipe.name}"></a>', results.get(recipe.name)
+    shows = typeset(first_sentence(recipe.shows))
+    if stored is None:
+        lines = [f"{begin}{shows} *Not run yet*; it takes {recipe.cost} on two cores."]
+    else:
+        verdicts = [claim["verdict"] for claim in stored.about["claims"]]
+        told = f"**{counted(verdicts)}.** " if verdicts else "No claim to judge. "
+        others = (rule.fidelity for rule in recipe.rules if rule.fidelity not in ("", "paper's"))
+        settings = "; ".join(dict.fromkeys(others))
+        lines = [f"{begin}{told}{shows}{f' Setting: {settings}.' if settings else ''}"]
+        lines += ["", *_claims(recipe, stored)]
+    reasons: dict[str, list[str]] = {}
+    for rule, why in recipe.withdrawn.items():
+        reasons.setdefault(why, []).append(typeset(rule))
+    withdrawn = (f"Withdrawn: *{', '.join(rules)}* ({why})." for why, rules in reasons.items())
+    return [*lines, "", " ".join(withdrawn), ""]
+
+
+def _claims(recipe: Recipe, stored: Stored) -> list[str]:
+    """Return a line for each claim, or for all values of a parameter, which unfolds to its rule."""
+    groups: dict[tuple[str, str], list[tuple[str, str, Rule, Mapping[str, Any]]]] = {}
+    for number, (rule, claim) in enumerate(zip(recipe.rules, stored.about["claims"], strict=True), 1):
+        match = VARIANT.fullmatch(rule.name)
+        value, title = (match[1] or match[4], match[2] or match[3]) if match else ("", rule.name)
+        members = groups.setdefault((rule.family, title), [])
+        members.append((value, f"{recipe.name}.{number}", rule, claim))
+    lines, before = [], ""
+    for (family, title), members in groups.items():
+        lines += [f"*{typeset(family)}*", ""] if family not in ("", before) else []
+        before, cells, folded = family, "", dict[str, list[str]]()
+        title = title if len(members) > 1 else members[0][2].name
+        sizes = [f"n = {c['count']:,} {r.independent}{'s' * (c['count'] != 1)}" for _, _, r, c in members]
+        shared = len(members) > 1 == len(set(sizes))
+        for (value, place, rule, claim), size in zip(members, sizes, strict=True):
+            word = claim["verdict"]
+            told = f"{value if len(members) > 1 else ''} {_sign(word)} {word}: {_ours(claim, rule)}"
+            told += "" if shared else f", {size}"
+            told += f"; paper {rule.quoted}" if isinstance(rule, Number) else ""
+            cells += f'<span id="{place}" class="{word.replace(" ", "-")}">{told.strip()}</span>'
+            folded.setdefault(_terms(rule, word), []).append(value)
+        line = typeset(f"<summary><b>{title}{f', {sizes[0]}' if shared else ''}</b> {cells}</summary>")
+        lines += [f'<details class="claim" data-paper="{recipe.paper}">{line}', ""]
+        for terms, values in folded.items():
+            lines += [f"{typeset(', '.join(values) + ': ' if len(folded) > 1 else '')}{terms}", ""]
+        lines += ["</details>", ""]
     return lines
+
+
+def _terms(rule: Rule, word: Word) -> str:
+    """Return what a rule says and measures, its range, and where it is false, as Markdown."""
+    told, asked, limits, chance, _ = map(typeset, _rule_row(rule)[1:])
+    parts = [told, f"We measure {asked}", f"Rule: {limits}", f"False with: {chance}" if chance else ""]
+    parts += [f"*Fitted*: {rule.fitted}" if rule.fitted else ""]
+    parts += [f"Undecidable: {rule.undecidable}" if word == "undecidable" else ""]
+    return " ".join(f"{part}." for part in parts if part)
 
 
 def _replica_table(recipes: Recipes, results: Results, replicas: Results) -> list[str]:
@@ -251,42 +341,6 @@ def _range(least: float, most: float) -> str:
     if least == -float("inf"):
         return f"at most {most:g}"
     return f"at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
-
-
-def _rows(recipe: Recipe, stored: Stored) -> Iterable[Sequence[str]]:
-    """Yield a row of cells for each family of claims of a recipe, whose members are folded in the second."""
-    name, pairs = (
-        f"{recipe.item} `{recipe.name}`",
-        list(zip(recipe.rules, stored.about["claims"], strict=True)),
-    )
-    for family in dict.fromkeys(rule.family for rule in recipe.rules) or [""]:
-        members = [pair for pair in pairs if pair[0].family == family]
-        title = family or first_sentence(recipe.shows)
-        fidelities = dict.fromkeys(rule.fidelity for rule, _ in members)
-        reasons = [words.partition(": ")[2] for words in fidelities]
-        folded = [*(_member(*pair) for pair in members), *(f"Setting: {why}." for why in reasons if why)]
-        if folded:
-            items = "".join(f"<li>{item}</li>" for item in folded)
-            title = f"<details><summary>{title}</summary><ul>{items}</ul></details>"
-        words = [claim["verdict"] for _, claim in members]
-        told = counted(words)
-        if len(members) == 1:
-            told = f"{words[0]}: {_ours(members[0][1], members[0][0])}"
-        signs = "".join(VERDICTS[word][0] for word in words)
-        setting = ", ".join(dict.fromkeys(words.partition(":")[0] for words in fidelities))
-        yield name, title, setting or "ours", f"{signs} {told}" if members else "no claim to judge"
-        name = ""
-
-
-def _member(rule: Rule, claim: Mapping[str, Any]) -> str:
-    """Return what a rule asks, our number, the sample and the verdict as a line of HTML."""
-    told, asked, limits, _, unit = _rule_row(rule)[1:]
-    of = f"{claim['count']:,} {unit}{'' if claim['count'] == 1 else 's'}"
-    hopeless = f" ({rule.undecidable})" if claim["verdict"] == "undecidable" else ""
-    return (
-        f"**{rule.name}**: **{claim['verdict']}**{hopeless}. {told}. Here {asked}: {_ours(claim, rule)} "
-        f"of {of} (rule: {limits}{'; *fitted*' if rule.fitted else ''})"
-    )
 
 
 def _ours(claim: Mapping[str, Any], rule: Rule) -> str:

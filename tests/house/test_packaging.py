@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -107,13 +108,17 @@ demo --runs 3 --steps 10 --directory demo
 
 
 @pytest.mark.slow
-def test_a_wheel_holds_no_more_than_the_packages(installed):
+def test_a_wheel_holds_the_packages_and_what_the_readme_names(installed):
     (wheel,) = installed.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        tops = {name.partition("/")[0] for name in archive.namelist()}
-        assert "physics/data/ding_p59_d128_seed0.h5" in archive.namelist()
-        assert {f"{package}/py.typed" for package in PACKAGES} <= set(archive.namelist())
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+        names = set(archive.namelist())
+    tops = {name.partition("/")[0] for name in names}
+    assert "physics/data/ding_p59_d128_seed0.h5" in names
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+    assert {top for top in tops if not top.endswith((".dist-info", ".data"))} == set(PACKAGES)
+    pages = {name.partition(".data/data/share/doc/grokphys/")[2] for name in names}
+    linked = re.findall(r"\]\(([^):#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert set(linked) <= pages
 
 
 @pytest.mark.slow

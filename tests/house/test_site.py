@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from recipe_checks import published
+
+from grokphys.papers.recipe import RECIPES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -90,3 +93,37 @@ def test_the_site_executes_its_examples_and_its_links_lead_somewhere(site):
                 assert there.exists(), (page.name, target)
                 if anchor and there.suffix == ".html":
                     assert f'id="{anchor}"' in text(there), (page.name, target, anchor)
+
+
+@pytest.mark.slow
+def test_the_scoreboard_shows_the_claims_that_are_asked_for(site, browser):
+    """On a telephone, from a file: those of a paper and a verdict, and the one that an address names."""
+    address = (site / "scoreboard.html").as_uri()
+    page, complaints = browser.new_page(viewport={"width": 400, "height": 800}), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: request.url.startswith("file:") or complaints.append(request.url))
+    page.goto(f"{address}#ding-7.1")
+    named = page.locator("details.claim:has([id='ding-7.1'])")
+    assert named.get_attribute("open") is not None
+    assert 0 < named.bounding_box()["y"] < 800
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    every = page.locator("details.claim:visible").count()
+    assert page.locator("#choose-claims select").count() == 2
+    for label, value in (("Paper", "Ding"), ("Verdict", "disagrees")):
+        page.get_by_label(label).select_option(value)
+    ids = page.locator("details.claim:visible span.disagrees").evaluate_all("all => all.map(one => one.id)")
+    failed = [
+        f"{name}.{number}"
+        for name, stored in published().items()
+        for number, claim in enumerate(stored.about["claims"], 1)
+        if name.startswith("ding") and claim["verdict"] == "disagrees" and RECIPES[name].paper == "Ding"
+    ]
+    assert sorted(ids) == sorted(failed)
+    assert page.locator("#choose-claims output").inner_text() == f"{len(failed)} claims"
+    assert page.locator("table.matrix tr:has(td):visible").count() == len({one.split(".")[0] for one in ids})
+    assert complaints == []
+    page.close()
+    plain = browser.new_context(java_script_enabled=False).new_page()
+    plain.goto(address)
+    assert plain.locator("details.claim:visible").count() == every
+    plain.context.close()

@@ -43,24 +43,24 @@ def test_pages_state_what_was_judged():
     recipe = Recipe("r", "Musat", "an item", rules=(NUMBER,), withdrawn={"w": "a proof"}, **of)
     text = filled("a <!-- fill claims r -->old<!-- end --> b", {"r": recipe}, {}, {})
     assert text.startswith("a <!-- fill claims r -->")
-    assert "| an item `r` | What it shows. | a day |" in text
-    assert "* `r`, w: a proof." in text
+    assert "What it shows. *Not run yet*; it takes a day on two cores." in text
+    assert "Withdrawn: *w* (a proof)." in text
     assert "old" not in text
     assert text.endswith("<!-- end --> b")
     claim = {"name": "n", "estimate": 64.02, "low": -16.4, "high": 111.7, "count": 13, "digits": 1,
              "printed": "77.4", "independent": "network", "fitted": "", "verdict": "agrees"}  # fmt: skip
-    result = Stored({"claims": [claim]}, {})
+    result = Stored({"claims": [claim], "figures": []}, {})
     parts = "<!-- fill claims r --><!-- end --><!-- fill verdicts --><!-- end -->"
     text = filled(parts, {"r": recipe}, {"r": result}, {})
     here = "64 [0,\N{NO-BREAK SPACE}100]"  # what is possible
-    assert f"{here} of 13 networks" in text
-    assert f"| nearest | ● agrees: {here} |" in text
-    assert "<li>Setting: on digits.</li>" in text
-    assert "| ● **agrees** | 0 | 1 |" in text
-    both = replace(recipe, rules=(NUMBER, replace(NUMBER, name="m", family="steps")))
-    text = filled(parts, {"r": both}, {"r": Stored({"claims": [claim] * 2}, {})}, {})
-    assert text.count("<details>") == 2
-    assert "|  | <details><summary>steps</summary>" in text
+    assert f'class="agrees"><b class="agrees">●</b> agrees: {here}, n = 13 networks; paper 77.4<' in text
+    assert "Setting: nearest: on digits." in text
+    assert '| <b class="agrees">●</b> agrees | 0 | 1 | 0 |' in text
+    rules = (replace(NUMBER, name="p = 23: n"), replace(NUMBER, name="p = 31: n"), replace(NUMBER, name="m"))
+    text = filled(parts, {"r": replace(recipe, rules=rules)}, {"r": Stored({"claims": [claim] * 3}, {})}, {})
+    assert text.count('<details class="claim"') == 2
+    assert "<b>n, n = 13 networks</b>" in text
+    assert '<span id="r.2" class="agrees">p = 31 <b' in text
 
 
 NUMBER = Number("n", "77.4", None, 12.0, digits=1, possible=(0.0, 100.0), independent="network",
@@ -172,8 +172,8 @@ def ranges(page):
     found, recipe = {}, ""
     american = {"−": "-", "centred": "centered", "generalises": "generalizes"}  # earlier pages had others
     for line in functools.reduce(lambda text, pair: text.replace(*pair), american.items(), page).splitlines():
-        if line.startswith("### "):
-            recipe = line.split("`")[1]
+        if line.startswith(("### ", "<details id=")):
+            recipe = re.search('[`"](.+?)[`"]', line)[1]
         elif line.startswith("| "):
             cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
             claim = re.sub(r" \(\*.*|<[^>]*>|_", "", cells[0])

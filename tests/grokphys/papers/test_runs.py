@@ -377,7 +377,7 @@ def test_results_are_published_judged_again_and_drawn_again(tmp_path, docs):
     assert {path.name for path in (docs / "results" / "coin").iterdir()} == {"result.json", "throws.json"}
     assert (docs / "gallery" / "coin.png").exists()
     assert "2 of 2 verdicts of 1 recipes are the same" in (docs / "scoreboard.md").read_text()
-    assert "●● 2 of 2 agree" in (docs / "findings" / "coin.md").read_text()
+    assert "**2 of 2 agree.**" in (docs / "findings" / "coin.md").read_text()
     told = about(docs / "results" / "coin")
     told["claims"][0]["verdict"] = "disagrees"
     (docs / "results" / "coin" / "result.json").write_text(json.dumps(told))
