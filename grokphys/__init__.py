@@ -1,11 +1,10 @@
 """The application: the command line, the papers reproduced, reports, sweeps, the explorer and benchmarks.
 
 This package combines `physics`, `nets` and `analysis`. Code that only moves, trains or measures belongs to
-one of these three. Three functions are for scripts:
+one of these three. Two functions are for scripts:
 
 * `open_sweep` reads the results of ``grokphys sweep`` as one xarray dataset;
-* `phase_diagram_of_networks` maps the phases of learning over two hyperparameters of any model;
-* `write_comparison` writes the result of `analysis.compare` as a page with figures and tables.
+* `phase_diagram_of_networks` maps the phases of learning over two hyperparameters of any model.
 
 Examples
 --------

@@ -1,7 +1,9 @@
 """Comparison of two ensembles: structures, shapes, motion, onsets and accuracies."""
 
+import importlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -753,6 +755,24 @@ class Comparison(Shown):
             for part in ("bias", "error", "correlation", "slope"):
                 rows.append((*of, part, getattr(self.accuracy, part)))
         return [_row(*row) for row in rows]
+
+    def to_html(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write a report with figures and tables as one page, as ``grokphys compare`` does.
+
+        Parameters
+        ----------
+        path : path
+            Name of the file, such as ``comparison.html``.
+        overwrite : bool, default False
+            Whether to replace it if it exists.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `overwrite` is False, or it cannot be written.
+        """
+        reports = importlib.import_module("grokphys.report.comparing")  # pages stand above `analysis`
+        reports.write_comparison(self, path, overwrite=overwrite)
 
     @property
     def tests(self) -> int:

@@ -8,7 +8,6 @@ import pytest
 from trajectories import circles
 
 import analysis
-import grokphys
 import physics
 from analysis import Recipe
 from analysis import fit_batch as fit
@@ -98,11 +97,11 @@ def test_what_files_are_called_is_text_on_a_page(tmp_path):
 
 def test_a_comparison_writes_its_report(tmp_path):
     compared = analysis.compare(*np.random.default_rng(0).normal(size=(2, 5, 3, 7, 2)))
-    grokphys.write_comparison(compared, tmp_path / "c.html")
+    compared.to_html(tmp_path / "c.html")
     page = (tmp_path / "c.html").read_text("utf-8")
     assert str(compared.distributions["effective_dimension"].first) in page.replace("\u00a0", " ")
     with pytest.raises(physics.OutputError):
-        grokphys.write_comparison(compared, tmp_path / "c.html")
+        compared.to_html(tmp_path / "c.html")
 
 
 def test_a_row_of_a_fit_has_the_scores_of_its_run():
