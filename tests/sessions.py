@@ -39,7 +39,7 @@ def played(page, frames):
 
 def followed(page, preset, frames):
     """Choose a preset, and play so many frames of it."""
-    page._command("preset", preset)
+    page._command("preset", f"{page.view.slug}/{preset}")
     assert page.bridge.message[1] != "error", page.bridge.message
     return played(page, frames)
 

@@ -16,9 +16,8 @@ from tornado.httputil import HTTPServerRequest, split_host_and_port
 from tornado.ioloop import IOLoop
 from tornado.web import RequestHandler, stream_request_body
 
+import physics
 from grokphys.options import sentence
-from physics.errors import FileFormatError, InputError
-from physics.trajectory import load
 
 LIBRARIES = re.compile(r"/static/js/[\w-]+(\.min)?\.js")
 """Addresses of Bokeh's scripts, which reveal nothing about the pages and are sent without the token."""
@@ -192,8 +191,8 @@ class UploadHandler(RequestHandler):
         name = self.get_query_argument("name", "") or "upload.h5"
         try:
             self._path.write_bytes(self.request.body)
-            await IOLoop.current().run_in_executor(None, load, self._path)
-        except (FileFormatError, InputError, OSError) as error:
+            await IOLoop.current().run_in_executor(None, physics.load, self._path)
+        except (physics.FileFormatError, physics.InputError, OSError) as error:
             self._path.unlink(missing_ok=True)
             self.set_status(422)
             self.set_header("Content-Type", "text/plain; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Pictures and films as files, without a browser: the page's exports, and `grokphys animate`."""
+"""What the figures of a view show, as panels of data, and pictures and films of them by matplotlib."""
 
 import io
 import math
@@ -8,23 +8,238 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 from numpy.typing import NDArray
+from PIL import Image
 
-from grokphys.explorer import panels
-from grokphys.explorer.panels import EDGE, INK, WARM, Panel, class_colors, line_colors, text_colors
+from analysis.plots import palette
+from analysis.plots.style import framed, style
 from grokphys.output import printable
 from physics.checks import number, whole_number
 from physics.errors import OutputError
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from PIL.Image import Image
-
 Array = NDArray[np.float64]
+SERIES = ("#0b6e99", "#c75b39", "#3c8a65", "#5b2a7a", "#917a28", "#1f1f1f")
+"""Colors of curves: those of the library's figures, darker where they would be too light to see."""
+DASHES = ("solid", "dashed", "dotted", "dashdot", "solid", "dashed")
+INK, FAINT, EDGE, WARM = "#1d2733", "#8d887d", "#444444", "#c2502f"
+"""Colors of exact lines, of curves in the background, of the edges of discs, and of marks."""
+SHADE = 0.72
+"""Brightness of thin lines and small texts in the color of a class, compared with its areas."""
+
+
+def class_colors(count: int) -> list[str]:
+    """Return one color (#rrggbb) for each of `count` classes or tokens, as in the library's figures."""
+    return _hexadecimal(palette.class_colors(count)[:, :3])
+
+
+def line_colors(count: int) -> list[str]:
+    """Return `class_colors`, darkened for thin lines and for text on a light background."""
+    return _hexadecimal(SHADE * palette.class_colors(count)[:, :3])
+
+
+def text_colors(count: int) -> list[str]:
+    """Return black or white for text on each of the `class_colors`; dark mode inverts both alike."""
+    return [palette.ink_on(color) for color in palette.class_colors(count)]
+
+
+def _hexadecimal(rgb: NDArray[np.float64]) -> list[str]:
+    return ["#" + bytes(color).hex() for color in np.rint(255 * rgb).astype(np.uint8)]
+
+
+# -- panels ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Panel:
+    """What one figure shows; `hint` says what can be done with it, and `note` what is left out."""
+
+    title: str = ""
+    hint: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tokens(Panel):
+    """Tokens in a plane around the origin, as numbered discs with trails of where they came from.
+
+    Attributes
+    ----------
+    paths : ndarray of float64, shape (frames, tokens, 2)
+        Places in all frames, whose extent the figure keeps. A single frame has no trail of its own: on the
+        page, it continues those of the frames before.
+    frame : int, default -1
+        The frame that is shown.
+    order : ndarray of int, shape (tokens,), optional
+        Place of each token around the cycle of colors, by default its number.
+    chain : ndarray of int, optional
+        Tokens that a line joins.
+    arrows : ndarray of float64, shape (tokens, 2), optional
+        Arrows at the tokens, which are shortened alike where they are too long.
+    chosen : int, optional
+        Token with a ring around it.
+    labels : sequence of str
+        Labels of the axes in pictures.
+    """
+
+    paths: Array
+    frame: int = -1
+    order: Any = None
+    chain: Any = None
+    arrows: Array | None = None
+    chosen: int | None = None
+    labels: Sequence[str] = ("", "")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Parallelograms(Tokens):
+    """Tokens with `outlines` (n, points, 2) of the parallelograms of a training set.
+
+    They have the colors of their `classes` (n,), of `count`. In the plane, they are closed quadrilaterals. On
+    a line, each trained pair whose class has another trained pair is a half circle, above the line for even
+    classes and below it for odd ones; a parallelogram is satisfied if its two half circles have one center.
+    """
+
+    outlines: Array
+    classes: Any
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sums(Panel):
+    """Sums of pairs of tokens in a plane, with the color and the marker of their class.
+
+    Attributes
+    ----------
+    points : ndarray of float64, shape (n, 2)
+        Pair sums.
+    pairs : array_like of int, shape (n, 2)
+        Tokens of each pair.
+    classes : array_like of int, shape (n,)
+        Class of each pair sum, from 0.
+    held_out : array_like of bool, shape (n,), optional
+        Whether each pair is held out from training, and therefore hollow; by default none is.
+    map : ndarray of uint8, shape (rows, columns), optional
+        Classes that a network assigns to the points of the plane within `bounds`: left, right, bottom, top.
+    extent : float, optional
+        Largest coordinate of all frames of a film; by default that of the points.
+    """
+
+    points: Array
+    pairs: Any
+    classes: Any
+    held_out: Any = None
+    map: Any = None
+    bounds: tuple[float, float, float, float] = (-1.0, 1.0, -1.0, 1.0)
+    extent: float | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve: values y (n,) against x (n,), and how it is drawn.
+
+    With a `label` it is named in the legend. Later curves are drawn over earlier ones.
+    """
+
+    x: Any
+    y: Any
+    color: str
+    dash: str = "solid"
+    name: str = ""
+    label: str = ""
+    width: float = 1.7
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lines(Panel):
+    """Curves, a horizontal line at a `level` such as a limit, and a vertical one at the present time `now`.
+
+    The axes are logarithmic with `log`, a word of the axes such as "y" or "xy". The vertical range is
+    `y_range`, where it is fixed. The curves end in dots with `dots`. On an axis of whole numbers there are
+    about `whole` ticks.
+    """
+
+    curves: Sequence[Curve]
+    now: float | None = None
+    level: float | None = None
+    xlabel: str = "step"
+    ylabel: str = ""
+    log: str = ""
+    y_range: tuple[float, float] | None = None
+    dots: bool = True
+    whole: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matrix(Panel):
+    """A square matrix as colors, red if positive and blue if negative, whose axes count from `first`.
+
+    On a logarithmic scale, entries below a hundredth of the largest are still pale.
+    """
+
+    values: Any
+    rows: str
+    columns: str
+    first: int = 0
+    log: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairGrid(Panel):
+    """A cell for each pair (i, j) of symbols with i ≤ j.
+
+    A pair of `samples` (n, 2) is filled if it is `trained` (n,), framed if its answer `follows` (n,) from the
+    trained ones, and otherwise empty. A line joins each of `diagonals`, groups of pairs (k, 2).
+    """
+
+    samples: Any
+    label: Any
+    trained: Any
+    follows: Any
+    diagonals: Sequence[Any]
+
+
+def series(x: Any, curves: Mapping[str, Any], *, label: bool = True) -> list[Curve]:
+    """Return curves against x, by their names, in the colors and dashes of the design."""
+    return [
+        Curve(x, y, SERIES[k % len(SERIES)], DASHES[k % len(DASHES)], name, name if label else "")
+        for k, (name, y) in enumerate(curves.items())
+    ]
+
+
+def cycle(x: Any, curves: Sequence[Any], dash: str = "solid", first: int = 0) -> list[Curve]:
+    """Return curves in the colors of as many tokens or classes, with names that count from `first`."""
+    colors = line_colors(len(curves)) if len(curves) else []
+    return [
+        Curve(x, y, color, dash, str(k))
+        for k, (y, color) in enumerate(zip(curves, colors, strict=True), first)
+    ]
+
+
+def sum_colors(panel: Sums) -> tuple[NDArray[np.str_], NDArray[np.str_]]:
+    """Return the color of the area and of the edge of each pair sum."""
+    classes, count = np.asarray(panel.classes), int(np.max(panel.classes)) + 1
+    hollow = np.zeros(len(classes), bool) if panel.held_out is None else np.asarray(panel.held_out)
+    area, line = (np.array(colors(count))[classes] for colors in (class_colors, line_colors))
+    return np.where(hollow, "#ffffff", area), np.where(hollow, line, EDGE)
+
+
+def shortened(vectors: Array, edge: float) -> Array:
+    """Return arrows (n, 2), all shortened by one factor if one is longer than a third of `edge`."""
+    longest = float(np.hypot(*vectors.T).max(initial=0.0))
+    return vectors * min(1.0, edge / 3 / longest) if longest > 0 else vectors
+
+
+# -- pictures and films ------------------------------------------------------------------------------------
+
 Scene = tuple[str, Mapping[str, Panel]]
 """What one frame shows: a title, and panels by their names."""
 Bounds = tuple[float, float, float, float]
@@ -42,8 +257,6 @@ NUMBERED = 31
 """Largest number of tokens that are drawn with their numbers."""
 MARKERS = "os^Dv"
 """Markers of pair sums by class modulo 5, as on the page."""
-STROKES: Mapping[str, Any] = {"dotdash": "-.", "dashdot": (0, (5, 1, 1, 1))}
-"""Dashes of matplotlib for those of Bokeh that have other names there."""
 
 
 @dataclass(frozen=True)
@@ -68,31 +281,15 @@ class Film:
     """
 
     frames: int
-    draw: "Callable[[Figure, int], None]"
+    draw: Callable[[Figure, int], None]
     size: tuple[float, float] = (7.0, 5.0)
     shown: int = -1
     limits: Mapping[str, Bounds] = field(default_factory=dict)
     caption: str = ""
 
 
-def evenly(frames: int, longest: int) -> list[int]:
-    """Return the numbers of at most `longest` evenly spaced frames, from the first to the last.
-
-    If `longest` is 1, the last frame is returned.
-    """
-    if longest == 1:
-        return [frames - 1]
-    return [round(k) for k in np.linspace(0, frames - 1, min(frames, longest))]
-
-
-def pictures(film: Film, frames: Sequence[int], dpi: float) -> "Iterator[Image]":
+def pictures(film: Film, frames: Sequence[int], dpi: float) -> Iterator[Image.Image]:
     """Yield an RGB image of each of some frames, with axes at the same places."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from PIL import Image
-
-    from analysis.plots.style import style
-
     with style():
         figure = Figure(figsize=film.size, dpi=dpi, layout="constrained")
     canvas, places = FigureCanvasAgg(figure), list[Any]()
@@ -154,8 +351,6 @@ def gif(
     InputError
         If `fps` or `longest` is out of its range.
     """
-    from PIL import Image
-
     frames = _chosen(film, fps, longest)
     shown = watch(pictures(film, frames, dpi))
     made = (picture.quantize(256, dither=Image.Dither.NONE) for picture in shown)
@@ -203,8 +398,10 @@ def mp4(
 
 
 def _chosen(film: Film, fps: float, longest: int) -> list[int]:
+    """Return the numbers of at most `longest` evenly spaced frames; a single one is the last."""
     number("fps", fps, SLOWEST, FASTEST)
-    return evenly(film.frames, whole_number("longest", longest, 1))
+    count = min(film.frames, whole_number("longest", longest, 1))
+    return np.linspace(film.frames - 1, 0, count).round().astype(int).tolist()[::-1]
 
 
 # -- panels as pictures ------------------------------------------------------------------------------------
@@ -233,7 +430,7 @@ def film(
         Relative heights of the rows.
     """
 
-    def draw(figure: "Figure", frame: int) -> None:
+    def draw(figure: Figure, frame: int) -> None:
         title, shown = scene(frame)
         there = [[name for name in row if name in shown] for row in rows]
         ends = [height for height, row in zip(ratios or [1] * len(rows), there, strict=True) if row]
@@ -242,22 +439,20 @@ def film(
         mosaic: Any = [[name for name in row for _ in range(columns // len(row))] for row in there]
         figure.suptitle(title, fontsize=11)
         for name, ax in figure.subplot_mosaic(mosaic, height_ratios=ends).items():
-            ax.set(title=shown[name].title, label=name)
+            ax.set(title=f"{shown[name].title}\n{shown[name].note}".strip(), label=name)
             DRAW[type(shown[name])](ax, shown[name])
 
     return Film(frames, draw, size)
 
 
-def _plane(ax: "Axes", extent: float) -> None:
+def _plane(ax: Axes, extent: float) -> None:
     """Let axes show the square from -extent to extent, without ticks, in a thin frame."""
-    from analysis.plots.style import framed
-
     extent = 1.12 * extent or 1.0
     framed(ax).set(xlim=(-extent, extent), ylim=(-extent, extent))
     ax.set_aspect("equal", adjustable="box")
 
 
-def _tokens(ax: "Axes", panel: panels.Tokens) -> None:
+def _tokens(ax: Axes, panel: Tokens) -> None:
     """Draw tokens, with trails, a chain and arrows."""
     points, count = panel.paths[panel.frame], panel.paths.shape[1]
     frame = range(len(panel.paths))[panel.frame]
@@ -276,36 +471,22 @@ def _tokens(ax: "Axes", panel: panels.Tokens) -> None:
     for token, place in enumerate(order if numbered else ()):
         ax.text(points[token, 0], points[token, 1], str(token), color=texts[place], **middle)
     if panel.arrows is not None:
-        arrows = panels.shortened(panel.arrows, ax.get_ylim()[1])
+        arrows = shortened(panel.arrows, ax.get_ylim()[1])
         look = {"angles": "xy", "scale_units": "xy", "scale": 1.0, "zorder": 4}
         ax.quiver(*points.T, *arrows.T, color=WARM, **look)
     ax.set(xlabel=panel.labels[0], ylabel=panel.labels[1])
 
 
-def _parallelograms(ax: "Axes", panel: panels.Parallelograms) -> None:
+def _parallelograms(ax: Axes, panel: Parallelograms) -> None:
     """Draw tokens over half circles or quadrilaterals."""
-    from matplotlib.collections import LineCollection, PolyCollection
-
     colors: Any = np.array(line_colors(panel.count))[panel.classes]
-    shapes: Any
-    if panel.corners is None:
-        assert panel.center is not None
-        assert panel.radius is not None
-        angle = np.linspace(0, np.pi, 25)
-        x = panel.center[:, None] + panel.radius[:, None] * np.cos(angle)
-        y = np.where(panel.classes % 2, -1, 1)[:, None] * panel.radius[:, None] * np.sin(angle)
-        shapes = LineCollection(list(np.stack([x, y], axis=2)), colors=colors, linewidths=0.9)
-    else:
-        look: Any = {"edgecolors": colors, "facecolors": "none", "linewidths": 0.5, "alpha": 0.6}
-        shapes = PolyCollection(panel.corners, **look)  # type: ignore[arg-type]
-    ax.add_collection(shapes, autolim=False)
+    lines = LineCollection(list(panel.outlines), colors=colors, linewidths=0.8, alpha=0.7)
+    ax.add_collection(lines, autolim=False)
     _tokens(ax, panel)
 
 
-def _sums(ax: "Axes", panel: panels.Sums) -> None:
+def _sums(ax: Axes, panel: Sums) -> None:
     """Draw pair sums, over a map of classes if there is one."""
-    from matplotlib.colors import ListedColormap
-
     classes, count = np.asarray(panel.classes), int(np.max(panel.classes)) + 1
     _plane(ax, float(np.abs(panel.points).max()) if panel.extent is None else panel.extent)
     if panel.map is not None:
@@ -313,21 +494,18 @@ def _sums(ax: "Axes", panel: panels.Sums) -> None:
         ax.imshow(panel.map, extent=panel.bounds, origin="lower", alpha=0.55, **shades)
         edge = min(panel.bounds[1], panel.bounds[3])
         ax.set(xlim=(-edge, edge), ylim=(-edge, edge))
-    face, edges = panels.sum_colors(panel)
+    face, edges = sum_colors(panel)
     for k, marker in enumerate(MARKERS):
         of = classes % len(MARKERS) == k
         look: Any = {"s": 17, "marker": marker, "linewidths": 0.5}
         ax.scatter(panel.points[of, 0], panel.points[of, 1], c=face[of], edgecolors=edges[of], **look)
 
 
-def _lines(ax: "Axes", panel: panels.Lines) -> None:
+def _lines(ax: Axes, panel: Lines) -> None:
     """Draw curves, and lines at a level and at the present time."""
-    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
-
     for curve in panel.curves:
-        stroke = STROKES.get(curve.dash, curve.dash)
-        look: Any = {"color": curve.color, "linestyle": stroke, "linewidth": 0.75 * curve.width}
-        ax.plot(curve.x, curve.y, label=curve.label or None, zorder=3 if curve.above else 2, **look)
+        look: Any = {"color": curve.color, "linestyle": curve.dash, "linewidth": 0.75 * curve.width}
+        ax.plot(curve.x, curve.y, label=curve.label or None, **look)
     ax.set(xlabel=panel.xlabel, ylabel=panel.ylabel, ylim=panel.y_range)
     for name in panel.log:
         ax.set(**{f"{name}scale": "log"})
@@ -344,7 +522,7 @@ def _lines(ax: "Axes", panel: panels.Lines) -> None:
         ax.legend(ncols=6, fontsize=7.5, columnspacing=1.2, handlelength=2.2, **place)
 
 
-def _grid(ax: "Axes", panel: panels.PairGrid) -> None:
+def _grid(ax: Axes, panel: PairGrid) -> None:
     """Draw pairs of symbols: trained ones as squares, and frames around those that follow."""
     (i, j), size = panel.samples.T, (190 / (int(panel.samples.max()) + 1)) ** 2 / 2
     colors = np.array(class_colors(int(panel.label.max()) + 1))[panel.label]
@@ -361,10 +539,10 @@ def _grid(ax: "Axes", panel: panels.PairGrid) -> None:
 
 
 DRAW: dict[type[Panel], Callable[[Any, Any], None]] = {
-    panels.Tokens: _tokens,
-    panels.Parallelograms: _parallelograms,
-    panels.Sums: _sums,
-    panels.Lines: _lines,
-    panels.PairGrid: _grid,
+    Tokens: _tokens,
+    Parallelograms: _parallelograms,
+    Sums: _sums,
+    Lines: _lines,
+    PairGrid: _grid,
 }
 """How each kind of panel is drawn; bars and matrices are in no film."""

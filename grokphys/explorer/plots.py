@@ -3,26 +3,22 @@
 from collections.abc import Callable
 from typing import Any
 
+import bokeh.models as bm
 import numpy as np
 from bokeh.core.properties import value
+from bokeh.core.property.descriptors import UnsetValueError
 from bokeh.events import PanEnd, PanStart
-from bokeh.models import (
-    ColumnDataSource,
-    CustomJS,
-    DataRange1d,
-    HoverTool,
-    LegendItem,
-    LinearColorMapper,
-    PointDrawTool,
-    Span,
-)
 from bokeh.palettes import RdBu11
-from numpy.typing import NDArray
+from bokeh.plotting import figure
 
-from grokphys.explorer import panels, theme
-from grokphys.explorer.panels import EDGE, FAINT, INK, WARM, class_colors, line_colors, shortened, text_colors
+from grokphys.explorer import films
+from grokphys.explorer.films import EDGE, FAINT, INK, WARM, class_colors, line_colors, shortened, text_colors
+from grokphys.explorer.runs.common import sections
 
-Array = NDArray[np.float64]
+LOG_TICKS = [factor * 10.0**power for power in range(-12, 13) for factor in (1, 2, 5)]
+"""Ticks of logarithmic axes."""
+CSS = sections("parts.css", r"/\* (\w+) \*/")
+"""Styles of the parts of the page."""
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 """Markers of pair sums by class modulo 5, so that classes can be told apart without color."""
 MOST_POINTS = 300
@@ -33,10 +29,63 @@ SMALLEST = 6
 """Largest extent that tokens in many frames are shown in, as a multiple of the extent in the frame."""
 LOOKS = ("color", "dash", "width", "name")
 """What of a curve the page is sent besides its points."""
-LONG = 500
-"""Largest number of points that are sent as text; more are sent as an array."""
 HEAD = 0.1
 """Length of an arrow, relative to half the height of its figure, below which its head shrinks."""
+
+
+def _figure(height: int, *, square: bool = False, whole: int = 0, **options: Any) -> Any:
+    """Return an empty Bokeh figure in the design of the explorer.
+
+    A `square` one shows a plane around the origin: its two axes have equal units and are not drawn, and
+    `zoom` chooses its range. Axes have about `whole` ticks at whole numbers, if it is not 0.
+    """
+    if square:
+        options |= {"x_range": bm.Range1d(-1, 1), "y_range": bm.Range1d(-1, 1)}
+        options |= {"x_axis_location": None, "y_axis_location": None}
+    looks: dict[str, Any] = {"toolbar_location": None, "tools": "", "stylesheets": [CSS["figure"]]}
+    made = figure(height=height, sizing_mode="stretch_width", **looks, **options)
+    for axis in made.axis:
+        if whole:
+            axis.ticker = bm.BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=whole)
+        if isinstance(axis, bm.LogAxis):
+            axis.ticker, axis.formatter = bm.FixedTicker(ticks=LOG_TICKS), bm.BasicTickFormatter()
+            axis.major_label_policy = bm.NoOverlap()
+    made.grid.visible = not square
+    if square:
+        keep = bm.CustomJS(args={"plot": made}, code="window.grokphys.square(plot)")
+        for owner, name in ((made, "inner_width"), (made, "inner_height"), (made.y_range, "end")):
+            owner.js_on_change(name, keep)
+        made.tags = [1.0]
+        for name in ("inner_width", "inner_height"):
+            made.on_change(name, lambda _name, _old, _new: zoom(made))
+    return made
+
+
+def bounds(plane: Any) -> tuple[float, float, float, float]:
+    """Return left, right, bottom and top of the range of a square figure of Bokeh.
+
+    Left and right follow from the shape of the figure, which is taken as 3:2 until the page has drawn it.
+    """
+    top = float(plane.y_range.end)
+    try:
+        aspect = max(plane.inner_width / plane.inner_height or 1.5, 0.25)
+    except (UnsetValueError, ZeroDivisionError):
+        aspect = 1.5
+    return -top * aspect, top * aspect, -top, top
+
+
+def zoom(plane: Any, extent: float | None = None) -> None:
+    """Let a square figure show at least [-extent, extent] on both axes; an extent of 0 counts as 1.
+
+    The range changes only if the extent would fill less than 55 % or more than 95 % of it.
+    Without an extent, the last one is shown again, as after a change of the figure's shape.
+    """
+    extent = plane.tags[0] if extent is None else float(extent) or 1.0
+    plane.tags = [extent]
+    right, shown = bounds(plane)[1], plane.y_range.end
+    extent *= max(1.0, shown / right)  # a figure that is taller than wide shows more above and below
+    if not 0.55 * shown < extent < 0.95 * shown:
+        plane.y_range.update(start=-1.15 * extent, end=1.15 * extent)
 
 
 class TokenPlot:
@@ -52,23 +101,21 @@ class TokenPlot:
         Whether the pointer holds a token.
     """
 
-    def __init__(self, panel: panels.Tokens, height: int) -> None:
-        self.figure = theme.plot(panel, height, square=True)
+    def __init__(self, panel: films.Tokens, height: int) -> None:
+        self.figure = _figure(height, square=True)
         self.tokens = _source("x y fill ink name")
         self._trails, self._arrows = _source("x0 y0 x1 y1 color alpha"), _source("x0 y0 x1 y1 angle size")
         self._ring, self._chain = _source("x y"), _source("x y")
         ends = "x0", "y0", "x1", "y1"
         self.figure.segment(*ends, source=self._trails, line_color="color", line_alpha="alpha", line_width=2)
-        draw = CustomJS(
-            args={"source": self.tokens, "font": f"bold 11px {theme.FONT}"},
-            code="window.grokphys.token(source, font, cb_data)",
-        )
+        code = "window.grokphys.token(source, cb_data)"
+        draw = bm.CustomJS(args={"source": self.tokens}, code=code)
         self.disc = self.figure.scatter(
             "x", "y", size=21, source=self.tokens, fill_color="fill", line_color=EDGE, line_width=0.8,
             nonselection_fill_alpha=1.0, nonselection_line_alpha=1.0, marker="@token", defs={"@token": draw},
         )  # fmt: skip
         sources = {"tokens": self.tokens, "trails": self._trails}
-        grow = CustomJS(args=sources, code="window.grokphys.trail(tokens, trails)")
+        grow = bm.CustomJS(args=sources, code="window.grokphys.trail(tokens, trails)")
         self.tokens.js_on_change("patching", grow)
         self.figure.segment(*ends, source=self._arrows, line_color=WARM, line_width=1.8)
         heads: Any = {"marker": "triangle", "size": "size", "angle": "angle", "color": WARM}
@@ -77,7 +124,6 @@ class TokenPlot:
         chain = self.figure.line("x", "y", source=self._chain, line_color=FAINT, line_width=1)
         chain.level = "underlay"
         self.held = False
-        self._paths, self._largest = np.empty((0, 0, 2)), np.empty(0)
         self._order: Any = None
 
     def draggable(self, session: Any, follow: Callable[[], Any], drop: Callable[[], Any]) -> None:
@@ -85,13 +131,12 @@ class TokenPlot:
 
         `follow` is called whenever the held token has moved, and both, `follow` first, when it is let go.
         """
-        tool = PointDrawTool(renderers=[self.disc], add=False)
+        tool = bm.PointDrawTool(renderers=[self.disc], add=False)
         self.figure.add_tools(tool)
         self.figure.toolbar.active_drag = tool
 
         def hold(held: bool) -> None:
-            if not held:
-                follow()
+            follow()
             self.held = held
             session.hold(held)
             if not held:
@@ -104,16 +149,16 @@ class TokenPlot:
         # By itself, Bokeh sends the points only when they are let go.
         for event, held, word in ((PanStart, True, "true"), (PanEnd, False, "false")):
             code = f"window.grokphys.held(source, {word})"
-            self.figure.js_on_event(event, CustomJS(args={"source": self.tokens}, code=code))
+            self.figure.js_on_event(event, bm.CustomJS(args={"source": self.tokens}, code=code))
             self.figure.on_event(event, session.reaction(lambda _event, held=held: hold(held)))
-        self.tokens.js_on_change("change", CustomJS(code="window.grokphys.dragged(cb_obj)"))
+        self.tokens.js_on_change("change", bm.CustomJS(code="window.grokphys.dragged(cb_obj)"))
         self.tokens.on_change("data", moved)
 
-    def points(self) -> Array:
+    def points(self) -> films.Array:
         """Return the positions (tokens, 2) on screen, to which the user may have dragged tokens."""
         return np.stack([self.tokens.data["x"], self.tokens.data["y"]], axis=1).astype(np.float64)
 
-    def show(self, panel: panels.Tokens, fresh: bool) -> None:
+    def show(self, panel: films.Tokens, fresh: bool) -> None:
         """Show tokens; `fresh` ones have no trails, and their number may differ from before."""
         points, extent = panel.paths[panel.frame], np.abs(panel.paths[panel.frame]).max()
         if fresh or not np.array_equal(panel.order, self._order):
@@ -122,13 +167,11 @@ class TokenPlot:
             x, y = points.T.tolist()  # with all digits: when a point is dragged, they come back
             self.tokens.patch({"x": [(slice(None), x)], "y": [(slice(None), y)]})
         if len(panel.paths) > 1:
-            if panel.paths is not self._paths:  # measure all frames only once
-                self._paths, self._largest = panel.paths, np.abs(panel.paths).max(axis=(1, 2))
-            extent = min(self._largest.max(), SMALLEST * extent)
+            extent = min(np.abs(panel.paths).max(), SMALLEST * extent)
             past = panel.paths[np.maximum(np.arange(panel.frame - TRAIL, panel.frame + 1), 0)]
             self._trails.patch({name: [(slice(None), ends)] for name, ends in _segments(past).items()})
         if not self.held:
-            theme.zoom(self.figure, extent)
+            zoom(self.figure, extent)
         for source, marked in ((self._ring, panel.chosen), (self._chain, panel.chain)):
             if marked is not None or len(source.data["x"]):
                 x, y = points[[] if marked is None else np.atleast_1d(marked)].T
@@ -136,7 +179,7 @@ class TokenPlot:
         if panel.arrows is not None or len(self._arrows.data["x0"]):
             self._show_arrows(points, panel.arrows)
 
-    def _begin(self, points: Array, order: Any) -> None:
+    def _begin(self, points: films.Array, order: Any) -> None:
         count, self._order = len(points), order
         places = range(count) if order is None else order
         colors, inks = class_colors(count), text_colors(count)
@@ -151,7 +194,7 @@ class TokenPlot:
             "alpha": np.repeat(np.linspace(0.05, 0.6, TRAIL).round(3), count).tolist(),
         }
 
-    def _show_arrows(self, points: Array, vectors: Array | None) -> None:
+    def _show_arrows(self, points: films.Array, vectors: films.Array | None) -> None:
         edge = self.figure.y_range.end
         begin = points[:0] if vectors is None else points
         ends = begin + shortened(np.zeros_like(begin) if vectors is None else vectors, edge)
@@ -164,39 +207,27 @@ class TokenPlot:
 class ParallelogramPlot(TokenPlot):
     """A square figure of tokens with the parallelograms of a training set."""
 
-    def __init__(self, panel: panels.Parallelograms, height: int) -> None:
+    def __init__(self, panel: films.Parallelograms, height: int) -> None:
         super().__init__(panel, height)
-        self._arcs, self._shapes = _source("x radius begin end line"), _source("xs ys line")
-        arcs = self.figure.arc(
-            "x", 0, radius="radius", start_angle="begin", end_angle="end", source=self._arcs,
-            line_color="line", line_width=1.4,
-        )  # fmt: skip
-        look: Any = {"fill_color": "line", "fill_alpha": 0.06, "line_color": "line", "line_alpha": 0.7}
-        shapes = self.figure.patches("xs", "ys", source=self._shapes, **look)
-        arcs.level = shapes.level = "underlay"
+        self._outlines = _source("xs ys line")
+        look: Any = {"line_color": "line", "line_alpha": 0.7, "line_width": 1.4, "level": "underlay"}
+        self.figure.multi_line("xs", "ys", source=self._outlines, **look)
 
     def show(self, panel: Any, fresh: bool) -> None:
         """Show tokens, and their half circles or quadrilaterals."""
         super().show(panel, fresh)
+        x, y = np.moveaxis(panel.outlines.astype(np.float32), 2, 0)
         line = np.array(line_colors(panel.count))[panel.classes].tolist()
-        arcs: dict[str, Any] = {name: [] for name in self._arcs.data}
-        shapes: dict[str, Any] = {name: [] for name in self._shapes.data}
-        if panel.corners is None:
-            begin = np.where(panel.classes % 2, np.pi, 0.0)
-            arcs = {"x": panel.center, "radius": panel.radius, "line": line}
-            arcs |= {"begin": begin, "end": begin + np.pi}
-        else:
-            shapes = {"xs": list(panel.corners[..., 0]), "ys": list(panel.corners[..., 1]), "line": line}
-        self._arcs.data, self._shapes.data = arcs, shapes
+        self._outlines.data = {"xs": list(x), "ys": list(y), "line": line}
 
 
 class SumPlot:
     """A square figure of pair sums, over a map of classes if there is one."""
 
-    def __init__(self, panel: panels.Sums, height: int) -> None:
-        self.figure = theme.plot(panel, height, square=True)
+    def __init__(self, panel: films.Sums, height: int) -> None:
+        self.figure = _figure(height, square=True)
         self._sums, self._map = _source("x y fill class pair marker line"), _source("image x y dw dh")
-        self._colors = LinearColorMapper(palette=["#ffffff"], low=-0.5, high=0.5)
+        self._colors = bm.LinearColorMapper(palette=["#ffffff"], low=-0.5, high=0.5)
         place: Any = {"x": "x", "y": "y", "dw": "dw", "dh": "dh", "global_alpha": 0.55}
         image = self.figure.image("image", source=self._map, color_mapper=self._colors, **place)
         image.level = "underlay"
@@ -205,14 +236,14 @@ class SumPlot:
             line_width=0.9,
         )  # fmt: skip
         tips = [("tokens", "@pair"), ("class", "@class")]
-        self.figure.add_tools(HoverTool(renderers=[self._discs], tooltips=tips))
+        self.figure.add_tools(bm.HoverTool(renderers=[self._discs], tooltips=tips))
 
-    def show(self, panel: panels.Sums, fresh: bool) -> None:
+    def show(self, panel: films.Sums, fresh: bool) -> None:
         """Show pair sums; `fresh` ones are those of another run."""
-        x, y = _sent(panel.points)
+        x, y = panel.points.T.astype(np.float32)
         if fresh:
             classes = np.asarray(panel.classes)
-            fill, line = panels.sum_colors(panel)
+            fill, line = films.sum_colors(panel)
             self._discs.glyph.size = 9 if len(panel.points) <= 400 else 5
             self._sums.data = {
                 "x": x,
@@ -227,7 +258,7 @@ class SumPlot:
             self._colors.update(palette=class_colors(count), high=count - 0.5)
         else:
             self._sums.patch({"x": [(slice(None), x)], "y": [(slice(None), y)]})
-        theme.zoom(self.figure, np.abs(panel.points).max())
+        zoom(self.figure, np.abs(panel.points).max())
         if panel.map is not None:
             left, right, bottom, top = panel.bounds
             places = {"x": [left], "y": [bottom], "dw": [right - left], "dh": [top - bottom]}
@@ -237,36 +268,37 @@ class SumPlot:
 class LinePlot:
     """A figure of curves, with a dot at the end of each labeled one, and lines at a level and at a time."""
 
-    def __init__(self, panel: panels.Lines, height: int) -> None:
+    def __init__(self, panel: films.Lines, height: int) -> None:
         options: dict[str, Any] = {"x_axis_label": panel.xlabel, "y_axis_label": panel.ylabel or None}
         options |= {f"{axis}_axis_type": "log" for axis in panel.log}
         if "x" not in panel.log:
-            options["x_range"] = DataRange1d(start=0, default_span=20)
+            options["x_range"] = bm.DataRange1d(start=0, default_span=20)
         if panel.y_range is not None:
             options["y_range"] = panel.y_range
-        self.figure = theme.plot(panel, height, whole=panel.whole, **options)
+        self.figure = _figure(height, whole=panel.whole, **options)
         self._space = np.geomspace if "x" in panel.log else np.linspace
         self._lines, self._ends = _source("xs ys color dash width name"), _source("x y color")
         look: Any = {"line_color": "color", "line_dash": "dash", "line_width": "width"}
         self._drawn = self.figure.multi_line("xs", "ys", source=self._lines, **look)
         self.figure.scatter("x", "y", source=self._ends, size=7, color="color", visible=panel.dots)
-        self._legend, self._labels = theme.legend(self.figure, panel.columns), dict[int, str]()
-        self._level = Span(dimension="width", line_color=WARM, line_dash="dashed", visible=False)
-        self._now = Span(dimension="height", line_color=INK, line_width=1, visible=False)
+        self._legend, self._labels = bm.Legend(visible=False), dict[int, str]()
+        self.figure.add_layout(self._legend, "above")  # where it hides no curve
+        self._level = bm.Span(dimension="width", line_color=WARM, line_dash="dashed", visible=False)
+        self._now = bm.Span(dimension="height", line_color=INK, line_width=1, visible=False)
         self.figure.add_layout(self._level)
         self.figure.add_layout(self._now)
         tips = [("", "@name"), ("x", "$x{0.[0]}"), ("y", "$y{0.000}")]
-        self.figure.add_tools(HoverTool(renderers=[self._drawn], tooltips=tips))
+        self.figure.add_tools(bm.HoverTool(renderers=[self._drawn], tooltips=tips))
         self._curves: Any = None
 
-    def show(self, panel: panels.Lines, fresh: bool) -> None:
+    def show(self, panel: films.Lines, fresh: bool) -> None:
         """Show curves, unless they are the same as before; values that are not finite leave gaps."""
         if panel.now is not None:
             self._now.update(location=panel.now, visible=True)
         if panel.curves is self._curves:
             return
         self._curves = panel.curves
-        curves = sorted(panel.curves, key=lambda curve: (curve.above, bool(curve.label)))
+        curves = panel.curves
         lines = [self._points(curve) for curve in curves]
         looks = {look: [getattr(curve, look) for curve in curves] for look in LOOKS}
         self._lines.data = {"xs": [x for x, _ in lines], "ys": [y for _, y in lines], **looks}
@@ -282,11 +314,11 @@ class LinePlot:
         if labels != self._labels:
             self._labels, drawn = labels, [self._drawn]
             self._legend.items = [
-                LegendItem(label=value(label), renderers=drawn, index=k) for k, label in labels.items()
+                bm.LegendItem(label=value(label), renderers=drawn, index=k) for k, label in labels.items()
             ]
             self._legend.visible = bool(labels)
 
-    def _points(self, curve: panels.Curve) -> tuple[Array, Array]:
+    def _points(self, curve: films.Curve) -> tuple[films.Array, films.Array]:
         """Return x and y of a curve, of `MOST_POINTS` evenly spaced points if there are more."""
         x, y = np.asarray(curve.x, float), np.asarray(curve.y, float)
         if len(x) > MOST_POINTS:
@@ -294,17 +326,13 @@ class LinePlot:
             x, y = x[np.append(shown, -1)], y[np.append(shown, -1)]
         return x, np.where(np.isfinite(y), y, np.nan)
 
-    def end_at(self, x: float, y: float) -> None:
-        """Move the dot of the first curve, as while a particle is dragged."""
-        self._ends.patch({"x": [(0, x)], "y": [(0, y)]})
-
 
 class GridPlot:
     """A figure with a cell for each pair (i, j) of symbols with i ≤ j, and a cursor."""
 
-    def __init__(self, panel: panels.PairGrid, height: int) -> None:
+    def __init__(self, panel: films.PairGrid, height: int) -> None:
         ranges: Any = {"x_range": (0, 1), "y_range": (0, 1)}
-        self.figure = theme.plot(panel, height, x_axis_label="i", y_axis_label="j", whole=11, **ranges)
+        self.figure = _figure(height, x_axis_label="i", y_axis_label="j", whole=11, **ranges)
         self.figure.grid.visible = False
         self._lines, self._cursor = _source("xs ys"), _source("i j")
         self.figure.multi_line("xs", "ys", source=self._lines, line_color=FAINT, line_width=3)
@@ -315,15 +343,15 @@ class GridPlot:
         )  # fmt: skip
         self._text = self.figure.text(
             "i", "j", text="text", source=self._cells, text_color="ink", text_align="center",
-            text_baseline="middle", text_font=value(theme.FONT), text_font_size="10px",
+            text_baseline="middle", text_font_size="10px",
         )  # fmt: skip
         tips = [("pair", "@i + @j"), ("class", "@class"), ("", "@state")]
-        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tips))
+        self.figure.add_tools(bm.HoverTool(renderers=[cells], tooltips=tips))
         frame: Any = {"fill_alpha": 0, "line_color": WARM, "line_width": 3}
         self.figure.rect("i", "j", width=1, height=1, source=self._cursor, **frame)
         self._panel: Any = None
 
-    def show(self, panel: panels.PairGrid, fresh: bool) -> None:
+    def show(self, panel: films.PairGrid, fresh: bool) -> None:
         """Show the pairs, unless they are the same as before."""
         if panel is self._panel:
             return
@@ -356,39 +384,21 @@ class GridPlot:
         self._cursor.data = {"i": [i], "j": [j]}
 
 
-class BarPlot:
-    """A figure with a bar for the magnitude of each frequency."""
-
-    def __init__(self, panel: panels.Bars, height: int) -> None:
-        self.figure = theme.plot(panel, height, x_axis_label="frequency k")
-        self.figure.y_range.start = 0
-        self._bars = _source("k top fill")
-        look: Any = {"x": "k", "top": "top", "width": 0.8, "fill_color": "fill", "line_color": EDGE}
-        bars = self.figure.vbar(source=self._bars, **look)
-        self.figure.add_tools(HoverTool(renderers=[bars], tooltips=[("k", "@k"), ("magnitude", "@top")]))
-
-    def show(self, panel: panels.Bars, fresh: bool) -> None:
-        """Show the magnitudes."""
-        count = len(panel.magnitude)
-        columns = {"k": np.arange(1, count + 1), "top": panel.magnitude, "fill": class_colors(count)}
-        self._bars.data = columns
-
-
 class MatrixPlot:
     """A figure of a square matrix as colors."""
 
-    def __init__(self, panel: panels.Matrix, height: int) -> None:
+    def __init__(self, panel: films.Matrix, height: int) -> None:
         labels: Any = {"x_axis_label": panel.columns, "y_axis_label": panel.rows}
-        self.figure = theme.plot(panel, height, whole=6, x_range=(0, 1), y_range=(0, 1), **labels)
+        self.figure = _figure(height, whole=6, x_range=(0, 1), y_range=(0, 1), **labels)
         self.figure.grid.visible = False
         self._source = _source("image value size")
-        colors = LinearColorMapper(palette=RdBu11, low=-1, high=1)
+        colors = bm.LinearColorMapper(palette=RdBu11, low=-1, high=1)
         place: Any = {"x": panel.first - 0.5, "y": panel.first - 0.5, "dw": "size", "dh": "size"}
         image = self.figure.image("image", source=self._source, color_mapper=colors, **place)
         tips = [(f"{panel.rows}, {panel.columns}", "$y{0}, $x{0}"), ("value", "@value{0.0000e+0}")]
-        self.figure.add_tools(HoverTool(renderers=[image], tooltips=tips))
+        self.figure.add_tools(bm.HoverTool(renderers=[image], tooltips=tips))
 
-    def show(self, panel: panels.Matrix, fresh: bool) -> None:
+    def show(self, panel: films.Matrix, fresh: bool) -> None:
         """Show the matrix, with its first row below."""
         size, shown = len(panel.values), panel.values / (float(np.abs(panel.values).max()) or 1.0)
         if panel.log:
@@ -399,35 +409,22 @@ class MatrixPlot:
             side.update(start=panel.first - 0.5, end=panel.first + size - 0.5)
 
 
-PLOTS: dict[type[panels.Panel], Any] = {
-    panels.Tokens: TokenPlot,
-    panels.Parallelograms: ParallelogramPlot,
-    panels.Sums: SumPlot,
-    panels.Lines: LinePlot,
-    panels.PairGrid: GridPlot,
-    panels.Bars: BarPlot,
-    panels.Matrix: MatrixPlot,
+PLOTS: dict[type[films.Panel], Any] = {
+    films.Tokens: TokenPlot,
+    films.Parallelograms: ParallelogramPlot,
+    films.Sums: SumPlot,
+    films.Lines: LinePlot,
+    films.PairGrid: GridPlot,
+    films.Matrix: MatrixPlot,
 }
 """The figure of each kind of panel."""
 
 
-def _source(names: str) -> ColumnDataSource:
-    return ColumnDataSource({name: [] for name in names.split()})
+def _source(names: str) -> bm.ColumnDataSource:
+    return bm.ColumnDataSource({name: [] for name in names.split()})
 
 
-def _segments(past: Array) -> dict[str, Any]:
+def _segments(past: films.Array) -> dict[str, Any]:
     """Return the columns of the segments of trails through points (TRAIL + 1, tokens, 2)."""
-    begin, end = _sent(past[:-1].reshape(-1, 2)), _sent(past[1:].reshape(-1, 2))
+    begin, end = (ends.reshape(-1, 2).T.astype(np.float32) for ends in (past[:-1], past[1:]))
     return {"x0": begin[0], "y0": begin[1], "x1": end[0], "y1": end[1]}
-
-
-def _sent(points: Array) -> Any:
-    """Return x and y of points (n, 2) as the page gets them: rounded lists or, of many points, arrays.
-
-    Lists are part of the message of a frame, whereas each array takes two more.
-    """
-    if len(points) > LONG:
-        return points.T.astype(np.float32)
-    extent = np.abs(points).max(initial=0.0)
-    digits = 5 - int(np.floor(np.log10(extent))) if 0 < extent < np.inf else 5
-    return points.T.round(digits).tolist()

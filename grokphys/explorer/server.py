@@ -31,9 +31,8 @@ OptionalFiles = Annotated[
     tuple[str, ...], tyro.conf.arg(metavar="[FILE|'PATTERN' ...]", help_behavior_hint="(default: none)")
 ]
 WARNING = (
-    "other machines reach port {port} of this one, by the link with its name or address in it. Without the "
-    "link they are turned away. Whoever has it can see the given files, upload others and run simulations "
-    "here, and whoever can read the network can read it: nothing is encrypted"
+    "other machines reach port {port} of this one, by the link with its name or address in it. Whoever has "
+    "it can see the given files, upload others and run simulations here, and nothing is encrypted"
 )
 
 
@@ -134,13 +133,11 @@ def _open(folder: Path, link: str) -> None:
 
 def _hush() -> None:
     """Suppress log messages about tabs that are closed while a frame is sent."""
+    closed = {"WebSocketClosedError", "StreamClosedError"}
     logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)
-
-    def matters(record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        return type(error).__name__ not in ("WebSocketClosedError", "StreamClosedError")
-
-    logging.getLogger("asyncio").addFilter(matters)
+    logging.getLogger("asyncio").addFilter(
+        lambda record: type((record.exc_info or (None, None))[1]).__name__ not in closed
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -23,32 +23,34 @@ from bokeh.core.validation.warnings import EMPTY_LAYOUT
 from bokeh.document import Document
 from bokeh.model import DataModel
 from bokeh.models import CustomJS
+from bokeh.themes import Theme
 from tornado.ioloop import IOLoop
 
-from grokphys.explorer import films, theme
+import physics
+from grokphys.explorer import films
 from grokphys.explorer.runs.common import asset, sections
-from grokphys.explorer.view import View, replayed
+from grokphys.explorer.view import View, column
 from grokphys.options import sentence
 from grokphys.output import printable
-from physics.errors import FileFormatError, InputError, SimulationError
-from physics.trajectory import Trajectory
+from physics.checks import whole_number
 
 SPEEDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 """Numbers of steps per frame that the page offers."""
-EXPECTED = (InputError, FileFormatError, OSError, SimulationError)
+EXPECTED = (physics.InputError, physics.FileFormatError, OSError, physics.SimulationError)
 """Exceptions whose sentences are shown; all other exceptions are shown as errors of the program."""
 
 
 INTERVAL = 1 / 35
 """Shortest time between two frames in seconds."""
+LONGEST_REPLAY = 20_000
+"""Largest number of steps that a link may request, which take some seconds."""
+LACKS = "The run was changed on its way, so a link begins it anew: “Copy as Python” holds all of it."
 IN_FLIGHT = 3
 """Number of frames that may be sent before the page has drawn them: one is painted, and one waits."""
 WHOLE_EVERY = 0.3
 """Seconds between complete updates during play, and between two progress messages of a film."""
 TYPES = {"h5": "application/x-hdf5", "png": "image/png", "gif": "image/gif", "mp4": "video/mp4"}
 """Media types of exports by the endings of their names."""
-PAUSE = 50
-"""Milliseconds before a link is repeated, in which the page shows the message about it."""
 WORK = ThreadPoolExecutor(1, "explore-work")
 """Worker that advances the runs of all sessions in turn, so that the event loop stays free."""
 DRAW = ThreadPoolExecutor(1, "explore-draw")
@@ -78,21 +80,11 @@ class Bridge(DataModel):
     lacks: Any = String(default="", help="From the session: what the link leaves out, in a sentence.")
     message: Any = List(AnyValue, default=[0, "", ""], help="From the session: [number, kind, sentence].")
     script: Any = List(AnyValue, default=[0, ""], help="From the session: [number, Python text].")
-    download: Any = List(
-        AnyValue, default=[0, "", "", None], help="From the session: [number, name, type, content]."
-    )
+    download: Any = List(AnyValue, default=[0, "", "", None], help="[number, name, type, content].")
 
     def send(self, name: str, *values: Any) -> None:
         """Send the list property `name` with another number and `values` to the page."""
         setattr(self, name, [getattr(self, name)[0] + 1, *values])
-
-
-def explained(error: Exception) -> str:
-    """Return a sentence about an error for the page; print the traceback of one that is not `EXPECTED`."""
-    if isinstance(error, EXPECTED):
-        return sentence(error)
-    traceback.print_exception(error)
-    return f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
 
 
 class Canceled(Exception):  # noqa: N818 - not an error
@@ -135,24 +127,19 @@ class Session:
         folder: Path | None = None,
     ) -> None:
         self.document, self.files = document, {str(path): str(path) for path in files}
-        self._folder, self._uploaded = folder, list[Path]()
+        self._folder = folder
         self._kinds = {kind.slug: kind for kind in kinds}
-        self._views: dict[str, tuple[View, Any]] = {}
+        self._views: dict[str, View] = {}
         self.bridge = Bridge()
-        self.stage = theme.column()
+        self.stage = column()
         self._began = self._whole = 0.0
         self._waiting = self._held = self.closed = False
-        self._view: View | None = None
+        self.view: Any = None
         self._canceled = 0  # how often films were canceled
         self.bridge.on_change("command", lambda _name, _old, new: self._command(*new[1:]))
         self.bridge.on_change("shown", lambda _name, _old, _new: self._schedule())
-        kinds = list(self._kinds.values())
         reader = next((kind for kind in kinds if kind.reads_files and self.files), kinds[0])
-        try:
-            self.choose(reader.slug)
-        except EXPECTED as error:  # such as a file that is no trajectory
-            self.choose(kinds[0].slug)
-            self.fail(error)
+        self.choose(reader.slug)
 
     # -- interface for views -------------------------------------------------------------------------------
 
@@ -198,11 +185,6 @@ class Session:
         self._held = held
         self._schedule()
 
-    @property
-    def playing(self) -> bool:
-        """Whether the visible view is playing."""
-        return bool(self.bridge.playing)
-
     # -- commands of the page ------------------------------------------------------------------------------
 
     def _command(self, name: str, value: Any) -> None:
@@ -220,39 +202,38 @@ class Session:
             "step": self._step,
             "reset": self._reset,
             "accepted": self.accepted,
-            "python": lambda: self.bridge.send("script", self.view.python()),
+            "python": self._copy,
             "save": lambda: self._export("h5", partial(file_bytes, self.view.trajectory())),
             "png": lambda: self._export("png", partial(films.png, self.view.still())),
             "gif": lambda: self._film("gif", films.gif),
             "mp4": lambda: self._film("mp4", films.mp4),
             "cancel": self._cancel,
             "uploaded": lambda: self._take(*value),
-            "refused": lambda: self.fail(InputError(str(value))),
+            "refused": lambda: self.fail(physics.InputError(str(value))),
         }
         self.reaction(orders.get(name, lambda: None))()
 
     def _preset(self, text: str) -> None:
-        """Show and play the preset "view/name", or "name" of the chosen view; ignore unknown ones."""
-        slug, _, name = text.rpartition("/")
-        slug = slug or self.view.slug
-        named = {preset.name: preset for preset in self._kinds[slug].presets} if slug in self._kinds else {}
-        if name in named:
-            self.choose(slug)
-            self.bridge.playing = 0
-            self.view.restore(named[name].settings)
-            self._set_speed(named[name].speed)
-            self._play()
+        """Show and play the preset "view/name"."""
+        slug, name = text.split("/")
+        (preset,) = (preset for preset in self._kinds[slug].presets if preset.name == name)
+        self.choose(slug)
+        self.bridge.playing = 0
+        self.view.restore(preset.settings)
+        self._set_speed(preset.speed)
+        self._play()
 
     def _open_link(self, text: str) -> None:
         """Restore the state that a link describes."""
         slug, speed, settings = read_link(text)
         self.choose(slug)
-        steps, speed = replayed(settings), _offered(speed)
+        steps = whole_number("step", settings.get("step", 0), 0, LONGEST_REPLAY)
+        speed = _offered(speed)
         self.view.restore(settings)
         self._set_speed(speed)
         if steps and self.view.replays:
             self.say(f"Repeating the {steps} steps of this link …")
-            self.document.add_timeout_callback(lambda: self._repeat(steps, speed), PAUSE)
+            self.document.add_next_tick_callback(lambda: self._repeat(steps, speed))
 
     async def _repeat(self, steps: int, speed: int) -> None:
         """Repeat the steps of a link, and then remove the message."""
@@ -260,33 +241,26 @@ class Session:
         if self.bridge.message[1] == "note":
             self.say("")
 
-    @property
-    def view(self) -> View:
-        """The visible view."""
-        assert self._view is not None
-        return self._view
-
     def choose(self, slug: str) -> None:
         """Show the view with the name `slug`, after making it when it is first chosen."""
         if slug not in self._kinds:
-            raise InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
+            raise physics.InputError(f"view must be one of {', '.join(self._kinds)}, got {slug!r}")
         self.say("")
-        if self._view is not None:
-            if self._view.slug == slug:
+        if self.view is not None:
+            if self.view.slug == slug:
                 return
             self.bridge.playing = 0
-            self._view.speed = self.bridge.speed
-        new = slug not in self._views
-        if new:
-            view = self._kinds[slug](self)
-            self._views[slug] = view, view.layout()
-        for name, (_, layout) in self._views.items():
-            layout.visible = name == slug
-        self._view, layout = self._views[slug]
-        self.bridge.speed = self._view.speed
-        self._view.show()
-        if new:
-            self.stage.children = [*self.stage.children, layout]
+            self.view.speed = self.bridge.speed
+        if slug not in self._views:
+            made = self._kinds[slug](self)
+            made.open()
+            self._views[slug] = made
+        self.view = self._views[slug]
+        self.bridge.speed = self.view.speed
+        self.view.show()
+        for view in self._views.values():
+            view.layout.visible = view is self.view
+        self.stage.children = [view.layout for view in self._views.values()]
         self.bridge.view = slug
         self._say_status()
 
@@ -295,17 +269,13 @@ class Session:
         self.accepted()
 
     def _take(self, key: str, name: str) -> None:
-        """Show the uploaded file with a key in the present view, or in one that shows files."""
+        """Show the uploaded file with a key in the view that shows files."""
         path = (self._folder or Path()) / f"{key}.h5"
         if not key.isalnum() or not path.exists():
-            raise InputError("upload must be a file that was sent to this server; upload it again")
-        self._uploaded.append(path)
+            raise physics.InputError("upload must be a file that was sent to this server; upload it again")
         self.files[str(path)] = name
-        self.say("")
-        if not self.view.take(str(path)):
-            reader = next(kind.slug for kind in self._kinds.values() if kind.reads_files)
-            self.choose(reader)
-            self.view.take(str(path))
+        self.choose(next(kind.slug for kind in self._kinds.values() if kind.reads_files))
+        self.view.take(str(path))
 
     def _play(self) -> None:
         self.say("")
@@ -318,6 +288,11 @@ class Session:
         """Stop playing, and show a complete update."""
         self.bridge.playing = 0
         self.view.show()
+
+    def _copy(self) -> None:
+        """Pause, so that the page keeps showing what the program gives, and send the program."""
+        self._pause()
+        self.bridge.send("script", self.view.python())
 
     def _step(self) -> None:
         self.bridge.playing = 0
@@ -333,9 +308,9 @@ class Session:
 
     def _schedule(self) -> None:
         """Schedule the next frame of play, unless play rests or the page is behind."""
-        behind, view = self.bridge.frame - self.bridge.shown >= IN_FLIGHT, self._view
-        resting = view is None or view.waits or not self.playing
-        if view is None or resting or self._waiting or self._held or self.closed or behind:
+        behind, view = self.bridge.frame - self.bridge.shown >= IN_FLIGHT, self.view
+        rests = view is None or view.waits or self._held or not self.bridge.playing
+        if rests or behind or self._waiting or self.closed:
             return
         self._waiting = True
         wait = max(0.0, self._began + max(INTERVAL, view.pace) - monotonic())
@@ -343,7 +318,7 @@ class Session:
 
     async def _frame(self) -> None:
         self._waiting = False
-        if self.playing and not self._held and not self.closed:
+        if self.bridge.playing and not self._held and not self.closed:
             self._began = monotonic()
             await self.move(lambda: self.view.advance(self.bridge.speed))
             self._schedule()
@@ -359,7 +334,7 @@ class Session:
             if view.finished:
                 self.bridge.playing = 0
             now = monotonic()
-            whole = not self.playing or now - self._whole > WHOLE_EVERY
+            whole = not self.bridge.playing or now - self._whole > WHOLE_EVERY
             view.show(whole=whole)
             if whole:
                 self._whole = now
@@ -405,37 +380,40 @@ class Session:
     # -- output --------------------------------------------------------------------------------------------
 
     def _say_status(self) -> None:
-        if (view := self._view) is None:  # nothing is on screen yet
-            return
-        words, preset = [list(item) for item in view.status().items()], view.preset
-        self.bridge.update(status=words, verdict=view.verdict(), lacks=view.lacks)
-        self.bridge.update(watch=view.watch(self.playing), preset=preset.name if preset else "")
-        self.bridge.link = written_link(view.slug, self.bridge.speed, view.state())
+        view = self.view
+        status, preset = view.status(), view.preset
+        shown = status.get("file") or (preset.name if preset else "")
+        self.document.title = f"GrokPhys: {view.name}{f', {shown}' if shown else ''}"
+        words = [list(item) for item in status.items()]
+        self.bridge.update(status=words, verdict=view.verdict(), lacks=LACKS * view.changed)
+        self.bridge.update(watch=view.watch(self.bridge.playing), preset=preset.name if preset else "")
+        whole = {"view": view.slug, "speed": self.bridge.speed, "state": view.state()}
+        text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
+        self.bridge.link = quote(text, errors="surrogateescape")
 
     def fail(self, error: Exception) -> None:
         """Show an error as a sentence, and end play; `Canceled` is shown and does not end it."""
         if isinstance(error, Canceled):
             return self.say(str(error), "done")
         self.bridge.playing = 0
-        self.say(explained(error), "error")
+        words = sentence(error)
+        if not isinstance(error, EXPECTED):
+            traceback.print_exception(error)
+            words = f"This is an error in GrokPhys, not in your input: {type(error).__name__}: {error}"
+        self.say(words, "error")
 
     def close(self) -> None:
         """End the session because the tab was closed, and remove its uploads."""
         self.closed = True
         self.bridge.playing = 0
         self._views.clear()
-        for path in self._uploaded:
-            path.unlink(missing_ok=True)
-
-
-def written_link(view: str, speed: int, state: dict[str, Any]) -> str:
-    """Return the fragment of an address, without its number sign, that describes the state of a page."""
-    whole = {"view": view, "speed": speed, "state": state}
-    return quote(json.dumps(whole, separators=(",", ":"), ensure_ascii=False), errors="surrogateescape")
+        for path in map(Path, self.files):
+            if path.parent == self._folder:
+                path.unlink(missing_ok=True)
 
 
 def read_link(text: str) -> tuple[str, Any, dict[str, Any]]:
-    """Return the view, the steps per frame and the state, unchecked, that a `written_link` describes.
+    """Return the view, the steps per frame and the state, unchecked, that the fragment of an address holds.
 
     Raises
     ------
@@ -446,17 +424,19 @@ def read_link(text: str) -> tuple[str, Any, dict[str, Any]]:
         whole = json.loads(unquote(text, errors="surrogateescape"))
         return str(whole["view"]), whole.get("speed", 1), dict(whole.get("state", {}))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise InputError(f"link must be one that this page has made, got {text!r:.80}") from None
+        raise physics.InputError(f"link must be one that this page has made, got {text!r:.80}") from None
 
 
 def _offered(speed: Any) -> int:
     """Return a number of steps per frame, if it is one of `SPEEDS`."""
     if speed not in SPEEDS:
-        raise InputError(f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {speed!r:.80}")
+        raise physics.InputError(
+            f"steps per frame must be one of {', '.join(map(str, SPEEDS))}, got {speed!r:.80}"
+        )
     return SPEEDS[SPEEDS.index(speed)]
 
 
-def file_bytes(trajectory: Trajectory) -> bytes:
+def file_bytes(trajectory: physics.Trajectory) -> bytes:
     """Return the content of the HDF5 file that `Trajectory.save` writes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
@@ -477,12 +457,14 @@ def page(views: Sequence[type[Any]], paths: Sequence[Path], folder: Path) -> Cal
         Private folder of the files that pages upload.
     """
     silence(EMPTY_LAYOUT)  # lists of cards may be empty
-    template = get_env().from_string(asset("page.html"))
+    template, terms = get_env().from_string(asset("page.html")), tomllib.loads(asset("terms.toml"))
+    look = Theme(json=tomllib.loads(asset("theme.toml")))
     fixed = {
         "page_css": asset("page.css"),
         "page_js": asset("page.js") + asset("marks.js"),
         "views": views,
-        "terms": tomllib.loads(asset("terms.toml")),
+        "terms": terms["terms"],
+        "used": terms["views"],
         "about": sections("about.txt", r"\[(\w+)\]"),
         "speeds": SPEEDS,
         "opening": f"Opening {printable(paths[0].name)} …" if paths else "Loading the first figures …",
@@ -492,7 +474,7 @@ def page(views: Sequence[type[Any]], paths: Sequence[Path], folder: Path) -> Cal
     def open_page(document: Document) -> None:
         session = Session(document, views, paths, folder)
         document.on_session_destroyed(lambda _context: session.close())
-        document.template = template
+        document.template, document.theme = template, look
         document.template_variables.update(fixed)
         document.config.update(reconnect_session=False, notify_connection_status=False)  # page.js does this
         session.stage.update(name="stage", tags=[session.bridge])

@@ -8,38 +8,109 @@ run ("start"), lets it continue under other laws ("live"), or changes what is sh
 import contextlib
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from bokeh.models import CategoricalSlider, Checkbox, Select, Slider, Spinner
+from bokeh.models import Button, CategoricalSlider, Checkbox, Column, Div, Select, Slider, Spinner
 
-from grokphys.explorer import theme
-from grokphys.explorer.films import Film
-from grokphys.explorer.panels import Panel
-from grokphys.explorer.plots import PLOTS, SumPlot, TokenPlot
+import physics
+from grokphys.explorer.films import Film, Panel
+from grokphys.explorer.plots import CSS, PLOTS, SumPlot, TokenPlot, bounds
 from grokphys.explorer.runs.common import asset
-from physics.checks import whole_number
-from physics.errors import InputError
-from physics.trajectory import Trajectory
+from physics.checks import flag
 
 if TYPE_CHECKING:
     from grokphys.explorer.session import Session
 
+LARGEST_SEED = 10**6
 WAYS = {"ArrowRight": (1, 0), "ArrowLeft": (-1, 0), "ArrowUp": (0, 1), "ArrowDown": (0, -1)}
 """Directions of the arrow keys, as (to the right, up)."""
-LONGEST_REPLAY = 20_000
-"""Largest number of steps that a link may request, which take some seconds."""
-LACKS = (
-    "The link of this page begins the run anew with the present controls, because it was changed on the way; "
-    "“Copy as Python” holds all of it."
-)
 PRESETS = tomllib.loads(asset("presets.toml"))
 REPLAYED = 300
 """About the largest number of frames of a replay."""
-ASIDE = ("time", "step", "plane", "arrows", "rollout")
+ASIDE = ("time", "step", "plane", "arrows")
 """Entries of a state that do not matter for whether it is that of a preset, unless the preset names them."""
+
+
+# -- layout and controls -----------------------------------------------------------------------------------
+
+
+def column(*children: Any, css: str = "", **options: Any) -> Any:
+    """Return models below each other in a column of full width, in the style of a part of the page."""
+    sheets = [CSS[css]] if css else []
+    return Column(
+        children=list(children), sizing_mode="stretch_width", margin=0, stylesheets=sheets, **options
+    )
+
+
+def card(*shown: Any, place: int = 0) -> Any:
+    """Return a card with models below each other, for a place among the cards of a row."""
+    return column(*shown, css="card", styles={"order": str(place)})
+
+
+def heading(title: str, text: str = "", *, terms: Sequence[str] = ()) -> Any:
+    """Return a small heading among controls, with a text below it and a (?) that explains `terms`, if any."""
+    click = f"window.grokphys.explain(this, '{'|'.join(terms)}')"
+    label = f"What is {', '.join(terms)}?"
+    why = f'<button class="why" aria-label="{label}" onclick="{click}">?</button>' if terms else ""
+    body = f"<h2>{title}{why}</h2>" + (f"<p>{text}</p>" if text else "")
+    return Div(text=body, stylesheets=[CSS["heading"]], sizing_mode="stretch_width", margin=0)
+
+
+def titled(panel: Panel) -> str:
+    """Return HTML of the title of a panel, of what can be done with it, and of what it leaves out."""
+    hint, note = f" ({panel.hint})" * bool(panel.hint), f"<p>{panel.note}</p>" * bool(panel.note)
+    return f"<h3>{panel.title}{hint}</h3>{note}"
+
+
+def control(kind: type[Any], label: str, **options: Any) -> Any:
+    """Return a Bokeh widget of the class `kind` with a label, as wide as the column of controls."""
+    options["label" if kind in (Button, Checkbox) else "title"] = label
+    return kind(stylesheets=[CSS["control"]], sizing_mode="stretch_width", margin=(3, 2), **options)
+
+
+def choices(options: Sequence[str] | Mapping[Any, str]) -> Any:
+    """Return the options of Bokeh's Select: words, or pairs (value, label) of labels by their values."""
+    return list(options.items()) if isinstance(options, Mapping) else list(options)
+
+
+def attribute(widget: Any) -> str:
+    """Return the name of the property that holds the value of a widget."""
+    return "active" if isinstance(widget, Checkbox) else "value"
+
+
+def checked(widget: Any, value: Any) -> Any:
+    """Return a value for a widget, as an int where the widget holds whole numbers.
+
+    Raises
+    ------
+    InputError
+        If the widget does not allow the value.
+    """
+    if isinstance(widget, Checkbox):
+        return flag(widget.label, value)
+    if isinstance(widget, Select | CategoricalSlider):
+        listed = widget.options if isinstance(widget, Select) else widget.categories
+        values = [word if isinstance(word, str) else word[0] for word in listed]
+        if value in values and not isinstance(value, bool):
+            return value
+        raise physics.InputError(
+            f"{widget.title} must be one of {', '.join(map(str, values)):.150}, got {value!r:.80}"
+        )
+    low, high = (widget.start, widget.end) if isinstance(widget, Slider) else (widget.low, widget.high)
+    step = widget.step if isinstance(widget, Slider) else 1 if widget.mode == "int" else 0.5
+    whole = all(float(part).is_integer() for part in (low, high, step))
+    if type(value) not in (int, float) or not low <= value <= high or (whole and value != int(value)):
+        kind = "a whole number" if whole else "a number"
+        shown = "nothing" if value is None else f"{value!r:.80}"
+        raise physics.InputError(f"{widget.title} must be {kind} from {low:g} to {high:g}, got {shown}")
+    return int(value) if whole else value
+
+
+# -- parameters --------------------------------------------------------------------------------------------
 
 
 def parameter(
@@ -50,7 +121,7 @@ def parameter(
     A `heading` above it holds a title, terms that are explained beside it, and a text, if there is one.
     """
     options["active" if kind is Checkbox else "value"] = default
-    metadata = {"widget": lambda: theme.control(kind, label, **options), "role": role, "heading": heading}
+    metadata = {"widget": lambda: control(kind, label, **options), "role": role, "heading": heading}
     return field(default=default, metadata=metadata)
 
 
@@ -67,7 +138,7 @@ def number(label: str, default: float, low: float, high: float, **options: Any) 
 def choice(label: str, options: Any, default: Any = None, **more: Any) -> Any:
     """Return the field of one of some words, or of the keys of a mapping to words; by default the first."""
     first = next(iter(options)) if default is None else default
-    return parameter(Select, label, first, options=theme.choices(options), **more)
+    return parameter(Select, label, first, options=choices(options), **more)
 
 
 def one_of(label: str, categories: list[str], default: str, **options: Any) -> Any:
@@ -115,7 +186,7 @@ class View(ABC):
     document locked. An exception becomes a sentence on the page, and the view is paused.
 
     A subclass makes a run by `made`, and says by `panels` what its figures show. The run has a `step`, and
-    the methods `advance`, `reset`, `python` and `trajectory`.
+    the methods `advance`, `reset` and `trajectory`.
 
     Attributes
     ----------
@@ -141,8 +212,6 @@ class View(ABC):
     """Number of figures beside each other on a wide page."""
     reads_files: ClassVar[bool] = False
     """Whether the view shows trajectory files; a page that is given files begins with the first such view."""
-    terms: ClassVar[tuple[str, ...]] = ()
-    """Terms of `assets/terms.txt` that the view uses."""
     presets: ClassVar[list[Preset]]
     """Presets of `assets/presets.toml`."""
     invitation: ClassVar[str] = ""
@@ -160,7 +229,7 @@ class View(ABC):
         self.usual = {entry.name: entry.default for entry in self._declared}
         self.plots: dict[str, Any] = {}
         self._cards: dict[str, Any] = {}
-        self._grids = [theme.grid(columns=self.columns) for _ in self.rows]
+        self._grids = [column(css="grid", styles={"--columns": str(self.columns)}) for _ in self.rows]
         self.run: Any = None
         self.changed = False
         self.speed = self.presets[0].speed if self.presets else 1
@@ -175,13 +244,13 @@ class View(ABC):
     def values(self) -> SimpleNamespace:
         """Present values of the parameters."""
         widgets = self.widgets.items()
-        return SimpleNamespace(**{name: getattr(w, theme.attribute(w)) for name, w in widgets})
+        return SimpleNamespace(**{name: getattr(w, attribute(w)) for name, w in widgets})
 
     def set(self, **values: Any) -> None:
         """Set widgets without any reaction."""
         with self.filling():
             for name, value in values.items():
-                setattr(self.widgets[name], theme.attribute(self.widgets[name]), value)
+                setattr(self.widgets[name], attribute(self.widgets[name]), value)
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
@@ -194,30 +263,30 @@ class View(ABC):
 
     def _connect(self, function: Callable[[], Any], widget: Any) -> None:
         """Call a function whenever a widget changes; it returns to the value before if that is refused."""
-        attribute = theme.attribute(widget)
+        value = attribute(widget)
 
         def changed(_name: str, old: Any, new: Any) -> None:
             def react() -> None:
                 self.session.accepted()
                 try:
-                    theme.checked(widget, new)
+                    checked(widget, new)
                     function()
-                except InputError:
+                except physics.InputError:
                     with self.filling():
-                        setattr(widget, attribute, old)
+                        setattr(widget, value, old)
                     raise
 
-            if not self._filling and new == getattr(widget, attribute):  # or it has changed again since
+            if not self._filling and new == getattr(widget, value):  # or it has changed again since
                 self.session.reaction(react)()
 
-        widget.on_change(attribute, changed)
+        widget.on_change(value, changed)
 
     def offer(self) -> None:  # noqa: B027
         """Let lists offer what the values of other widgets allow, such as the planes of a space."""
 
     def offer_options(self, name: str, options: Any) -> None:
         """Let a list offer options, and choose the first unless the present one is offered."""
-        widget, listed = self.widgets[name], theme.choices(options)
+        widget, listed = self.widgets[name], choices(options)
         if listed != widget.options:
             known = [option[0] if isinstance(option, tuple) else option for option in listed]
             value = widget.value if widget.value in known else known[0]
@@ -232,11 +301,6 @@ class View(ABC):
         if self.replays and self.run.step and not self.changed:
             state["step"] = self.run.step
         return state
-
-    @property
-    def lacks(self) -> str:
-        """Sentence on what the link of this state leaves out; empty if it leaves out nothing."""
-        return LACKS if self.changed else ""
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, whose missing entries are defaults, and start again.
@@ -259,9 +323,13 @@ class View(ABC):
     def fill(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, in the order of the parameters."""
         for name, widget in self.widgets.items():
-            value = theme.checked(widget, state[name]) if name in state else self.usual[name]
-            setattr(widget, theme.attribute(widget), value)
+            value = checked(widget, state[name]) if name in state else self.usual[name]
+            setattr(widget, attribute(widget), value)
             self.offer()
+
+    def open(self) -> None:
+        """Begin with the first run, when the view has been made."""
+        self.restart()
 
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
         """Begin a new run with the parameters, and show it."""
@@ -273,7 +341,8 @@ class View(ABC):
 
     def _continue(self) -> None:
         """Let the run continue with the present live values."""
-        self.apply(vars(self.values))
+        self.offer()
+        self.apply()
         self.changed |= self.begun
         self.show(whole=False)
 
@@ -336,8 +405,8 @@ class View(ABC):
     def film(self) -> Film:
         """Return a film of the run, with data that do not change while a worker draws it."""
 
-    def apply(self, law: Mapping[str, Any]) -> None:  # noqa: B027
-        """Let the run continue with other live values."""
+    def apply(self) -> None:  # noqa: B027
+        """Let the run continue with the present live values."""
 
     def ready(self, name: str, plot: Any) -> None:  # noqa: B027
         """React to the pointer in a figure that has been made."""
@@ -349,22 +418,27 @@ class View(ABC):
     def key(self, name: str) -> None:  # noqa: B027
         """React to a key such as "ArrowLeft", "Shift+ArrowLeft" or "Enter"."""
 
-    def take(self, path: str) -> bool:
-        """Show an uploaded file, and return whether the view can do so."""
-        return False
+    def button(self, label: str, press: Callable[[], Any]) -> Any:
+        """Return a button that calls a function."""
+        made = control(Button, label)
+        made.on_click(self.session.reaction(lambda _event: press()))
+        return made
 
     # -- figures -------------------------------------------------------------------------------------------
 
+    @cached_property
     def layout(self) -> Any:
-        """Return the Bokeh model of the view, which is created once: controls, and rows of figures."""
+        """The Bokeh model of the view: controls, and rows of figures."""
         controls = []
         for entry in self._declared:
             if entry.metadata["heading"] is not None:
                 title, terms, *text = entry.metadata["heading"]
-                controls.append(theme.heading(title, *text, terms=terms))
+                controls.append(heading(title, *text, terms=terms))
             if entry.name != "time":
                 controls += [self.widgets[entry.name], *self.beside(entry.name)]
-        return theme.stage(controls, *self._grids)
+        side = column(*controls, css="controls", tags=["controls"])
+        main = column(*self._grids, css="main", spacing=14)
+        return column(column(side, main, css="stage"))  # the outer column can be made invisible
 
     def show(self, *, whole: bool = True) -> None:
         """Show the state on screen.
@@ -381,15 +455,19 @@ class View(ABC):
         if whole:
             for name in self.plots:
                 self._cards[name].visible = name in panels
+                if name in panels:
+                    self._cards[name].children[0].text = titled(panels[name])
         self._fresh = False
 
     def _add(self, name: str, panel: Panel) -> None:
         """Make the figure of a panel, in its place among the others."""
-        (place,) = (k for k, row in enumerate(self.rows) if name in row)
-        self.plots[name] = plot = PLOTS[type(panel)](panel, self.rows[place][name])
+        (row,) = (k for k, names in enumerate(self.rows) if name in names)
+        place = list(self.rows[row]).index(name)
+        self.plots[name] = plot = PLOTS[type(panel)](panel, self.rows[row][name])
         below = [self.widgets["time"]] if name == "tokens" and "time" in self.widgets else []
-        self._cards[name] = theme.card(plot.figure, *below)
-        self._grids[place].children = [self._cards[n] for n in self.rows[place] if n in self._cards]
+        title = Div(text=titled(panel), stylesheets=[CSS["heading"]], margin=0)
+        self._cards[name] = card(title, plot.figure, *below, place=place)
+        self._grids[row].children = [*self._grids[row].children, self._cards[name]]
         self.ready(name, plot)
 
     def look(self) -> None:
@@ -404,9 +482,10 @@ class View(ABC):
     def still(self) -> Film:
         """Return a film whose picture is what is on screen, above the `verdict` and the `status`."""
         planes = {n: p for n, p in self.plots.items() if isinstance(p, TokenPlot | SumPlot)}
-        limits = {n: theme.bounds(plot.figure) for n, plot in planes.items() if self._cards[n].visible}
+        limits = {n: bounds(plot.figure) for n, plot in planes.items() if self._cards[n].visible}
         numbers = "   ".join(f"{name} {words}" for name, words in self.status().items())
-        return replace(self.film(), limits=limits, caption=f"{self.verdict()}\n{numbers}")
+        words = f"{self.verdict()}\n{numbers}"
+        return replace(self.film(), shown=self.frame, limits=limits, caption=words)
 
     # -- what runs do alike --------------------------------------------------------------------------------
 
@@ -420,6 +499,8 @@ class View(ABC):
         self.run.reset()
         self.forget()
 
+    frame: Any = -1
+    """Number of the frame of a film that is on screen."""
     finished: Any = False
     """Whether the view has reached its end, at which play stops."""
     waits: Any = False
@@ -431,10 +512,9 @@ class View(ABC):
         """Return Python source that reproduces what is on screen, bit for bit, with the state as `E`."""
         return str(self.run.python())
 
-    def trajectory(self) -> Trajectory:
+    def trajectory(self) -> Any:
         """Return the kept frames of the run as a trajectory, which can be saved."""
-        frames: Trajectory = self.run.trajectory()
-        return frames
+        return self.run.trajectory(self.python())
 
 
 class FrameView(View):
@@ -443,16 +523,7 @@ class FrameView(View):
     replays = False
     end = 0
     """Number of the last frame."""
-    _frame = 0
-
-    @property
-    def frame(self) -> int:
-        """Number of the frame that is shown."""
-        return min(self._frame, self.end)
-
-    @frame.setter
-    def frame(self, frame: int) -> None:
-        self._frame = frame
+    frame = 0
 
     def advance(self, steps: int) -> None:
         """Move forward by `steps` frames, at most to the last one."""
@@ -482,8 +553,3 @@ class FrameView(View):
         super().show(whole=whole)
         if whole:
             self.set(time=self.frame)
-
-
-def replayed(state: Mapping[str, Any]) -> int:
-    """Return the entry "step" of a state, the number of steps that it requests; refuse too many."""
-    return whole_number("step", state.get("step", 0), 0, LONGEST_REPLAY)

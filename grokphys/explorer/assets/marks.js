@@ -52,12 +52,14 @@ Object.assign(window.grokphys, (() => {
   }
 
   // A token: a disc with its number, in one glyph. A glyph of texts measures each of them anew in every frame.
-  function token(source, font, {ctx, i, r, visuals}) {
+  const font = getComputedStyle(document.documentElement).getPropertyValue("--font") || "sans-serif"
+
+  function token(source, {ctx, i, r, visuals}) {
     ctx.arc(0, 0, r, 0, 2 * Math.PI)
     visuals.fill.apply(ctx, i)
     visuals.line.apply(ctx, i)
     ctx.fillStyle = source.data.ink[i]
-    ctx.font = font
+    ctx.font = `bold 11px ${font}`
     ctx.textAlign = "center"
     ctx.textBaseline = "middle"
     ctx.fillText(source.data.name[i], 0, 0.5)
@@ -95,6 +97,13 @@ Object.assign(window.grokphys, (() => {
     }, 50)
   }
 
+  // Keep units equal on both axes of a plane around the origin, for every size of the page.
+  function square(plot) {
+    if (plot.properties.inner_height.is_unset || !(plot.inner_height > 0)) return
+    const half = plot.y_range.end * plot.inner_width / plot.inner_height
+    plot.x_range.setv({start: -half, end: half})
+  }
+
   document.addEventListener("DOMContentLoaded", gather, {once: true})
-  return {token, trail, held, dragged}
+  return {token, trail, held, dragged, square}
 })())

@@ -126,11 +126,20 @@ window.grokphys = (() => {
     if (at("told").textContent !== at("verdict").textContent) at("told").textContent = at("verdict").textContent
   }
 
+  // Show a sentence in the room of the longest one so far in this view, so that the figures below stand still.
+  function steady(line, text) {
+    const place = `${bridge.view} ${innerWidth}`
+    if (line.dataset.place !== place) line.style.minHeight = ""
+    line.dataset.place = place
+    line.textContent = text
+    line.style.minHeight = line.offsetHeight + "px"
+  }
+
   function seen() {
     // Until the first one, what the page came with; and a view that is awaited is all that is said.
-    if (bridge.verdict !== "" && awaited === "") at("verdict").textContent = bridge.verdict
+    if (bridge.verdict !== "" && awaited === "") steady(at("verdict"), bridge.verdict)
     telling ||= setTimeout(tell, 2000)
-    at("watch").textContent = bridge.watch
+    steady(at("watch"), bridge.watch)
     for (const button of document.querySelectorAll("[data-preset]")) {
       const view = button.closest("[data-of]").dataset.of
       button.setAttribute("aria-pressed", String(view === bridge.view && button.dataset.preset === bridge.preset))
@@ -248,8 +257,8 @@ window.grokphys = (() => {
   }
 
   // Write the state into the address, while it changes all the time at most once in two seconds.
-  function address() {
-    const state = "#" + bridge.link, rests = bridge.playing !== 1 || performance.now() - written > 2000
+  function address(now = false) {
+    const state = "#" + bridge.link, rests = now || bridge.playing !== 1 || performance.now() - written > 2000
     if (!rests || state === "#" || location.hash === state) return
     written = performance.now()
     history.replaceState(null, "", state)
@@ -290,9 +299,9 @@ window.grokphys = (() => {
     listen("verdict", seen)
     listen("watch", seen)
     listen("preset", seen)
-    listen("link", address)
+    listen("link", () => address())
     listen("lacks", () => { if (bridge.lacks !== "") say("note", bridge.lacks) })
-    listen("playing", address)
+    listen("playing", () => address())
     listen("message", () => {
       say(bridge.message[1], bridge.message[2])
       if (bridge.message[1] === "error") {
@@ -339,10 +348,12 @@ window.grokphys = (() => {
     }
     for (const button of document.querySelectorAll("[data-upload]")) button.addEventListener("click", upload)
     at("link").addEventListener("click", () => {
-      const state = "#" + bridge.link, shared = "no access token. It opens this state in any explorer, at the end of its address. " + bridge.lacks
-      const copied = navigator.clipboard?.writeText(state) ?? Promise.reject()
-      copied.then(() => say("done", `The state is copied; it contains ${shared}`),
-                  () => say("note", `Copy the address of this page from its # on: that part contains ${shared}`))
+      address(true)
+      const copied = navigator.clipboard?.writeText(location.href) ?? Promise.reject()
+      const shared = "It holds the access token of this server: to others, give only what begins with #, which opens " +
+        "this state at the end of the address of their own explorer. " + bridge.lacks
+      copied.then(() => say("done", `The address is copied. ${shared}`),
+                  () => say("note", `Copy the address of this page from the browser. ${shared}`))
     })
     at("stage").addEventListener("keydown", event => {
       if (event.target !== at("stage") || event.ctrlKey || event.metaKey || event.altKey) return
@@ -358,10 +369,13 @@ window.grokphys = (() => {
       const end = at("stage").getBoundingClientRect().bottom + scrollY
       scrollTo({top: down ? Math.max(0, end - controlsHeight()) : at("stage").offsetTop - 10})
     })
-    // Keys belong to the stage after a click or a drag in a figure, too.
+    // Keys belong to the stage after a click or a drag in a figure, too; only those who came by key see its frame.
     at("stage").addEventListener("pointerdown", event => {
-      if (event.composedPath()[0].closest?.(".bk-events")) at("stage").focus({preventScroll: true})
+      if (!event.composedPath()[0].closest?.(".bk-events")) return
+      at("stage").classList.add("pointed")
+      at("stage").focus({preventScroll: true})
     })
+    document.addEventListener("keydown", event => { if (event.key === "Tab") at("stage").classList.remove("pointed") })
     at("dismiss").addEventListener("click", () => say("note", ""))
     document.addEventListener("dragover", event => { event.preventDefault() })
     document.addEventListener("drop", event => {

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grokphys.explorer.films import Film, Scene, film
-from grokphys.explorer.panels import FAINT, INK, Curve, Lines, Panel, Tokens, series
-from grokphys.explorer.runs.common import arguments, plane_axes, planes, program
+import analysis
+import physics
+from analysis.circles.classes import blown_up, require_cyclic
+from analysis.circles.fourier import frequency_norms, trajectory_signals
+from grokphys.explorer.films import FAINT, INK, Array, Curve, Film, Lines, Panel, Scene, Tokens, film, series
+from grokphys.explorer.runs.common import plane_axes, planes, projection
 from physics.checks import point_sets, whole_number
-from physics.errors import InputError
-from physics.trajectory import Trajectory, load
 
 if TYPE_CHECKING:
     from analysis.laws.scores import HonestScores
 
-Array = NDArray[np.float64]
 LARGEST_BYTES = 2**28
 """Largest size in bytes of the positions of a run in memory; of a longer run every n-th frame is read."""
 LARGEST_FRAMES = 2000
@@ -86,8 +86,8 @@ class CircleRun:
     name: str
     index: int
     every: int
-    trajectory: Trajectory
-    stored: Trajectory
+    trajectory: physics.Trajectory
+    stored: physics.Trajectory
 
     @property
     def tokens(self) -> int:
@@ -124,37 +124,27 @@ class CircleRun:
             If the embeddings or the recorded signals are not finite, or these are of another number of
             frequencies.
         """
-        from analysis.circles.fourier import trajectory_signals
-
         signals = trajectory_signals(self.trajectory)
         return signals.step.values, signals.values[0]
 
     @cached_property
     def final_signals(self) -> Array:
         """Fourier signals of the last embedding, float64 (frequencies,)."""
-        from analysis.circles.fourier import frequency_norms
-
         return frequency_norms(self.embeddings[-1])
 
-    def limit(self, *, factor: float = 2.0, threshold: float | None = None) -> float:
-        """Return the signal above which a circle survives: `threshold`, or `factor` times the last mean."""
-        return factor * float(self.final_signals.mean()) if threshold is None else threshold
+    def limit(self, factor: float = 2.0) -> float:
+        """Return the signal above which a circle survives: `factor` times the mean of the last signals."""
+        return factor * float(self.final_signals.mean())
 
-    def survivors(self, **rule: float) -> list[int]:
-        """Return the frequencies whose circles survive, from 1, in increasing order.
-
-        A circle survives if its signal in the last frame exceeds the `limit` of a rule, which is given by the
-        arguments of that method (`analysis.surviving_frequencies`). None survives in a run that blew up.
-        """
-        from analysis.circles.survival import surviving_frequencies
-
-        return [] if self.blown_up else surviving_frequencies(self.embeddings[-1], **rule).tolist()
+    def survivors(self, factor: float = 2.0) -> list[int]:
+        """Return the frequencies whose last signal exceeds the `limit`; none do in a run that blew up."""
+        if self.blown_up:
+            return []
+        return analysis.surviving_frequencies(self.embeddings[-1], factor=factor).tolist()
 
     @property
     def blown_up(self) -> bool:
         """Whether the run has blown up by the last frame."""
-        from analysis.circles.classes import blown_up
-
         return bool(blown_up(self.embeddings[-1:], self.embeddings[:1])[0])
 
     def curves(
@@ -178,28 +168,8 @@ class CircleRun:
         if fitted is not None:
             for k, y in enumerate(np.where(np.isfinite(fitted.rollout), fitted.rollout, np.nan).T, 1):
                 name = f"k = {k}, predicted"
-                curves.append(Curve(fitted.steps + 1.0, y, INK, "dashed", name, width=1.3, above=True))
+                curves.append(Curve(fitted.steps + 1.0, y, INK, "dashed", name, width=1.3))
         return curves
-
-    def verdict(self, plane: str, **rule: float) -> str:
-        """Return sentences on which circles survive by a rule, and on the fate of the one on the plane."""
-        if self.blown_up:
-            largest = f"its largest coordinate is {np.abs(self.embeddings[-1]).max():.1e} in the last frame"
-            return f"This run has blown up: {largest}. Repeat it with a smaller step size or learning rate."
-        steps, values = self.signals
-        survivors, limit, chosen = self.survivors(**rule), self.limit(**rule), frequency_of(plane)
-        words = f"{len(survivors)} of {self.frequencies} circles survive: {', '.join(map(str, survivors))}."
-        if not survivors:
-            words = f"No circle reaches the survival limit of {limit:.3g}."
-        if chosen is None or chosen in survivors:
-            return words
-        octaves = [k for k in survivors if chosen in octave(k, self.tokens)]
-        near = f"; its octave {octaves[0]} survives" if octaves else ""
-        above = np.flatnonzero(values[:, chosen - 1] >= limit)
-        if not len(above):
-            return f"{words} Circle {chosen} never reaches the limit{near}."
-        after = steps[above[-1] + 1 :]
-        return f"{words} Circle {chosen} is lost{f' by step {after[0]}' if len(after) else ''}{near}."
 
     # -- what is shown -----------------------------------------------------------------------------------
 
@@ -208,6 +178,13 @@ class CircleRun:
         order = 1 + np.argsort(-self.final_signals, kind="stable")
         others = sorted(planes(self.trajectory.dim), key=lambda name: name.startswith("axes"))
         return [f"frequency {k}" for k in order] + others
+
+    def axes(self, plane: str) -> Array:
+        """Return the orthonormal axes (2, dim) of a plane of the last frame, one of `planes`."""
+        frequency, last = frequency_of(plane), self.embeddings[-1]
+        return (
+            plane_axes(last, plane) if frequency is None else analysis.frequency_plane(last, frequency).axes
+        )
 
     def seen(self, plane: str) -> Tokens:
         """Project the tokens of all frames, around their means, on a plane of the last frame.
@@ -225,46 +202,43 @@ class CircleRun:
         InputError
             If there is no such frequency.
         """
-        from analysis.circles.geometry import frequency_plane
-
-        last, order, chain = self.embeddings[-1], np.arange(self.tokens), None
+        order, chain, axes = np.arange(self.tokens), None, self.axes(plane)
+        kind, *numbers = plane.replace(",", "").split()
+        labels = [f"{'component' if kind == 'components' else 'axis'} {number}" for number in numbers]
         if (frequency := frequency_of(plane)) is not None:
-            axes = frequency_plane(last, frequency).axes
             order = frequency * order % self.tokens
-            labels = f"plane of frequency {frequency} at the end, axis 1", "axis 2"
+            labels = [f"plane of frequency {frequency} at the end, axis 1", "axis 2"]
             if gcd(frequency, self.tokens) == 1:
                 chain = np.append(np.argsort(order), 0)
-        else:
-            axes = plane_axes(last, plane)
-            kind, first, second = plane.replace(",", "").split()
-            axis = {"components": "component", "axes": "axis"}[kind]
-            labels = f"{axis} {first}", f"{axis} {second}"
         paths = (self.embeddings - self.embeddings.mean(axis=1, keepdims=True)) @ axes.T
-        title = "Tokens, projected on a plane"
+        title = "Tokens in the plane"
         return Tokens(title=title, paths=paths, order=order, chain=chain, labels=labels)
 
     def panels(
-        self, plane: str, fitted: Fitted | None = None, **rule: float
+        self, plane: str, fitted: Fitted | None = None, factor: float = 2.0
     ) -> Callable[[int], dict[str, Panel]]:
         """Return a function of a frame, which gives the panels of the tokens on a plane and of the signals.
 
-        A law that is `fitted` is drawn over the signals; the limit is that of a rule, as for `limit`.
+        A law that is `fitted` is drawn over the signals; the `limit` is that of a factor.
         """
-        tokens = self.seen(plane)
+        tokens, axes = self.seen(plane), self.axes(plane)
         signals = Lines(
             title="Signals of all circles (gray: lost; yellow: in the plane; dashed: limit)",
-            curves=self.curves(self.survivors(**rule), frequency_of(plane), fitted),
-            level=self.limit(**rule),
+            curves=self.curves(self.survivors(factor), frequency_of(plane), fitted),
+            level=self.limit(factor),
             log="xy",
             xlabel="step + 1",
             ylabel="Fourier signal ‖Fₖ‖",
             dots=False,
-            columns=6,
         )
 
         def panels(frame: int) -> dict[str, Panel]:
             now = float(self.steps[frame]) + 1
-            return {"tokens": replace(tokens, frame=frame), "signals": replace(signals, now=now)}
+            note = projection(self.embeddings[frame], axes)
+            return {
+                "tokens": replace(tokens, frame=frame, note=note),
+                "signals": replace(signals, now=now),
+            }
 
         return panels
 
@@ -301,7 +275,7 @@ class CircleRun:
         steps, values = self.signals
         inside = (steps >= first) & (steps <= last)
         if np.count_nonzero(inside) < 3:
-            raise InputError(
+            raise physics.InputError(
                 f"steps {first} to {last} must hold at least 3 frames to fit a law to, got "
                 f"{np.count_nonzero(inside)}; the run has signals from step {steps[0]} to step {steps[-1]}"
             )
@@ -317,31 +291,6 @@ class CircleRun:
             notes.append(f"{np.count_nonzero(~law.converged)} of {len(law.b)} targets have not converged")
         times = np.arange(len(steps)) if kind == "increment" else steps - steps[0]
         return Fitted(recipe, law.A, kind, steps, law.predict(values[0], times), scores, tuple(notes))
-
-    # -- export ---------------------------------------------------------------------------------------
-
-    def python(self, plane: str, frame: int, fitted: Fitted | None = None, **rule: float) -> str:
-        """Return Python source that reproduces the embedding `E` of a `frame`, and its `points` on a `plane`.
-
-        The source gives the same bits. It also prints which circles survive by a `rule` (arguments of
-        `survivors`), and the rollout R² of the law `fitted`, if there is one.
-        """
-        kind, numbers = plane.split(" ", 1)
-        return program(
-            "circles",
-            name=repr(self.name),
-            index=self.index,
-            every=self.every,
-            dim=self.trajectory.dim,
-            kind=kind,
-            numbers=numbers,
-            chosen=[int(number) - 1 for number in numbers.split(", ")],
-            frame=frame,
-            step=self.steps[frame],
-            rule=arguments(**rule),
-            fitted=fitted,
-            recipe=arguments(**RECIPES[fitted.recipe]) if fitted else "",
-        )
 
 
 def frequency_of(plane: str) -> int | None:
@@ -372,13 +321,11 @@ def open_run(path: str | Path, run: int = 0, *, name: str | None = None) -> Circ
         If the file has no such run, no frame, fewer than 3 tokens, or signals that `CircleRun.signals`
         refuses.
     """
-    from analysis.circles.classes import require_cyclic
-
-    stored = load(path)
+    stored = physics.load(path)
     if not stored.frames:
-        raise InputError(f"{path} must hold at least 1 frame, got none yet")
+        raise physics.InputError(f"{path} must hold at least 1 frame, got none yet")
     if stored.tokens < 3:
-        raise InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
+        raise physics.InputError(f"{path} must hold at least 3 tokens to have circles, got {stored.tokens}")
     require_cyclic(stored)
     frames = min(LARGEST_FRAMES, max(LARGEST_BYTES // (8 * stored.tokens * stored.dim), 1))
     every = -(-stored.frames // frames)

@@ -1,7 +1,7 @@
 """What the runs behind the views share: a history, starts, planes, Python source, and the shape of tokens."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files as resources
 from itertools import combinations
@@ -9,18 +9,22 @@ from math import ceil
 from typing import Any, ClassVar
 
 import numpy as np
+from jinja2 import Environment
 from numpy.typing import NDArray
 
-from grokphys.explorer.panels import Lines, Panel
-from physics.errors import SimulationError
-from physics.particles.structures import circle_ratio, is_circle
-from physics.trajectory import Trajectory, provenance
+import analysis
+import physics
+from analysis.circles.classes import blown_up
+from analysis.circles.fourier import frequency_norms
+from grokphys.explorer.films import Array, Lines, Panel, Sums, Tokens
+from physics.trajectory import provenance
 from physics.trajectory.provenance import plain
 
-Array = NDArray[np.float64]
 KINDS = ("normal", "circle", "grid")
-MOST_AXES, MOST_COMPONENTS = 5, 6
-"""Numbers of leading axes, and of leading principal components, that are offered as planes."""
+MOST = 6
+"""Number of leading axes, and of leading principal components, that are offered as planes."""
+TRAINING = "training step"
+"""Name of the number of optimizer steps."""
 STRONGEST = "strongest circle"
 """Name of the plane of the frequency with the largest Fourier signal."""
 GRID = 1 / 3
@@ -86,7 +90,7 @@ class History:
 class Run:
     """A run that is computed step by step, with a history of frames.
 
-    A subclass has `step`, `advance`, `reset` and `python`, and says what a trajectory of it holds.
+    A subclass has `step`, `advance` and `reset`, and says what a trajectory of it holds.
 
     Attributes
     ----------
@@ -102,33 +106,28 @@ class Run:
     positions_name: str
     observables: ClassVar[tuple[str, ...]]
 
-    def python(self) -> str:
-        """Return a program that reproduces the run."""
-        raise NotImplementedError
-
     def parameters(self) -> dict[str, Any]:
         """Return how the run is made."""
         raise NotImplementedError
 
-    def trajectory(self) -> Trajectory:
+    def trajectory(self, python: str = "") -> physics.Trajectory:
         """Return the kept frames with their observables, and with a program that reproduces the run."""
         history = self.history
         measured = {name: history[name][None].astype(float) for name in self.observables}
-        return Trajectory(
+        return physics.Trajectory(
             history[self.positions_name][None],
             history.steps,
             history["time"] if "time" in history.last else None,
             observables=measured,
-            parameters={"program": "grokphys explore", **self.parameters(), "python": self.python()},
+            parameters={"program": "grokphys explore", **self.parameters(), "python": python},
         )
 
-    def require_bounded(self, positions: Any, first: Any, step: int, advice: Callable[[], str]) -> None:
-        """Raise a `SimulationError` if positions are not finite or have blown up since the first."""
-        from analysis.circles.classes import blown_up
-
+    def require_bounded(self, positions: Any, step: int, advice: Callable[[], str]) -> None:
+        """Raise a `SimulationError` if positions (1, tokens, dim) at a step are those of a blown-up run."""
         largest = float(np.abs(positions).max())
-        if not np.isfinite(largest) or blown_up(np.asarray(positions), np.asarray(first)).any():
-            raise SimulationError(
+        first = self.history.frame(0)[self.positions_name][None]
+        if not np.isfinite(largest) or blown_up(np.asarray(positions), first).any():
+            raise physics.SimulationError(
                 f"the run has blown up by step {step}: its largest coordinate is {largest:.1e}; {advice()}"
             )
 
@@ -174,9 +173,8 @@ class TrainingRun(Run):
     def train(self, steps: int) -> None:
         """Take steps of the optimizer; a `SimulationError` says that the embedding has blown up."""
         self.training.advance(steps)
-        first = self.history.frame(0)[self.positions_name][None]
         advice = "reset it, and choose a smaller learning rate"
-        self.require_bounded(self.training.embeddings, first, self.step, lambda: advice)
+        self.require_bounded(self.training.embeddings, self.step, lambda: advice)
 
     def parameters(self) -> dict[str, Any]:
         """Return the model and the settings of the training."""
@@ -227,26 +225,20 @@ def start(kind: str, tokens: int, dim: int, seed: int, noise: float = 0.1) -> St
     """
     if kind == "normal":
         return Start(seed)
-    shape = f"({tokens}, {dim})"
     if kind == "circle":
-        angle = 2 * np.pi * np.arange(tokens) / tokens
-        E = np.zeros((tokens, dim))
-        E[:, :2] = np.sqrt(2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :dim]
         lines = [
             f"angle = 2 * np.pi * np.arange({tokens}) / {tokens}",
-            f"E = np.zeros({shape})",
+            f"E = np.zeros({(tokens, dim)})",
             f"E[:, :2] = np.sqrt(2) * np.stack([np.cos(angle), np.sin(angle)], axis=1)[:, :{dim}]",
         ]
     else:
         side = ceil(round(tokens ** (1 / dim), 9))
-        E = np.stack([np.arange(tokens) // side**k % side for k in range(dim)], axis=1) - (side - 1) / 2
-        lines = [
-            f"E = np.stack([np.arange({tokens}) // {side}**k % {side} for k in range({dim})], axis=1)"
-            f" - {(side - 1) / 2!r}"
-        ]
-    E += noise * np.random.default_rng(seed).standard_normal((tokens, dim))
-    jitter = f"E += {noise!r} * np.random.default_rng({seed}).standard_normal({shape})"
-    return Start(seed, E, (*lines, jitter))
+        sites = f"np.stack([np.arange({tokens}) // {side}**k % {side} for k in range({dim})], axis=1)"
+        lines = [f"E = {sites} - {(side - 1) / 2!r}"]
+    lines.append(f"E += {noise!r} * np.random.default_rng({seed}).standard_normal({(tokens, dim)})")
+    names: dict[str, Any] = {"np": np}
+    exec("\n".join(lines), names)  # so that the page shows what its program gives
+    return Start(seed, names["E"], tuple(lines))
 
 
 # -- planes ------------------------------------------------------------------------------------------------
@@ -260,8 +252,8 @@ def planes(dim: int, *, cyclic: bool = False) -> list[str]:
     """
     if dim <= 2:
         return ["axes 1, 2"]
-    axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST_AXES) + 1), 2)]
-    components = [f"components {k}, {k + 1}" for k in range(1, min(dim, MOST_COMPONENTS), 2)]
+    axes = [f"axes {a}, {b}" for a, b in combinations(range(1, min(dim, MOST) + 1), 2)]
+    components = [f"components {k}, {k + 1}" for k in range(1, min(dim, MOST), 2)]
     return [*axes, *components, *([STRONGEST] if cyclic else [])]
 
 
@@ -287,10 +279,7 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
     dim = points.shape[1]
     kind, numbers = name.split(" ", 1)
     if name == STRONGEST:
-        from analysis.circles.fourier import frequency_norms
-        from analysis.circles.geometry import frequency_plane
-
-        rows = frequency_plane(points, 1 + int(np.argmax(frequency_norms(points)))).axes
+        rows = analysis.frequency_plane(points, 1 + int(np.argmax(frequency_norms(points)))).axes
     else:
         chosen = [int(part) - 1 for part in numbers.split(", ")]
         if kind == "axes":
@@ -300,6 +289,53 @@ def plane_axes(E: Any, name: str, before: Array | None = None) -> Array:
         return rows
     left, _, right = np.linalg.svd(before @ rows.T)  # of the orthogonal map with the smallest change
     return np.asarray(left @ right @ rows)
+
+
+def projection(points: Array, axes: Array) -> str:
+    """Return a note on how much of points (n, dim) a plane shows; none is needed for a plane itself."""
+    if points.shape[1] <= 2:
+        return ""
+    around = points - points.mean(axis=0)
+    around /= np.abs(around).max() or 1.0
+    share = np.square(around @ axes.T).sum() / (np.square(around).sum() or 1.0)
+    return f"Projected from {points.shape[1]} dimensions: {100 * share:.0f} % of the variance"
+
+
+def token_panels(
+    name: str, titles: tuple[str, str], E: Array, axes: Array, frame: int, task: tuple[Any, Any], **marks: Any
+) -> dict[str, Panel]:
+    """Return the panel of tokens in a plane, and that of their pair sums.
+
+    Parameters
+    ----------
+    name : str
+        Name of the panel of tokens, and with " sums" that of the pair sums.
+    titles : pair of str
+        Their titles.
+    E : ndarray of float64, shape (frames, tokens, dim)
+        Positions in all frames.
+    axes : ndarray of float64, shape (2, dim)
+        Orthonormal axes of the plane.
+    frame : int
+        The frame that is shown.
+    task : pair of ndarray
+        Tokens (pairs, 2) and class (pairs,) of each pair.
+    **marks
+        Further fields of `Tokens`.
+    """
+    paths, (pairs, classes) = E @ axes.T, task
+    sums = E[frame][pairs].sum(axis=1)
+    return {
+        name: Tokens(title=titles[0], note=projection(E[frame], axes), paths=paths, frame=frame, **marks),
+        f"{name} sums": Sums(
+            title=titles[1],
+            note=projection(sums, axes),
+            points=sums @ axes.T,
+            pairs=pairs,
+            classes=classes,
+            extent=2 * float(np.abs(paths).max()),
+        ),
+    }
 
 
 def timed(panels: Mapping[str, Panel], now: float) -> dict[str, Panel]:
@@ -323,8 +359,6 @@ def sections(name: str, begin: str) -> dict[str, str]:
 
 def program(view: str, /, **values: Any) -> str:
     """Return the program of "Copy as Python" for a view, from its template in `assets`."""
-    from jinja2 import Environment
-
     lines = Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     return lines.from_string(sections("programs.txt", r"=== (\w+)")[view]).render(**values)
 
@@ -348,11 +382,11 @@ def constructed(package: str, made: Any) -> str:
 # -- shapes ------------------------------------------------------------------------------------------------
 
 
-def circle_step(E: Any) -> int | None:
-    """Return the step k of a circle around the origin, on which the neighbors of token i are i ± k.
+def circle_spacing(E: Any) -> int | None:
+    """Return the number k of a circle around the origin, on which the neighbors of token i are i ± k.
 
-    The step is at most half the number of tokens, modulo which i ± k is taken; it is None if the tokens are
-    in no such order. In more than two dimensions, the circle is sought in the plane through the origin to
+    It is at most half the number of tokens, modulo which i ± k is taken; None stands for tokens in
+    no such order. In more than two dimensions, the circle is sought in the plane through the origin to
     which the tokens are closest.
     """
     points = np.asarray(E, np.float64)
@@ -364,30 +398,23 @@ def circle_step(E: Any) -> int | None:
     return int(min(steps[0], len(points) - steps[0])) if (steps == steps[0]).all() else None
 
 
-def shape(E: Array, imperfections: int) -> tuple[str, str]:
-    """Return the shape of tokens, "circle", "grid" or "", and a sentence about it.
+def shape(E: Array, imperfections: int) -> str:
+    """Return a sentence about the shape of tokens.
 
     Tokens (tokens, dim) are a grid if they are no circle and at most the fraction `GRID` of their pair sums
     is imperfect: has a nearest other pair sum of another class.
     """
     tokens = len(E)
-    if E.shape[1] > 1 and is_circle(E):
-        step, ratio = circle_step(E), float(circle_ratio(E))
-        if step is None:
-            return "circle", f"Circle, ratio {ratio:.2f}, in no regular order."
-        order = ", ".join(str(step * k % tokens) for k in range(4))
-        return "circle", f"Circle, step {step} ({order}, …), ratio {ratio:.2f}."
+    if E.shape[1] > 1 and physics.is_circle(E):
+        spacing, ratio = circle_spacing(E), float(physics.circle_ratio(E))
+        if spacing is None:
+            return f"Circle, ratio {ratio:.2f}, in no regular order."
+        order = ", ".join(str(spacing * k % tokens) for k in range(4))
+        return f"Circle, neighbors {spacing} apart ({order}, …), ratio {ratio:.2f}."
     if imperfections > GRID * (tokens * (tokens + 1) // 2):
-        return "", "Neither a circle nor a grid."
+        return "Neither a circle nor a grid."
     widths = np.linalg.svd(E - E.mean(axis=0), compute_uv=False)
     place = " on a line" if len(widths) == 1 or widths[1] < LINE * widths[0] else ""
     if imperfections == 0:
-        return "grid", f"Perfect grid{place}: pair sums that lie together are of one class."
-    return "grid", f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."
-
-
-def circles(frequencies: Sequence[int], count: int) -> str:
-    """Return a sentence about tokens in many dimensions: which frequencies of `count` circles stand out."""
-    if not frequencies:
-        return "No circle stands out yet."
-    return f"{len(frequencies)} of {count} circles stand out: {', '.join(map(str, frequencies))}."
+        return f"Perfect grid{place}: pair sums that lie together are of one class."
+    return f"Grid{place}, {imperfections} imperfection{'s' if imperfections > 1 else ''}."

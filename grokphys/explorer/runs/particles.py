@@ -2,35 +2,20 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grokphys.explorer.films import Film, Scene, film
-from grokphys.explorer.panels import DASHES, SERIES, Curve, Lines, Panel, Sums, Tokens
-from grokphys.explorer.runs.common import (
-    History,
-    Run,
-    Start,
-    arguments,
-    asset,
-    constructed,
-    plane_axes,
-    program,
-)
-from physics.pair_forces import PairForces
-from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.particles.system import ParticleSystem
+import physics
+from grokphys.explorer.films import DASHES, SERIES, Array, Curve, Film, Lines, Panel, Scene, film
+from grokphys.explorer.runs import common
+from grokphys.explorer.runs.common import History, Run, Start, arguments
 from physics.particles.tabulated import PairKernels
 from physics.seeds import run_seeds
 from physics.system import describe
-from physics.theory.operations import Operation, class_rule
-from physics.trajectory import Trajectory
+from physics.theory.operations import class_rule
 
-Array = NDArray[np.float64]
 CIRCLE = 1.2
 """Circle ratio below which tokens form a circle (Musat, Algorithm 1), the default of `physics.is_circle`."""
 AT_REST, LOOK_BACK = 1e-4, 10
@@ -38,8 +23,7 @@ AT_REST, LOOK_BACK = 1e-4, 10
 smallest number of steps over which it is measured: at rest they still tremble."""
 
 
-@lru_cache(maxsize=64)
-def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) -> PairForces:
+def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) -> physics.PairForces:
     """Return the particles that move by forces measured on networks, in place of those of Musat.
 
     Their kernels were fitted to the gradients of 80 networks (constant attention, 17 tokens in the plane,
@@ -47,17 +31,17 @@ def measured_forces(tokens: int = 17, dim: int = 2, modulus: int | None = None) 
     file. Other numbers of tokens and dimensions have the same kernels with the weights of `ParticleSystem`.
     The unit of time is such that forces on normal starts are on average as large as Musat's at f_a = 2.
     """
-    tables = json.loads(asset("measured_forces.json"))
-    pace, fitted = tables.pop("pace"), np.array(ParticleSystem().weights)
-    weights = (ParticleSystem(tokens, dim, modulus=modulus).weights / fitted)[::-1]  # same class last
+    tables = json.loads(common.asset("measured_forces.json"))
+    pace, fitted = tables.pop("pace"), np.array(physics.ParticleSystem().weights)
+    weights = (physics.ParticleSystem(tokens, dim, modulus=modulus).weights / fitted)[::-1]  # same class last
     for name in ("distance", "angle", "jump"):
         tables[name] = (pace * weights * np.transpose(tables[name])).T
     tables["radius"] = pace * np.array(tables["radius"])
     kernels = PairKernels(**tables)
-    return PairForces(kernels, tokens, dim, on="pair sums", modulus=modulus, normalise=True)
+    return physics.PairForces(kernels, tokens, dim, on="pair sums", modulus=modulus, normalise=True)
 
 
-Law = ParticleSystem | PairForces
+Law = physics.ParticleSystem | physics.PairForces
 
 
 @dataclass
@@ -117,14 +101,9 @@ class ParticleRun(Run):
         return self.segments[-1].system
 
     @property
-    def operation(self) -> Operation:
+    def operation(self) -> physics.Operation:
         """Operation that gives each pair its class."""
         return class_rule(self.system.tokens, self.system.modulus)
-
-    @property
-    def step_size(self) -> float:
-        """Time that passes in the next step."""
-        return self.segments[-1].step_size
 
     @property
     def step(self) -> int:
@@ -133,7 +112,7 @@ class ParticleRun(Run):
 
     def reset(self) -> None:
         """Return to the start, with the current law and without any move by hand."""
-        self.segments = [Segment(self.system, self.step_size)]
+        self.segments = [replace(self.segments[-1], moved={}, steps=0)]
         self.positions = self._begin.copy()
         self.history.clear()
         self._measure()
@@ -147,15 +126,15 @@ class ParticleRun(Run):
             If the run blows up; it stays as it was before these steps.
         """
         moved = self.positions[None].copy()
-        self.system.advance(moved, self.step_size, steps)
-        self.require_bounded(moved, self._begin[None], self.step + steps, self._advice)
+        self.system.advance(moved, self.segments[-1].step_size, steps)
+        self.require_bounded(moved, self.step + steps, self._advice)
         self.positions = moved[0]
         self.segments[-1].steps += steps
         self._measure()
 
     def _advice(self) -> str:
         safe = self.system.largest_step_size(self.positions[None])
-        return f"make the step smaller than {safe:.2g}, or the constants of the forces smaller"
+        return f"make the step size smaller than {safe:.2g}, or the constants of the forces smaller"
 
     def velocity(self, positions: Array) -> Array:
         """Return the velocities (tokens, dim) that the present law gives at some positions (tokens, dim)."""
@@ -163,7 +142,7 @@ class ParticleRun(Run):
 
     def change(self, system: Law, step_size: float) -> None:
         """Change law and step size from now on; the numbers of tokens and dimensions must stay."""
-        if (system, step_size) == (self.system, self.step_size):
+        if (system, step_size) == (self.system, self.segments[-1].step_size):
             return
         self._open().system, self.segments[-1].step_size = system, step_size
         self._measure()
@@ -202,7 +181,9 @@ class ParticleRun(Run):
         """
         first, modulus = self.first, self.system.modulus
         calls = "\n".join(self.calls())
-        return program("particles", given=bool(first.lines), calls=calls, name=first.name, modulus=modulus)
+        return common.program(
+            "particles", given=bool(first.lines), calls=calls, name=first.name, modulus=modulus
+        )
 
     def calls(self) -> list[str]:
         """Return the lines of Python after which the start's variable, usually `E`, is the present state."""
@@ -226,7 +207,7 @@ class ParticleRun(Run):
         """Return the last law, its step size and the start."""
         return {
             "system": describe(self.system),
-            "step_size": self.step_size,
+            "step_size": self.segments[-1].step_size,
             "seed": self.first.seed,
             "initial": "drawn" if self.first.positions is None else "given",
         }
@@ -245,8 +226,8 @@ class ParticleRun(Run):
             self.step,
             positions=E,
             time=sum(segment.steps * segment.step_size for segment in self.segments),
-            circle_ratio=circle_ratio(E),
-            grid_imperfections=grid_imperfections(E, modulus=self.system.modulus),
+            circle_ratio=physics.circle_ratio(E),
+            grid_imperfections=physics.grid_imperfections(E, modulus=self.system.modulus),
         )
 
 
@@ -258,10 +239,10 @@ def _simulate(segment: Segment, begin: str) -> str:
     usual = segment.step_size == segment.system.default_step_size
     size = {} if usual else {"step_size": segment.step_size}
     options = arguments(steps=max(segment.steps, 1), **size)
-    if isinstance(law := segment.system, PairForces):
+    if isinstance(law := segment.system, physics.PairForces):
         made = f"measured_forces({arguments(tokens=law.tokens, dim=law.dim, modulus=law.modulus)})"
     else:
-        made = constructed("physics", law)
+        made = common.constructed("physics", law)
     return f"physics.simulate({made}, {options}, {begin})"
 
 
@@ -269,7 +250,7 @@ def _simulate(segment: Segment, begin: str) -> str:
 
 STARTS = {
     "particles": ("Particles", "Pair sums, by class"),
-    "second start": ("The second start", "Its pair sums, by class"),
+    "second start": ("Second start", "Second start: pair sums, by class"),
 }
 """Titles of the figures of each start."""
 MEASURES: dict[str, dict[str, Any]] = {
@@ -277,39 +258,33 @@ MEASURES: dict[str, dict[str, Any]] = {
     "grid_imperfections": {"title": "Grid imperfections", "whole": 6},
 }
 """Figures of the measures of a frame, by their names."""
-ROWS = tuple(panel for name in STARTS for panel in (name, f"{name} sums")), tuple(MEASURES)
+ROWS = (*STARTS, *(f"{name} sums" for name in STARTS)), tuple(MEASURES)
+"""Names of the figures, so that two starts stand side by side above their pair sums."""
 Measures = Mapping[str, Mapping[str, tuple[Any, Any]]]
 """Steps and values of the circle ratio and of the imperfections, for each start."""
 
 
 def particle_panels(
-    paths: Mapping[str, Array], frame: int, operation: Operation, **marks: Any
+    starts: Mapping[str, tuple[Array, Array]], frame: int, operation: physics.Operation, **marks: Any
 ) -> dict[str, Panel]:
     """Return the panels of the particles and of their pair sums.
 
     Parameters
     ----------
-    paths : mapping of str to ndarray of float64, shape (frames, tokens, 2)
-        Places in a plane, of the "particles" and perhaps of a "second start".
+    starts : mapping of str to pair of ndarray
+        Positions (frames, tokens, dim) of the "particles" and perhaps of a "second start", and the axes
+        (2, dim) of the plane on which they are shown.
     frame : int
         The frame that is shown.
     operation : Operation
         Operation that gives each pair its class.
     **marks
-        Arrows, or the chosen token, of the first start.
+        Fields of `Tokens` for the first start.
     """
-    shown: dict[str, Panel] = {}
-    for name, places in paths.items():
-        title, title_of_sums = STARTS[name]
+    task, shown = (operation.samples, operation.label), dict[str, Panel]()
+    for name, (E, axes) in starts.items():
         more = {} if shown else {"hint": "drag to move", **marks}
-        shown[name] = Tokens(title=title, paths=places, frame=frame, **more)
-        shown[f"{name} sums"] = Sums(
-            title=title_of_sums,
-            points=places[frame][operation.samples].sum(axis=1),
-            pairs=operation.samples,
-            classes=operation.label,
-            extent=2 * float(np.abs(places).max()),
-        )
+        shown |= common.token_panels(name, STARTS[name], E, axes, frame, task, **more)
     return shown
 
 
@@ -317,21 +292,20 @@ def measure_panels(measures: Measures, now: float | None = None) -> dict[str, Pa
     """Return the panels of `measures` against steps, with a line at the step `now`."""
     shown: dict[str, Panel] = {}
     for name, starts in measures.items():
-        named = {start if len(starts) > 1 else "": values for start, values in starts.items()}
         curves = [
-            Curve(*values, SERIES[k], DASHES[k], start, start)
-            for k, (start, values) in enumerate(named.items())
+            Curve(*values, color, dash, start if len(starts) > 1 else "", start if len(starts) > 1 else "")
+            for (start, values), color, dash in zip(starts.items(), SERIES, DASHES, strict=False)
         ]
         shown[name] = Lines(curves=curves, now=now, **MEASURES[name])
     return shown
 
 
 def particle_film(
-    trajectory: Trajectory,
+    trajectory: physics.Trajectory,
     *,
-    operation: Operation | None = None,
+    operation: physics.Operation | None = None,
     plane: str = "axes 1, 2",
-    second: Trajectory | None = None,
+    second: physics.Trajectory | None = None,
     arrows: Callable[[int], Array] | None = None,
 ) -> Film:
     """Return a film of the first run of particles: their positions, their pair sums, and two measures.
@@ -351,20 +325,22 @@ def particle_film(
     arrows : callable, optional
         Function of the number of a frame that returns arrows (tokens, dim) of the first run.
     """
-    operation, steps = operation or Operation(trajectory.tokens, trajectory.tokens), trajectory.steps
-    starts = {"particles": trajectory} | ({} if second is None else {"second start": second})
-    axes = {name: plane_axes(run.positions[0, -1], plane) for name, run in starts.items()}
-    frames = {n: np.searchsorted(run.steps, steps).clip(max=run.frames - 1) for n, run in starts.items()}
-    paths = {n: run.positions[0, frames[n]].astype(np.float64) @ axes[n].T for n, run in starts.items()}
+    operation, steps = operation or physics.Operation(trajectory.tokens, trajectory.tokens), trajectory.steps
+    runs = {"particles": trajectory} | ({} if second is None else {"second start": second})
+    starts: dict[str, tuple[Array, Array]] = {}
+    for name, run in runs.items():
+        frames = np.searchsorted(run.steps, steps).clip(max=run.frames - 1)
+        E = run.positions[0, frames].astype(np.float64)
+        starts[name] = E, common.plane_axes(run.positions[0, -1], plane)
     measures = {
-        measure: {name: (run.steps, run.observables[measure][0]) for name, run in starts.items()}
-        for measure in ROWS[1]
+        measure: {name: (run.steps, run.observables[measure][0]) for name, run in runs.items()}
+        for measure in MEASURES
         if measure in trajectory.observables
     }
 
     def scene(frame: int) -> Scene:
-        pointed = None if arrows is None else arrows(frame) @ axes["particles"].T
-        shown = particle_panels(paths, frame, operation, arrows=pointed)
+        pointed = None if arrows is None else arrows(frame) @ starts["particles"][1].T
+        shown = particle_panels(starts, frame, operation, arrows=pointed)
         return f"step {steps[frame]}", shown | measure_panels(measures, steps[frame])
 
     size = (8.0 if second is None else 14.0, 5.4 if measures else 4.2)

@@ -1,35 +1,28 @@
 """View 4: circles of a trajectory file, their survival, and their law of motion (Ding et al.)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bokeh.models import Button, CustomJS
 
-from grokphys.explorer import theme
-from grokphys.explorer.films import Film
-from grokphys.explorer.panels import Matrix, Panel
-from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, frequency_of, open_run
-from grokphys.explorer.session import Session
-from grokphys.explorer.view import FrameView, choice, number, slider, switch
+import physics
+from grokphys.explorer.films import Film, Matrix, Panel
+from grokphys.explorer.runs.circles import RECIPES, CircleRun, Fitted, frequency_of, octave, open_run
+from grokphys.explorer.runs.common import arguments, program
+from grokphys.explorer.session import EXPECTED, Session
+from grokphys.explorer.view import FrameView, card, checked, choice, control, heading, number, slider
 from grokphys.options import sentence
 from grokphys.report.circles import r2
-from physics.errors import FileFormatError, InputError
 from physics.examples import example_path
-from physics.trajectory import Trajectory
 
-FOLLOW_MILLISECONDS = 1000
-FACTOR, THRESHOLD = "a multiple of the mean signal", "an absolute signal"
 SLOWEST, SHORTEST = 0.1, 10.0
 """Seconds that play shows each of a few frames, and that it takes at least for more than 100 frames."""
 MOST = 10**9
 LAW = "Linear ODE, by frequencies: red helps (+), blue hinders (−)"
-UNFITTED = (
-    "No law has been fitted yet. All signals together are taken to obey "
-    "x(n+1) − x(n) = A x(n) + b, or dx/dt = A x + b where their steps are uneven."
-)
+UNFITTED = "A fit takes all signals to obey x(n+1) − x(n) = A x(n) + b; at uneven steps, dx/dt = A x + b."
 
 
 @dataclass(frozen=True)
@@ -39,14 +32,12 @@ class Parameters:
     file: str = choice("file", [""], heading=("File", ()))
     run: int = number("run", 0, 0, MOST)
     plane: str = choice("plane", ["-"], role="look", heading=("Display", ("plane", "survivors", "limit")))
-    rule: str = choice("survival limit given as", [FACTOR, THRESHOLD], role="look")
-    limit: float = number("limit", 2.0, 0.001, 1e6, mode="float", step=0.5, role="look")
+    factor: float = number("limit / mean signal", 2.0, 0.01, 100.0, mode="float", step=0.5, role="look")
     recipe: str = choice(
         "fit", list(RECIPES), role="look", heading=("Linear ODE", ("linear ODE", "rollout R²"))
     )
     first: int = number("from step", 0, 0, MOST, role="look")
     last: int = number("to step", 1000, 0, MOST, role="look")
-    rollout: bool = switch("show the rollout", True, role="look")
     time: int = slider("frame", 0, 0, 1, role="look")
 
 
@@ -58,25 +49,20 @@ class CirclesView(FrameView):
     run: CircleRun
     rows = ({"tokens": 400, "signals": 436}, {"scores": 0, "coefficients": 440})
     reads_files = True
-    terms = ("signal", "survivors", "limit", "plane", "linear ODE", "rollout R²", "step")
     invitation = "Watch which circles of this run grow, and which die out."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._real = str(example_path("ding"))
-        fit = theme.control(Button, "Fit the linear ODE")
-        fit.on_click(session.reaction(lambda _event: self._start_fit()))
-        upload = theme.control(Button, "upload a file …")
+        upload = control(Button, "upload a file …")
         upload.js_on_event("button_click", CustomJS(code="window.grokphys.upload()"))
-        self._buttons = {"file": [upload], "last": [fit]}
-        self._scores = theme.heading("")
-        self._cards["scores"] = theme.card(self._scores)
+        self._buttons = {"file": [upload], "last": [self.button("Fit the linear ODE", self._start_fit)]}
+        self._scores = heading("")
+        self._cards["scores"] = card(self._scores)
         self._grids[1].children = [self._cards["scores"]]
-        self._left: Trajectory | None = None
-        react = session.reaction(self._follow)
-        session.document.add_periodic_callback(react, FOLLOW_MILLISECONDS)
+        self._left: physics.Trajectory | None = None
+        session.document.add_periodic_callback(session.reaction(self._follow), 1000)
         self._fitted: Fitted | None = None
-        self._open_first()
 
     def beside(self, name: str) -> list[Any]:
         """Return the button that uploads a file, and the one that fits the law."""
@@ -84,7 +70,7 @@ class CirclesView(FrameView):
 
     # -- the run -------------------------------------------------------------------------------------------
 
-    def _open_first(self) -> None:
+    def open(self) -> None:
         """Open the first of the page's files that can be read, and show the first error."""
         errors: list[Exception] = []
         self.offer()
@@ -93,20 +79,23 @@ class CirclesView(FrameView):
                 self.set(file=path)
                 self.restart()
                 break
-            except (InputError, FileFormatError, OSError) as error:
+            except EXPECTED as error:
                 errors.append(error)
         self.usual["file"] = self._real  # the presets are about this file
         if errors:
             self.session.fail(errors[0])
 
     def offer(self) -> None:
-        """Offer the files of the page, and then the one that comes with the package."""
-        self.offer_options("file", labels({**self.session.files, self._real: self._real}))
+        """Offer the files of the page, and then the one that comes with the package, by names that differ."""
+        files = {**self.session.files, self._real: self._real}
+        count = [Path(name).name for name in files.values()].count
+        labels = {path: Path(name).name for path, name in files.items()}
+        self.offer_options("file", {p: n if count(n) == 1 else files[p] for p, n in labels.items()})
 
     def fill(self, state: Mapping[str, Any]) -> None:
         """Set all widgets to a state, after opening its file, which decides what others allow."""
-        file = theme.checked(self.widgets["file"], state.get("file", self.usual["file"]))
-        run = theme.checked(self.widgets["run"], state.get("run", 0))
+        file = checked(self.widgets["file"], state.get("file", self.usual["file"]))
+        run = checked(self.widgets["run"], state.get("run", 0))
         if self.run is None or (file, run) != (self.values.file, self.run.index):
             self.set(file=file, run=run)
             self.restart()
@@ -118,11 +107,9 @@ class CirclesView(FrameView):
         name = self.session.files.get(path, path)
         try:
             return open_run(finished(path), self.values.run, name=name)
-        except InputError as error:
-            words = str(error).replace(path, name)
-            raise InputError(words if name in words else f"{name} cannot be shown: {words}") from None
-        except (FileFormatError, OSError) as error:
-            raise FileFormatError(sentence(error).replace(path, name)) from None
+        except EXPECTED as error:
+            words = sentence(error).replace(path, name)
+            raise physics.InputError(words if name in words else f"{name} cannot be shown: {words}") from None
 
     def restart(self, state: Mapping[str, Any] | None = None) -> None:
         """Read the run of a file that the widgets choose, and show its first frame on its strongest plane."""
@@ -153,39 +140,31 @@ class CirclesView(FrameView):
                 self.widgets[name].update(high=last, value=min(self.widgets[name].value, last))
             self.offer_options("plane", self.run.planes())
 
-    def take(self, path: str) -> bool:
+    def take(self, path: str) -> None:
         """Show an uploaded file."""
         self.offer()
         self.widgets["file"].value = path
-        return True
 
     # -- a run that is being recorded ----------------------------------------------------------------------
 
     def _follow(self) -> None:
         """Read the run again if frames have been recorded since the last call."""
-        stored, at_end, file = (
-            self.run.stored,
-            self.frame == self.end and self.session.playing,
-            self.values.file,
-        )
+        stored, at_end = self.run.stored, self.frame == self.end and self.session.bridge.playing
         if stored is self._left or stored.complete or self.session.view is not self:
             return
-        try:
-            if not stored.refresh() and not stored.complete:
-                return
+        self._left = stored  # an error in what follows is shown only once, and what was read stays
+        if stored.refresh() or stored.complete:
             self.session.files = {finished(p): finished(n) for p, n in self.session.files.items()}
             self.offer()
-            self.set(file=finished(file))
+            self.set(file=finished(self.values.file))
             self.run = self.made({})
-        except (InputError, FileFormatError, OSError) as error:
-            self._left = stored  # show the error only once; what was read stays on the page
-            raise FileFormatError(f"{self.run.name} is no longer followed: {sentence(error)}") from None
-        self._grow()
-        self.set(time=self.end if at_end else self.frame)
-        self.look()
-        if self.finished:
-            self.session.bridge.playing = 0
-        self.session.hold(False)  # play continues with the new frames
+            self._grow()
+            self.set(time=self.end if at_end else self.frame)
+            self.look()
+            if self.finished:
+                self.session.bridge.playing = 0
+            self.session.hold(False)  # play continues with the new frames
+        self._left = None
 
     @property
     def finished(self) -> bool:
@@ -204,14 +183,9 @@ class CirclesView(FrameView):
 
     # -- what is shown -------------------------------------------------------------------------------------
 
-    @property
-    def _rules(self) -> dict[str, float]:
-        return {"factor" if self.values.rule == FACTOR else "threshold": self.values.limit}
-
     def look(self) -> None:
         """Show the run by the plane, the limit and the law that the widgets choose."""
-        fitted = self._fitted if self.values.rollout else None
-        self._panels = self.run.panels(self.values.plane, fitted, **self._rules)
+        self._panels = self.run.panels(self.values.plane, self._fitted, self.values.factor)
         self._scores.text = score_text(self._fitted)
         super().look()
 
@@ -234,24 +208,61 @@ class CirclesView(FrameView):
             "step": str(step),
             "file": Path(run.name).name,
             **({"run": f"{run.index} of 0–{self.run.stored.runs - 1}"} if self.run.stored.runs > 1 else {}),
-            "survivors": " ".join(map(str, run.survivors(**self._rules))) or "none",
+            "survivors": " ".join(map(str, run.survivors(self.values.factor))) or "none",
             **({} if self.run.stored.complete else {"recording": "not complete"}),
-            "limit": f"{run.limit(**self._rules):.4g}",
+            "limit": f"{run.limit(self.values.factor):.4g}",
             **({f"signal {k}": f"{signal:.4g}"} if k is not None else {}),
             **({"rollout R²": f"{self._fitted.scores.in_sample.rollout:.4f}"} if self._fitted else {}),
         }
 
     def verdict(self) -> str:
-        """Return sentences on which circles survive, and on the fate of the chosen one."""
-        words = self.run.verdict(self.values.plane, **self._rules)
-        if self.finished:
+        """Return sentences on which circles survive, and on the fate of the one on the plane."""
+        run, chosen, factor = self.run, frequency_of(self.values.plane), self.values.factor
+        if run.blown_up:
+            largest = f"its largest coordinate is {np.abs(run.embeddings[-1]).max():.1e} in the last frame"
+            return f"This run has blown up: {largest}. Repeat it with a smaller step size or learning rate."
+        when = "" if self.finished else "In the last frame, " if run.stored.complete else "So far, "
+        survivors, limit = run.survivors(factor), run.limit(factor)
+        words = (
+            f"{when}{len(survivors)} of {run.frequencies} circles survive: {', '.join(map(str, survivors))}."
+        )
+        if not survivors:
+            none = f"no circle reaches the survival limit of {limit:.3g}."
+            words = when + none if when else none.capitalize()
+        if chosen is None or chosen in survivors:
             return words
-        begin = "So far" if not self.run.stored.complete else "In the last frame"
-        return f"{begin}, {words[0].lower()}{words[1:]}"
+        octaves = [k for k in survivors if chosen in octave(k, run.tokens)]
+        near = f"; its octave {octaves[0]} survives" if octaves else ""
+        steps, values = run.signals
+        above = np.flatnonzero(values[:, chosen - 1] >= limit)
+        if not len(above):
+            return f"{words} Circle {chosen} never reaches the limit{near}."
+        after = steps[above[-1] + 1 :]
+        return f"{words} Circle {chosen} is lost{f' by step {after[0]}' if len(after) else ''}{near}."
 
     def python(self) -> str:
-        """Return Python source that reads the file, projects the tokens, and fits the law that is shown."""
-        return self.run.python(self.values.plane, self.frame, self._fitted, **self._rules)
+        """Return Python source that reads the embedding `E` of the frame, and its `points` on the plane.
+
+        The source gives the same bits. It also prints which circles survive, and the rollout R² of the law
+        that is shown, if there is one.
+        """
+        run, fitted = self.run, self._fitted
+        kind, numbers = self.values.plane.split(" ", 1)
+        return program(
+            "circles",
+            name=repr(run.name),
+            index=run.index,
+            every=run.every,
+            dim=run.trajectory.dim,
+            kind=kind,
+            numbers=numbers,
+            chosen=[int(number) - 1 for number in numbers.split(", ")],
+            frame=self.frame,
+            step=run.steps[self.frame],
+            factor=self.values.factor,
+            fitted=fitted,
+            recipe=arguments(**RECIPES[fitted.recipe]) if fitted else "",
+        )
 
     def trajectory(self) -> Any:
         """Return the run as the view has read it: of a long run every n-th frame."""
@@ -259,7 +270,7 @@ class CirclesView(FrameView):
 
     def film(self) -> Film:
         """Return a film of the tokens on the plane and of the signals."""
-        return replace(self.run.film(self._panels), shown=self.frame)
+        return self.run.film(self._panels)
 
     # -- the law -------------------------------------------------------------------------------------------
 
@@ -299,10 +310,3 @@ def finished(path: str) -> str:
     """Return the path without ".partial" if only that file exists, because a recording is complete."""
     complete = path.removesuffix(".partial")
     return complete if not Path(path).exists() and Path(complete).exists() else path
-
-
-def labels(files: Mapping[str, str]) -> dict[str, str]:
-    """Return a label for each path: the last part of its name, or the whole name if others end alike."""
-    short = {path: Path(name).name for path, name in files.items()}
-    count = list(short.values()).count
-    return {path: label if count(label) == 1 else files[path] for path, label in short.items()}

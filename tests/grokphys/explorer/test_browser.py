@@ -14,6 +14,9 @@ import physics
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
 
+STARTS = ("Particles (drag to move)", "Second start")
+
+
 def number(tab, name):
     return float(tab.status(name))
 
@@ -34,14 +37,10 @@ def test_particles_play_pause_step_and_reset(browser, explorer):
         tab.page.wait_for_function("document.getElementById('speed-value').textContent === '3'")
         tab.command("play")
         tab.wait_status("step", "value > 30")
-        tab.command("play")  # it says Pause now
-        tab.page.wait_for_selector("#play[aria-pressed=false]")
-        tab.page.wait_for_timeout(300)
+        made = executed(tab.python())  # which pauses
+        assert tab.page.get_attribute("#play", "aria-pressed") == "false"
         step = number(tab, "step")
         assert (step - 1) % 3 == 0
-        tab.page.wait_for_timeout(300)
-        assert number(tab, "step") == step
-        made = executed(tab.python())
         kept = loaded(tab.download("save"))
         np.testing.assert_array_equal(kept.final[0], made["E"])
         assert kept.steps[-1] == step
@@ -54,6 +53,24 @@ def test_particles_play_pause_step_and_reset(browser, explorer):
         assert b"ftyp" in tab.download("mp4")[:16]
 
 
+def test_a_link_is_an_address_that_opens_the_same(browser, explorer):
+    with opened(browser, explorer, permissions=["clipboard-read", "clipboard-write"]) as tab:
+        assert tab.page.title() == "GrokPhys: Particles, a circle forms"
+        tab.page.click("text=two starts, one law")
+        tab.wait_status("step", "value > 10")
+        tops = [tab.page.locator(f"h3:text-is('{name}')").bounding_box()["y"] for name in STARTS]
+        assert tops[0] == tops[1] < 400, "side by side"
+        tab.python()  # which pauses
+        step = number(tab, "step")
+        tab.command("link")
+        tab.wait_message("The address is copied.")
+        link = tab.page.evaluate("navigator.clipboard.readText()")
+        tab.page.goto("about:blank")
+        tab.page.goto(link)
+        tab.wait_status("step", f"value === '{step:.0f}'")
+        assert tab.page.title() == "GrokPhys: Particles, two starts, one law"
+
+
 def test_a_particle_is_dragged(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.command("step")
@@ -63,8 +80,12 @@ def test_a_particle_is_dragged(browser, explorer):
         mouse = tab.page.mouse
         mouse.move(x, y)
         mouse.down()
+        top = tab.page.locator("h3").first.bounding_box()
         mouse.move(x + 30, y + 20, steps=6)
         tab.page.wait_for_timeout(400)
+        assert tab.page.locator("h3").first.bounding_box() == top, "figures stand still"
+        style = "getComputedStyle(document.activeElement)"
+        assert tab.page.evaluate(f"[document.activeElement.id, {style}.outlineStyle]") == ["stage", "none"]
         mouse.up()
         tab.page.wait_for_timeout(400)
         after = executed(tab.python())["E"]
@@ -100,14 +121,13 @@ def test_keys_choose_and_move_a_particle_and_a_pair(browser, explorer):
 def test_a_network_learns_and_its_rate_is_changed(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.choose("networks")
-        tab.wait_status("step", "value === '0'")
         tab.command("play")
-        tab.wait_status("step", "value > 40")
+        tab.wait_status("training step", "value > 40")
         handle = tab.page.get_by_role("slider", name="weight decay")
         handle.focus()
         handle.press("ArrowRight")
-        step = number(tab, "step")
-        tab.wait_status("step", f"value > {step + 40}")
+        step = number(tab, "training step")
+        tab.wait_status("training step", f"value > {step + 40}")
         tab.command("play")
         tab.page.wait_for_selector("#play[aria-pressed=false]")
         code = tab.python()
@@ -157,7 +177,7 @@ def test_a_neuron_is_chosen_by_a_click(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.choose("neurons")
         tab.command("play")
-        tab.wait_status("step", "value > 20")
+        tab.wait_status("training step", "value > 20")
         tab.command("play")
         tab.page.wait_for_selector("#play[aria-pressed=false]")
         stage = tab.page.locator("#stage")

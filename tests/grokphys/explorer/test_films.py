@@ -7,22 +7,17 @@ import pytest
 from PIL import Image
 
 import analysis
-import nets
 import physics
 
 pytest.importorskip("bokeh", reason="bokeh is not installed")
 
-from sessions import drawn, followed, opened
+from sessions import drawn, followed, opened, put
 
-from grokphys.explorer import films, theme
-from grokphys.explorer.panels import Curve, class_colors, cycle, line_colors, series, text_colors
+from grokphys.explorer import films, plots
 from grokphys.explorer.runs.circles import open_run
-from grokphys.explorer.runs.neurons import NeuronRun, neuron_film
 from grokphys.explorer.runs.particles import particle_film
-from grokphys.explorer.runs.training_set import TrainingSet
 from grokphys.explorer.views import VIEWS
 from physics.examples import example_path
-from physics.theory.operations import Operation
 
 PARTICLES, NETWORKS, THEORY, CIRCLES, NEURONS = VIEWS
 
@@ -66,15 +61,6 @@ def test_a_second_start_is_drawn_beside_the_first_at_the_same_step():
     assert labels == ["particles", "second start"]
 
 
-def test_colors_follow_the_operation():
-    E = np.random.default_rng(0).normal(size=(1, 2, 5, 2))
-    run = physics.Trajectory(E, range(2))
-    plain = drawn(particle_film(run, operation=Operation(5)))["particles sums"]
-    modular = drawn(particle_film(run))["particles sums"]
-    count = [len({tuple(c) for p in ax.collections for c in p.get_facecolors()}) for ax in (plain, modular)]
-    assert count == [9, 5]
-
-
 def test_a_network_and_its_particles():
     view = followed(opened(NETWORKS), "a circle forms", 4)
     film, run = view.film(), view.run
@@ -94,9 +80,10 @@ def test_a_network_and_its_particles():
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_training_set_and_its_flow(dim):
-    chosen = TrainingSet.drawn(6, size=14, dim=dim, seed=1)
-    film = chosen.film()
-    axes = drawn(film, 30)
+    page = opened(THEORY)
+    put(page, tokens=6, size=14, dim=dim, seed=1)
+    chosen = page.view.run
+    axes = drawn(page.view.film(), 30)
     E = chosen.embeddings[30]
     points = next(p.get_offsets() for p in axes["tokens"].collections if len(p.get_offsets()) == 6)
     np.testing.assert_allclose(points[:, :dim], E)
@@ -130,27 +117,11 @@ def test_circles_and_signals():
     assert run.limit() == pytest.approx(2 * analysis.fourier_signals(E).values.mean())
 
 
-def test_neurons():
-    run = NeuronRun(nets.TwoLayer(7, 6, "quadratic", scale=0.1), 0, 2.0, "sgd")
-    for _ in range(3):
-        run.advance(5)
-    axes = drawn(neuron_film(run, 2), 1)
-    magnitude, angle = run.history["magnitude"][1].max(axis=1), run.history["misalignment"][1]
-    places = (magnitude / magnitude.max())[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    np.testing.assert_allclose(offsets(axes["phases"]), places)
-    steps, exact = run.flow(2)
-    flow, race = axes["race"].lines[3], axes["race"].lines[0]
-    below = exact[:, 0] <= 1.5 * run.history["magnitude"][:, 2].max()
-    np.testing.assert_allclose(flow.get_ydata()[below], exact[below, 0])
-    np.testing.assert_allclose(race.get_ydata(), run.history["magnitude"][:, 2, 0])
-    np.testing.assert_allclose(flow.get_xdata(), steps)
-
-
 def test_a_picture_has_the_limits_of_the_screen_and_its_words():
     view = followed(opened(CIRCLES), "circles survive", 3)
     still = view.still()
     assert still.shown == view.frame == 3
-    assert still.limits == {"tokens": theme.bounds(view.plots["tokens"].figure)}
+    assert still.limits == {"tokens": plots.bounds(view.plots["tokens"].figure)}
     assert view.verdict() in still.caption
     assert f"step {view.run.steps[3]}" in still.caption
     made = Image.open(io.BytesIO(films.png(still, dpi=50)))
@@ -169,16 +140,3 @@ def test_every_view_gives_a_film_and_a_picture(kind):
     assert (first == 255).all(axis=2).mean() > 0.2, "the paper is white"
     with Image.open(io.BytesIO(films.png(view.still(), dpi=30))) as picture:
         assert min(picture.size) > 100
-
-
-def test_colors_and_curves_as_data():
-    assert len(set(class_colors(13))) == len(set(line_colors(13))) == 13
-    luma = [int(c[1:3], 16) * 0.3 + int(c[3:5], 16) * 0.59 + int(c[5:], 16) * 0.11 for c in class_colors(13)]
-    assert text_colors(13) == ["black" if light > 127.5 else "white" for light in luma]
-    lines = series([0, 1], {"a": [1, 2], "b": [3, 4]})
-    assert [(c.label, c.y) for c in lines] == [("a", [1, 2]), ("b", [3, 4])]
-    assert lines[0].color != lines[1].color
-    assert lines[0].dash != lines[1].dash
-    assert cycle([0], [], first=1) == []
-    assert [c.name for c in cycle([0], [[1], [2]], first=1)] == ["1", "2"]
-    assert Curve([0], [1], "#000000").label == ""
