@@ -65,20 +65,13 @@ def intervals(
 
 
 def means(
-    ax: Axes,
-    x: Any,
-    y: Any,
-    places: Any = None,
-    *,
-    possible: Any = (-np.inf, np.inf),
-    of: Any = mean,
-    **look: Any,
+    ax: Axes, x: Any, y: Any, *, possible: Any = (-np.inf, np.inf), of: Any = mean, **look: Any
 ) -> None:
-    """Draw the mean of y at each place on the x-axis with its 95 % interval; places are by default all x.
+    """Draw the mean of y at each place on the x-axis with its 95 % interval.
 
     `of` is another estimate than `evidence.mean`, such as `evidence.share`.
     """
-    places = np.unique(x) if places is None else places
+    places = np.unique(x)
     values = [of(np.asarray(y)[np.asarray(x) == place], CONFIDENCE).within(*possible) for place in places]
     intervals(ax, places, values, **look)
 

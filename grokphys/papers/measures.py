@@ -26,6 +26,8 @@ from grokphys.papers.evidence import Columns, Measure, Tables, by_network, where
 
 Column = str | Callable[[Any], Any]
 """Expression of columns of a table and NumPy's ``np``, or function of its rows, that returns a column."""
+Estimate = Callable[..., Interval]
+"""Function of columns and a confidence level, as in `evidence`."""
 
 
 def rows_of(tables: Tables, table: str, constants: Mapping[str, Any], among: Column = "") -> Columns:
@@ -43,12 +45,7 @@ def column_of(rows: Columns, column: Column) -> Any:
 
 
 def of_rows(
-    estimate: Callable[..., Interval],
-    table: str,
-    *columns: Column,
-    by: Column = "",
-    among: Column = "",
-    **constants: Any,
+    estimate: Estimate, table: str, *columns: Column, by: Column = "", among: Column = "", **constants: Any
 ) -> Measure:
     """Return a measure of columns of the chosen rows, by a function of `evidence`; see the module's text."""
 
@@ -94,24 +91,18 @@ def rarest(table: str, column: Column, values: Any, *, by: Column = "") -> Measu
 
 
 def of_networks(
-    table: str,
-    value: Callable[[Any], Any],
-    estimate: Callable[[Any, float], Interval] = evidence.mean,
-    *,
-    among: Column = "",
-    **constants: Any,
+    table: str, value: Callable[[Any], Any], estimate: Estimate = evidence.mean, **which: Any
 ) -> Measure:
     """Return a measure of the mean of a function of the rows of each network; None and NaN are left out.
 
     `estimate` is another function of the values and a confidence level, such as `evidence.share`.
     """
 
-    def measure(tables: Tables, level: float) -> Interval:
-        rows = rows_of(tables, table, constants, among)
-        values = [value(own) for own in by_network(rows)]
-        return estimate([one for one in values if one is not None and one == one], level)
+    def told(rows: Columns) -> list[Any]:
+        values = map(value, by_network(rows))
+        return [one for one in values if one is not None and one == one]
 
-    return measure
+    return of_rows(estimate, table, told, **which)
 
 
 def difference(first: Measure, second: Measure) -> Measure:

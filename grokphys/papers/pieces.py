@@ -13,10 +13,10 @@ import textwrap
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import import_module, metadata
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,31 +41,8 @@ The functions that compute pieces, and the settings, are compared by their text;
 """
 LIBRARIES = ("numba", "numpy", "scipy", "torch")
 """Libraries whose version may change a number."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """How a piece was made.
-
-    Attributes
-    ----------
-    version : str
-        Version of GrokPhys, with the commit of a checkout.
-    processor : str
-        Processor, and GPU if there is one.
-    seconds : float
-        Duration of the computation.
-    date : str
-        Time at which it began, in the format `DATE`.
-    new : bool
-        Whether this run has computed it, and not read it.
-    """
-
-    version: str
-    processor: str
-    seconds: float
-    date: str
-    new: bool
+Piece = dict[str, Any]
+"""How a piece was made: its "version" of GrokPhys, "processor", "seconds" and "date", and if it is "new"."""
 
 
 def trains_on_gpu() -> bool:
@@ -123,11 +100,7 @@ def piece_digits(setting: Any, make: Callable[..., Any], shift: int = 0, version
 
 
 def in_parts(
-    run: "Run",
-    count: int,
-    sizes: tuple[int, int],
-    make: Callable[[range], Mapping[str, Any]],
-    name: str = "networks",
+    run: "Run", count: int, sizes: tuple[int, int], make: Callable[[range], Any], name: str = "networks"
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """Yield the arrays of `count` networks part by part, each of which `run.keep` computes or has stored.
 
@@ -178,8 +151,8 @@ def kept(
     -------
     dict of str to ndarray
         The arrays by name.
-    Piece
-        How they were made.
+    dict
+        How they were made; see `Piece`.
 
     Raises
     ------
@@ -208,7 +181,7 @@ def kept(
                 raise ValueError(f"the checksum of {damaged} is wrong")
         with np.load(path, allow_pickle=False) as stored:
             arrays = dict(stored)
-        piece = Piece(**json.loads(str(arrays.pop(ORIGIN))), new=new)
+        piece = json.loads(str(arrays.pop(ORIGIN))) | {"new": new}
         seeds |= {int(seed) for seed in arrays.pop(SEEDS)}
     except OSError as error:
         raise FileFormatError(f"cannot read the piece {path}: {error.strerror or error}") from error
@@ -225,8 +198,8 @@ def grouped(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
     An entry has the "version", the "processor", the number of "pieces", and their "seconds" together.
     """
     groups: dict[tuple[str, str], list[float]] = {}
-    for piece in sorted(pieces, key=lambda piece: piece.date):
-        groups.setdefault((piece.version, piece.processor), []).append(piece.seconds)
+    for piece in sorted(pieces, key=itemgetter("date")):
+        groups.setdefault((piece["version"], piece["processor"]), []).append(piece["seconds"])
     return [
         {"version": version, "processor": processor, "pieces": len(each), "seconds": round(sum(each), 1)}
         for (version, processor), each in groups.items()

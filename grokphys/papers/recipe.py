@@ -58,9 +58,6 @@ class Setting(SimpleNamespace):
         values = (f"{name}={repr(value).partition('  #')[0]}" for name, value in vars(self).items())
         return f"Setting({', '.join(values)})"
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(repr(self))
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Terms:
@@ -328,21 +325,11 @@ RECIPES: dict[str, Recipe] = {}
 
 
 def recipe(
-    name: str,
-    *,
-    item: str,
-    quick: Any,
-    paper_setting: Any,
-    cost: str,
-    rules: Sequence[Rule] = (),
-    draw: Draw | None = None,
-    panels: tuple[Any, ...] = (),
-    shows: str = "",
-    paper: Paper | None = None,
-    withdrawn: Mapping[str, str] = MappingProxyType({}),
-    registry: MutableMapping[str, Recipe] = RECIPES,
+    name: str, *, item: str, quick: Any, paper_setting: Any, cost: str, rules: Sequence[Rule] = (),
+    draw: Draw | None = None, panels: tuple[Any, ...] = (), shows: str = "", paper: Paper | None = None,
+    withdrawn: Mapping[str, str] = MappingProxyType({}), registry: MutableMapping[str, Recipe] = RECIPES,
     **terms: str,
-) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:
+) -> Callable[[Callable[[Run], Result]], Callable[[Run], Result]]:  # fmt: skip
     """Return a decorator that registers a function as the recipe of an item of a paper.
 
     Parameters

@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from analysis.plots.palette import BADGE, BADGE_EDGE
 from grokphys.output import FigureFormat, make_directory, save_figure, write_text
-from grokphys.papers.pieces import code_digest, grouped, made_here
+from grokphys.papers.pieces import DATE, code_digest, grouped, made_here
 from grokphys.papers.recipe import Claim, Number, Recipe, Result, Rule, Run, Setting
 from physics.errors import FileFormatError
 from physics.trajectory.provenance import plain
@@ -86,14 +87,7 @@ def rounded(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> dict[str, dict[
 
 
 def write_result(
-    directory: Path,
-    recipe: Recipe,
-    result: Result,
-    run: Run,
-    *,
-    seconds: float,
-    date: str,
-    figures: FigureFormat = "png",
+    directory: Path, recipe: Recipe, result: Result, run: Run, began: datetime, figures: FigureFormat = "png"
 ) -> list[Path]:
     """Write the tables, the figures and the description of a result to a folder with the recipe's name.
 
@@ -110,10 +104,8 @@ def write_result(
     run : Run
         Run that gave the result. Figures of the quick budget are marked as "toy setting". If another run has
         computed some of its pieces, all are described by version and processor.
-    seconds : float
-        Duration of the run, to which that of pieces from earlier runs is added.
-    date : str
-        Time at which the run began, in the format of ISO 8601.
+    began : datetime
+        Time at which the run began, in UTC. To its duration that of pieces from earlier runs is added.
     figures : {"png", "svg", "pdf"}, default "png"
         Format of the figures. PNG is written in any case, because the gallery shows it.
 
@@ -129,13 +121,14 @@ def write_result(
     OutputError
         If a file cannot be written.
     """
-    earlier = [piece for piece in run.pieces.values() if not piece.new]
+    seconds = (datetime.now(UTC) - began).total_seconds()
+    earlier = [piece["seconds"] for piece in run.pieces.values() if not piece["new"]]
     about = {
         "schema": SCHEMA, "schema_version": SCHEMA_VERSION, "recipe": recipe.name, "budget": run.budget,
         "setting": setting_of(run.setting), "seeds": sorted(run.seeds), "seed_shift": run.shift,
         "sources": code_digest(), "made_with": made_here(),
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "seconds": round(seconds + sum(piece.seconds for piece in earlier), 1), "date": date,
+        "seconds": round(seconds + sum(earlier), 1), "date": began.strftime(DATE),
         "tables": list(result.tables), "figures": list(result.figures),
         "claims": [_claim(claim) for claim in result.claims],
         **({"pieces": grouped(run.pieces.values())} if earlier else {}),

@@ -3,7 +3,6 @@
 import importlib
 import pkgutil
 import sys
-import time
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from grokphys import papers
 from grokphys.output import FigureFormat, make_directory, save_figure, write_bytes, write_text
 from grokphys.papers.judge import counted, judge
 from grokphys.papers.pages import PAGES, filled
-from grokphys.papers.pieces import DATE, code_digest
+from grokphys.papers.pieces import code_digest
 from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import WIDTH, Stored, read_result, rounded, same_terms, setting_of
 from grokphys.progress import progress
@@ -36,16 +35,9 @@ def recipes() -> Mapping[str, Recipe]:
 
 
 def run_recipes(
-    names: Sequence[str],
-    recipes: Mapping[str, Recipe],
-    directory: Path,
-    budget: Budget,
-    *,
-    again: bool,
-    shift: int = 0,
-    figures: FigureFormat = "png",
-    pieces: Path | None = None,
-) -> list[str]:
+    names: Sequence[str], recipes: Mapping[str, Recipe], directory: Path, budget: Budget, *, again: bool,
+    shift: int = 0, figures: FigureFormat = "png", pieces: Path | None = None,
+) -> list[str]:  # fmt: skip
     """Run recipes one after the other, judge results at the papers' settings, and write all results.
 
     A recipe that fails is named on stderr, and the others still run.
@@ -122,7 +114,7 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
     The result goes to a folder with the name of the recipe in an existing directory. An `OutputError` says
     that a file cannot be written; errors of the recipe are passed on.
     """
-    began, started = time.perf_counter(), datetime.now(UTC)
+    began = datetime.now(UTC)
     code_digest()  # now, as the checkout may change before the result is written
     result = recipe.make(run)
     if recipe.draw:
@@ -133,10 +125,7 @@ def run_one(recipe: Recipe, directory: Path, run: Run, figures: FigureFormat = "
         print(f"  {said(claim)}")
     if result.claims:
         print(f"  {counted(claim.verdict for claim in result.claims)}")
-    seconds, date = time.perf_counter() - began, started.strftime(DATE)
-    return papers.results.write_result(
-        directory, recipe, result, run, seconds=seconds, date=date, figures=figures
-    )
+    return papers.results.write_result(directory, recipe, result, run, began, figures)
 
 
 def said(claim: Claim) -> str:
@@ -224,10 +213,9 @@ def publish(recipes: Mapping[str, Recipe], made: Path, docs: Path) -> list[Path]
             raise InputError(f"publish must be a directory of the documentation with {page}, got {docs}")
     results, gallery = docs / "results", docs / "gallery"
     make_directory(results, gallery)
-    shifts = [f"{path.name}/" for path in sorted(made.glob("seeds-*"))]
-    for place in (f"{shift}{name}" for shift in ("", *shifts) for name in recipes):
-        recipe, stored = recipes[place.rpartition("/")[2]], read_result(made / place)
-        if stored is None or stored.about["budget"] != "paper":
+    for place, stored in {**stored_results(recipes, made), **stored_replicas(recipes, made)}.items():
+        recipe = recipes[place.rpartition("/")[2]]
+        if stored.about["budget"] != "paper":
             continue
         _refuse_other_rules(recipe, stored)
         make_directory(results / place)

@@ -140,30 +140,19 @@ def rows(runs: Sequence[Run], scores: HonestScores, recipe: Recipe) -> list[Row]
     parts = [{"in_sample": scores.law.score(run.signals)} for _, run in runs]
     if scores.across:
         parts = [part | {"across_runs": score} for part, score in zip(parts, scores.across, strict=True)]
+    law = {"law": recipe.law, "fit": recipe.label, "kind": recipe.kind}
     return [
-        columns
-        | {
-            "law": recipe.law,
-            "fit": recipe.label,
-            "kind": recipe.kind,
-            "first_step": int(run.step[0]),
-            "last_step": int(run.step[-1]),
-            "survivors": " ".join(map(str, survivors(run))),
-        }
+        columns | law | {"first_step": int(run.step[0]), "last_step": int(run.step[-1])}
+        | {"survivors": " ".join(map(str, survivors(run)))}
         | {f"{where}_{name}": x for where, score in part.items() for name, x in asdict(score).items()}
         for (columns, run), part in zip(runs, parts, strict=True)
-    ]
+    ]  # fmt: skip
 
 
 def write(
-    out: Path,
-    runs: Sequence[Run],
-    scores: HonestScores,
-    recipe: Recipe,
-    window: Mapping[str, int],
-    intervals: Sequence[Row] = (),
-    figures: FigureFormat = "png",
-) -> None:
+    out: Path, runs: Sequence[Run], scores: HonestScores, recipe: Recipe, window: Mapping[str, int],
+    intervals: Sequence[Row] = (), figures: FigureFormat = "png",
+) -> None:  # fmt: skip
     """Write coefficients, scores and a figure of rollouts of a law to a directory.
 
     Of a linear law, the interactions, a figure of the coefficients and any intervals are written too. Files
@@ -195,11 +184,8 @@ def write(
     law, first = scores.law, runs[0][1]
     written = [write_csv(out / "coefficients.csv", law.table())]
     content = asdict(recipe) | {"penalty": recipe.penalty or "least-squares", **window, "runs": len(runs)}
-    content |= {
-        "in_sample": asdict(scores.in_sample),
-        "forward": asdict(scores.forward) if scores.forward else None,
-        "across_runs": [asdict(score) for score in scores.across],
-    }
+    content |= {"in_sample": asdict(scores.in_sample), "across_runs": list(map(asdict, scores.across))}
+    content["forward"] = asdict(scores.forward) if scores.forward else None
     if isinstance(law, ODEFit):
         content |= {"r2_in_sample": law.r2_in_sample, "r2_rollout": law.r2_rollout}
         content |= {"alphas": law.alpha.tolist(), "converged": law.converged.tolist()}
@@ -225,15 +211,10 @@ def interval_rows(runs: Sequence[Run], law: Law, recipe: Recipe, resamples: int)
     """
     assert isinstance(law, ODEFit), "`recipe_of` has refused the other laws"
     resampled = recipe.resample([run.signals for _, run in runs], resamples)
+    matrices = {"coefficient": law.A, "low": resampled.A_low, "high": resampled.A_high}
+    matrices["inclusion"] = resampled.inclusion
     return [
-        {
-            "frequency": i + 1,
-            "of": j + 1,
-            "coefficient": float(law.A[i, j]),
-            "low": float(resampled.A_low[i, j]),
-            "high": float(resampled.A_high[i, j]),
-            "inclusion": float(resampled.inclusion[i, j]),
-            "drawn": resampled.unit,
-        }
+        {"frequency": i + 1, "of": j + 1, **{name: float(matrix[i, j]) for name, matrix in matrices.items()}}
+        | {"drawn": resampled.unit}
         for i, j in np.ndindex(law.A.shape)
     ]

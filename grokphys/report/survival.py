@@ -60,19 +60,14 @@ def read_circles(
 def rows(files: Sequence[Read]) -> list[Row]:
     """Return a tidy table of files that `read_circles` has read, with one row for each circle."""
     return [
-        columns
-        | {
-            "frequency": k + 1,
-            "initial_signal": float(signals[run, 0, k]),
-            "initial_gradient": float(gradient[run, k]),
-            "final_signal": float(signals[run, -1, k]),
-            "survived": bool(survived[run, k]),
-        }
+        columns | {"frequency": k + 1, "initial_signal": float(signals[run, 0, k])}
+        | {"initial_gradient": float(gradient[run, k]), "final_signal": float(signals[run, -1, k])}
+        | {"survived": bool(survived[run, k])}
         for names, circles, gradient in files
         for signals, survived in [(circles.signals.values, circles.survived.values)]
         for run, columns in enumerate(names)
         for k in range(survived.shape[1])
-    ]
+    ]  # fmt: skip
 
 
 def report(

@@ -58,15 +58,9 @@ def sweep(
         print(f"{len(declared.cells)} cells, {runs} runs in {len(chosen)} files: would be in {directory}")
         return 0
     report = run_sweep(
-        declared,
-        directory,
-        workers=workers,
-        scheduler=scheduler,
-        shard=shard,
-        retries=retries,
-        verify=verify,
-        progress=True,
-    )
+        declared, directory, workers=workers, scheduler=scheduler, shard=shard, retries=retries,
+        verify=verify, progress=True,
+    )  # fmt: skip
     counts = ", ".join(f"{count} {status}" for status, count in report.counts.items())
     print(f"{report.runs} runs in {report.packs} files ({counts}), index in {report.index}")
     for reason, count in Counter(report.failures.values()).items():

@@ -171,9 +171,9 @@ def _dataset(file: h5py.File, name: str, values: NDArray[Any]) -> h5py.Dataset:
     """Store a column of an index in the form that xarray reads, and return its dataset."""
     if values.dtype == object:
         return file.create_dataset(name, data=values, dtype=h5py.string_dtype())
+    stored = values.astype(np.int8) if values.dtype == bool else values
     filters = FILTERS if len(values) else {}  # an empty dataset has no chunks
+    dataset = file.create_dataset(name, data=stored, **filters)
     if values.dtype == bool:
-        dataset = file.create_dataset(name, data=values.astype(np.int8), **filters)
         dataset.attrs["dtype"] = "bool"
-        return dataset
-    return file.create_dataset(name, data=values, **filters)
+    return dataset

@@ -59,19 +59,19 @@ class Pack:
         content = [SCHEMA, self.program, self.kind, self.common, self.columns, self.numbers]
         return f"{self.kind}-{hashlib.sha256(canonical(content).encode()).hexdigest()[:20]}.h5"
 
-    @property
-    def system(self) -> Any:
-        """System of `physics` whose points move; it exists only if the kind is "simulate"."""
-        return _system(self.common)
-
     def run(self, out: Path | None, *, progress: bool = False) -> Trajectory:
         """Compute the runs, or resume them from an unfinished file `out`; None keeps them in memory.
 
         An `InputError` refuses a parameter, an `OutputError` says that the file cannot be written, and a
         `SimulationError` that a simulation cannot continue.
         """
-        run = _simulate if self.kind == "simulate" else _train
-        return run(self, out=out, resume=out is not None, progress=progress)
+        storing: Any = {"out": out, "resume": out is not None, "progress": progress}
+        if self.kind == "train":
+            return _train(self, **storing)
+        names = ("steps", "step_size", "record", "observables", "seed")
+        options = {name: self.common[name] for name in names} | storing
+        first, runs = self.numbers[0], len(self.numbers)
+        return simulate(system_of(self.common), first_run=first, runs=runs, **options)
 
 
 def program(kind: str) -> str:
@@ -157,7 +157,7 @@ def _affordable(kind: str, common: Values) -> int:
     """Return how many runs with some common parameters a pack holds, by their memory and operations."""
     whole_number("steps", common["steps"], 1)
     if kind == "simulate":
-        system = _system(common)
+        system = system_of(common)
         size = 64.0 * system.tokens * system.dim
         pairs = getattr(system, "pair_count", system.tokens)
         operations = float(common["steps"]) * pairs**2 * system.dim
@@ -169,20 +169,14 @@ def _affordable(kind: str, common: Values) -> int:
     return max(1, int(min(PACK_RUNS, PACK_BYTES / size, PACK_OPERATIONS / operations)))
 
 
-def _system(common: Values) -> Any:
+def system_of(common: Values) -> Any:
+    """Return the system of `physics` that the parameters of a simulation describe."""
     kind = getattr(physics, SYSTEMS[common["system"]])
     known = getattr(kind, "__dataclass_fields__")  # noqa: B009
     options = {name: common[name] for name in known if name in common}
     if options["group"] is not None:
         options["group"] = named_group(options["group"])
     return kind(**options)
-
-
-def _simulate(pack: Pack, **storing: Any) -> Trajectory:
-    names = ("steps", "step_size", "record", "observables", "seed")
-    options = {name: pack.common[name] for name in names}
-    first, runs = pack.numbers[0], len(pack.numbers)
-    return simulate(pack.system, first_run=first, runs=runs, **options, **storing)
 
 
 def _train(pack: Pack, **storing: Any) -> Trajectory:

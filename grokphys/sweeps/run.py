@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +62,10 @@ class Report:
 
 
 def run_sweep(
-    declared: Declaration,
-    directory: Path,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    shard: str | None = None,
-    retries: int = 2,
-    verify: bool = False,
-    progress: bool = False,
+    declared: Declaration, directory: Path, *, workers: int = 1, scheduler: str | None = None,
+    shard: str | None = None, retries: int = 2, verify: bool = False, progress: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> Report:
+) -> Report:  # fmt: skip
     """Run a declared sweep into the files of a directory, and write its index.
 
     The sweep has no state outside these files. If it is killed, it continues to the same bits when it is run
@@ -133,7 +127,8 @@ def run_sweep(
     outcomes: dict[str, Outcome] = {}
     with client or contextlib.nullcontext(), bar:
         try:
-            for pack, outcome in _outcomes(packs, directory, workers, client, retries, verify, tell):
+            once = partial(_round, directory=directory, workers=workers, client=client)
+            for pack, outcome in _outcomes(packs, directory, once, retries, verify, tell):
                 outcomes[pack.name] = outcome
                 bar.update(len(pack.numbers))
         except KeyboardInterrupt as stop:  # not in the way in which a single run continues
@@ -147,15 +142,12 @@ def run_sweep(
 
 
 def _outcomes(
-    packs: Sequence[Pack],
-    directory: Path,
-    workers: int,
-    client: Any,
-    retries: int,
-    verify: bool,
-    tell: Callable[[str], None],
+    packs: Sequence[Pack], directory: Path, once: Any, retries: int, verify: bool, tell: Callable[[str], None]
 ) -> Iterator[tuple[Pack, Outcome]]:
-    """Settle packs round by round, until each is complete or has failed too often; yield their outcomes."""
+    """Settle packs round by round, until each is complete or has failed too often; yield their outcomes.
+
+    `once` settles packs once, as `_round` does.
+    """
     left, failures = [], Counter[str]()
     for pack in packs:
         outcome = None if verify else complete(pack, directory / pack.name)
@@ -165,31 +157,29 @@ def _outcomes(
             yield pack, outcome
     while left:
         later, settled, lost = [], 0, 0
-        with _executor(min(workers, len(left)), client) as executor:
-            for pack, outcome in _round(left, directory, executor, 1 if client else cores() // workers):
-                for note in outcome.notes:
-                    tell(note)
-                if outcome.error == DIED and settled:  # a death ends the pool; others are not to blame
-                    lost += 1
-                    later.append(pack)
-                    continue
-                failures[pack.name] += outcome.status == "failed"
-                if outcome.status == "busy":
-                    later.append(pack)
-                elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
-                    tell(f"{pack.name}: {outcome.error}; it is tried again")
-                    later.append(pack)
-                else:
-                    settled += outcome.status != "failed"
-                    yield pack, outcome
+        for pack, outcome in once(left):
+            for note in outcome.notes:
+                tell(note)
+            if outcome.error == DIED and settled:  # a death ends the pool; others are not to blame
+                lost += 1
+                later.append(pack)
+                continue
+            failures[pack.name] += outcome.status == "failed"
+            if outcome.status == "busy":
+                later.append(pack)
+            elif outcome.status == "failed" and outcome.again and failures[pack.name] <= retries:
+                tell(f"{pack.name}: {outcome.error}; it is tried again")
+                later.append(pack)
+            else:
+                settled += outcome.status != "failed"
+                yield pack, outcome
         if lost:
             tell(f"{DIED}; {lost} files are begun again or resumed")
-        left, waiting = later, False
-        while left and all(_is_written(directory / f"{pack.name}.partial") for pack in left):
-            if not waiting:
-                tell(f"{left[0].name} is being written by another process; waiting for it")
-            waiting = True
-            time.sleep(LOOK_AGAIN)
+        left, written = later, [directory / f"{pack.name}.partial" for pack in later]
+        if left and all(map(_is_written, written)):
+            tell(f"{left[0].name} is being written by another process; waiting for it")
+            while all(map(_is_written, written)):
+                time.sleep(LOOK_AGAIN)
 
 
 def _is_written(partial: Path) -> bool:
@@ -203,48 +193,44 @@ def _is_written(partial: Path) -> bool:
 
 
 def _round(
-    packs: Sequence[Pack], directory: Path, executor: futures.Executor | None, threads: int
+    packs: Sequence[Pack], directory: Path, workers: int, client: Any
 ) -> Iterator[tuple[Pack, Outcome]]:
-    """Settle each pack once, in this process or by an executor, and yield it with its outcome."""
-    if executor is None:
+    """Settle each pack once, here, in several processes or by a Dask client; yield it with its outcome."""
+    workers = min(workers, len(packs))
+    if client is None and workers == 1:
         yield from ((pack, settle(pack, directory)) for pack in packs)
         return
-    pending = {executor.submit(settle, pack, directory, max(1, threads)): pack for pack in packs}
-    for future in futures.as_completed(pending):
-        if future.cancelled():
-            raise InputError("scheduler no longer answers; run the same sweep again to continue it")
-        error = future.exception()
-        if error is None:
-            yield pending[future], future.result()
-        else:
-            died = isinstance(error, futures.BrokenExecutor)
-            yield pending[future], Outcome("failed", error=DIED if died else repr(error))
+    threads = 1 if client else max(1, cores() // workers)
+    pool = contextlib.nullcontext(client.get_executor(pure=False)) if client else _processes(workers, threads)
+    with pool as executor:
+        pending = {executor.submit(settle, pack, directory, threads): pack for pack in packs}
+        for future in futures.as_completed(pending):
+            if future.cancelled():
+                raise InputError("scheduler no longer answers; run the same sweep again to continue it")
+            error = future.exception()
+            if error is None:
+                yield pending[future], future.result()
+            else:
+                died = isinstance(error, futures.BrokenExecutor)
+                yield pending[future], Outcome("failed", error=DIED if died else repr(error))
 
 
 @contextlib.contextmanager
-def _executor(workers: int, client: Any) -> Iterator[futures.Executor | None]:
-    """Start an executor of processes, or take that of a Dask client; None means this process.
+def _processes(workers: int, threads: int) -> Iterator[futures.Executor]:
+    """Start an executor of processes, which are killed if the block ends by an exception.
 
-    Processes are spawned, because a forked one would hang in the threads of Numba and PyTorch, and killed if
-    the block ends by an exception.
+    They are spawned, because a forked one would hang in the threads of Numba and PyTorch.
     """
-    if client is not None:
-        yield client.get_executor(pure=False)
-    elif workers == 1:
-        yield None
-    else:
-        before = multiprocessing.active_children()
-        with futures.ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), _begin, (max(1, cores() // workers),)
-        ) as executor:
-            try:
-                yield executor
-            except BaseException:
-                executor.shutdown(wait=False, cancel_futures=True)
-                for process in multiprocessing.active_children():
-                    if process not in before:
-                        process.kill()
-                raise
+    before, spawn = multiprocessing.active_children(), multiprocessing.get_context("spawn")
+    with futures.ProcessPoolExecutor(workers, spawn, _begin, (threads,)) as executor:
+        try:
+            yield executor
+        except BaseException:
+            executor.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                if process not in before:
+                    process.kill()
+            raise
 
 
 def _begin(threads: int) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from grokphys.options import sentence
 from grokphys.output import put_aside
-from grokphys.sweeps.pack import Pack, program
+from grokphys.sweeps.pack import Pack, program, system_of
 from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.trajectory import Trajectory, load
@@ -157,7 +157,8 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
     if made["type"] in ("ConstantAttention", "ParticleSystem"):
         classes: dict[str, Any] = {}
         if pack.kind == "simulate":
-            classes = {"modulus": pack.system.modulus, "group": pack.system.group}
+            system = system_of(pack.common)
+            classes = {"modulus": system.modulus, "group": system.group}
         points = trajectory.final
         sound = np.isfinite(points).all(axis=(1, 2))
         last |= {name: np.full(len(points), np.nan) for name in ("circle", "grid_imperfections")}

@@ -188,16 +188,9 @@ def test_results_do_not_depend_on_the_packing(content, tmp_path):
 
 
 def test_models_that_pytorch_trains_do_not_depend_on_the_packing(tmp_path):
-    fixed = {
-        "model": "token-transformer",
-        "tokens": 5,
-        "dim": 4,
-        "depth": 1,
-        "heads": 2,
-        "width": 6,
-        "steps": 3,
-    }
-    content = {"kind": "train", "fixed": fixed | {"runs": 2}, "grid": {"learning_rate": [0.01, 0.02]}}
+    fixed = {"model": "token-transformer", "tokens": 5, "dim": 4, "depth": 1, "heads": 2, "width": 6}
+    content = {"kind": "train", "fixed": fixed | {"runs": 2, "steps": 3}}
+    content["grid"] = {"learning_rate": [0.01, 0.02]}
     for pack in (1, 3):
         run(content | {"pack": pack}, tmp_path / str(pack))
     xarray.testing.assert_equal(results(tmp_path / "1"), results(tmp_path / "3"))
@@ -209,13 +202,9 @@ def test_a_cell_is_what_the_command_gives(tmp_path):
     assert dict(data.sizes) == {"learning_rate": 2, "weight_decay": 2, "run": 3}
     cell = data.sel(learning_rate=0.1, weight_decay=1.0)
     alone = nets.train(
-        nets.ConstantAttention(5, hidden=8),
-        runs=3,
-        steps=30,
-        learning_rate=0.1,
-        record="20",
+        nets.ConstantAttention(5, hidden=8), runs=3, steps=30, learning_rate=0.1, record="20",
         thresholds={"train_accuracy": 0.5},
-    )
+    )  # fmt: skip
     for name in alone.observables:
         np.testing.assert_array_equal(cell[name], alone.observables[name][:, -1])
     np.testing.assert_array_equal(cell["circle"], physics.is_circle(alone.final))
@@ -456,16 +445,8 @@ def test_a_partial_file_is_resumed_or_begun_anew(kept, sound, tmp_path, monkeypa
 
 
 def sweep_process(config, out, *options, **more):
-    command = [
-        sys.executable,
-        "-m",
-        "grokphys.cli.main",
-        "sweep",
-        str(config),
-        "--directory",
-        str(out),
-        *options,
-    ]
+    command = [sys.executable, "-m", "grokphys.cli.main", "sweep", str(config), "--directory", str(out)]
+    command += options
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
 
 

@@ -51,9 +51,10 @@ def _train(run: Run, record: Any) -> dict[str, NDArray[Any]]:
 
     def make() -> dict[str, Any]:
         trained = train_networks(run, range(run.setting.networks), record)
+        signals = frequency_norms(trained.positions)
         return {
             "steps": trained.steps,
-            "signals": frequency_norms(trained.positions),
+            "signals": signals,
             "final": trained.final,
             "one": trained.positions[0],
         }
@@ -250,13 +251,9 @@ PIECE_04 = 10, 410
 """Largest number of networks that are trained together, on a CPU and on a GPU."""
 
 
-def _loss(chosen: Callable[[Any, Any], Any]) -> Measure:
+def _loss(chosen: str) -> Measure:
     """Return a measure of the mean log₁₀ of the final test loss of the dimensions d that are `chosen`."""
-    return measures.mean(
-        "networks",
-        lambda rows: np.log10(rows["test_loss"]),
-        among=lambda rows: (rows["step"] == rows["step"].max()) & chosen(rows["d"], rows["p"]),
-    )
+    return measures.mean("networks", "np.log10(test_loss)", among=f"(step == step.max()) & ({chosen})")
 
 
 def _draw_frozen(setting: Setting, tables: Tables, *axes: Any) -> None:
@@ -284,7 +281,7 @@ def _draw_frozen(setting: Setting, tables: Tables, *axes: Any) -> None:
         Statement("small d",
             "at 10,000 steps, models with the small ds (d≤20) have lower loss than models with medium ds",
             "log₁₀ of the test loss at the end: mean of 20 < d ≤ 59 minus mean of 16 ≤ d ≤ 20; by chance 0",
-            measures.difference(_loss(lambda d, p: (d > 20) & (d <= p)), _loss(lambda d, p: d <= 20)),
+            measures.difference(_loss("(d > 20) & (d <= p)"), _loss("d <= 20")),
             least=0.1, chance=counters.shuffled("networks", "test_loss", within="step")),
     ),
     withdrawn={
@@ -340,11 +337,8 @@ def narrowed(parameters: Mapping[str, NDArray[Any]], dims: NDArray[Any]) -> dict
     E, W, b = (parameters[name] for name in ("embedding", "hidden1.weight", "hidden1.bias"))
     used = np.arange(E.shape[2]) < dims[:, None]
     wider = np.sqrt(E.shape[2] / dims)[:, None, None]
-    return {
-        "embedding": E * used[:, None, :],
-        "hidden1.weight": W * wider * np.tile(used, 2)[:, :, None],
-        "hidden1.bias": b * wider,
-    }
+    weights = W * wider * np.tile(used, 2)[:, :, None]
+    return {"embedding": E * used[:, None, :], "hidden1.weight": weights, "hidden1.bias": b * wider}
 
 
 PIECE_05 = 10, 100
@@ -537,10 +531,9 @@ def all_moduli(run: Run) -> Result:
 
 
 SURVIVORS_AT_RANDOM = counters.drawn(
-    "survivors drawn at random from the 29 circles, as many as survive",
-    "runs",
+    "survivors drawn at random from the 29 circles, as many as survive", "runs",
     larger=lambda rows, rng: 29 * rng.random(len(rows["circles"])) < rows["circles"],
-)
+)  # fmt: skip
 
 # -- Figure 6 ----------------------------------------------------------------------------------------------
 
@@ -740,10 +733,10 @@ def _train_pairs(run: Run, part: range) -> dict[str, Any]:
         seed=run.seed(6200), initial=np.concatenate(starts),
     )  # fmt: skip
     pairs = np.concatenate(both)
-    fates = np.take_along_axis(one.survived, pairs, axis=1)
+    fates, circles = np.take_along_axis(one.survived, pairs, axis=1), one.survived.sum(axis=1)
     return table_of(
-        {"ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count)}, larger=fates[:, 0],
-        smaller=fates[:, 1], revived=one.survived.sum(axis=1) > fates.sum(axis=1),
+        {"ratio": np.repeat(np.array(setting.ratios)[part.start : part.stop], count)}, circles=circles,
+        larger=fates[:, 0], smaller=fates[:, 1], revived=circles > fates.sum(axis=1),
     )  # fmt: skip
 
 

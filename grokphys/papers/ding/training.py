@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.circles import StoppingRule, survives
 from analysis.circles.fourier import frequency_norms
-from analysis.laws import PUBLISHED, Law, ODEFit, affine_solution, fit_law, fit_trajectories, lotka_volterra
+from analysis.laws import PUBLISHED, Law, affine_solution, fit_law, fit_trajectories, lotka_volterra
 from grokphys.papers.evidence import joined, table_of
 from grokphys.papers.recipe import Run, Setting
 from nets import EmbeddingMLP, train
@@ -63,25 +63,18 @@ QUICK = Size(31, 32, 600)
 """Size of a smoke test."""
 
 
-def train_networks(
-    run: Run,
-    part: range,
-    record: Any,
-    *observables: str,
-    model: Any = None,
-    steps: int | None = None,
-    seed: int | None = None,
-    **options: Any,
-) -> Trajectory:
-    """Train the networks `part` of a run, by default of the size in its setting, and with the seed there.
+def train_networks(run: Run, part: range, record: Any, *observables: str, **options: Any) -> Trajectory:
+    """Train the networks `part` of a run, and refuse those that blow up.
 
-    All arguments from `record` on are those of `nets.train`.
+    All arguments from `record` on are those of `nets.train`. By default `model` and `steps` are those of the
+    size in the setting of the run, and `seed` is the one there.
     """
-    setting = run.setting
+    setting, given = run.setting, {"weight_decay": DECAY} | options
+    model = given.pop("model", None) or setting.size.model
+    steps, seed = given.pop("steps", None) or setting.size.steps, given.pop("seed", None)
     trained = train(
-        model or setting.size.model, runs=len(part), first_run=part.start, record=record,
-        steps=steps or setting.size.steps, seed=run.seed(setting.seed if seed is None else seed),
-        observables=observables, **{"weight_decay": DECAY} | options,
+        model, runs=len(part), first_run=part.start, record=record, observables=observables, steps=steps,
+        seed=run.seed(setting.seed if seed is None else seed), **given,
     )  # fmt: skip
     require_finite(trained.final)
     return trained
@@ -180,32 +173,21 @@ class Circles:
         )  # fmt: skip
 
 
-def train_circles(
-    model: EmbeddingMLP,
-    *,
-    runs: int,
-    steps: int,
-    first_run: int = 0,
-    audited: int = 0,
-    initial: Any = None,
-    **options: Any,
-) -> Circles:
+def train_circles(model: EmbeddingMLP, runs: int, audited: int = 0, **options: Any) -> Circles:
     """Train networks until their survivors are decided, and return their signals at the recorded steps.
 
-    Of `runs` networks of a `model`, the first `audited` are trained for all `steps`, and so is a network that
-    is never decided. They start from the embeddings `initial`, (runs, tokens, dim), or from
-    drawn ones. The number of the first network in the seed is `first_run`, and the `options` are further
-    arguments of `nets.train`.
+    Of `runs` networks of a `model`, the first `audited` are trained for all steps, and so is a network that
+    is never decided. The `options` are further arguments of `nets.train`, among them the initial embeddings
+    as `initial` (runs, tokens, dim).
     """
     given: dict[str, Any] = {"weight_decay": DECAY, "record": RECORD, "observables": ()} | options
+    initial, first_run = given.pop("initial", None), given.pop("first_run", 0)
     signals = []
     for part in parts_of(runs, SHARD):
         stop = UntilDecided(max(audited - part.start, 0))
         if initial is not None:
             given["initial"] = {"embedding": initial[part.start : part.stop]}
-        trained = train(
-            model, runs=len(part), first_run=first_run + part.start, steps=steps, stop=stop, **given
-        )
+        trained = train(model, runs=len(part), first_run=first_run + part.start, stop=stop, **given)
         require_finite(trained.final)
         signals.append(np.stack(stop.signals, axis=1))
     return Circles(np.array(stop.steps), np.concatenate(signals), audited)
@@ -222,7 +204,7 @@ def law_of(name: str, x: Array) -> Law:
     return fit_trajectories(x, **PUBLISHED["least-squares" if name == LINEAR else "lasso"])
 
 
-def path_of(name: str, law: Law, x: Array) -> Array:
+def path_of(name: str, law: Any, x: Array) -> Array:
     """Return the signals that a law predicts from the first frame of signals x (frames, frequencies).
 
     For the name SOLVED the linear law is solved in continuous time (Eq. 4 of Ding et al.); any other law
@@ -230,9 +212,8 @@ def path_of(name: str, law: Law, x: Array) -> Array:
     """
     times = np.arange(len(x))
     if name == SOLVED:
-        assert isinstance(law, ODEFit)
         return affine_solution(law.A, law.b, x[0], times.astype(float))
-    return law.predict(x[0], times)
+    return np.asarray(law.predict(x[0], times))
 
 
 # -- trials ------------------------------------------------------------------------------------------------

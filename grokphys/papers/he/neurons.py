@@ -447,7 +447,6 @@ def _trained(descent: Descent, setting: Setting, seed: int) -> dict[str, Any]:
         record=descent.steps // setting.frames, observables=("layers",), device="cpu",
     )  # fmt: skip
     found = neuron_spectrum(trained.positions[:], trained.observables["layers.output.weight"][:])
-    assert found.xi is not None
     theta, xi = (np.asarray(part, np.complex128) for part in (found.theta, found.xi))
     first = np.abs(theta[:, 0]).argmax(axis=-1)
     harmonic = 3 * (first + 1) % 23
@@ -645,7 +644,6 @@ def _trained_cell(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
     )  # fmt: skip
     outputs = trained.observables["layers.output.weight"]
     start, end = (neuron_spectrum(trained.positions[:, frame], outputs[:, frame]) for frame in (0, -1))
-    assert start.xi is not None
     return {
         "chosen": end.frequency,
         "single": end.kind == "single",

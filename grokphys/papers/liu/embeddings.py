@@ -4,7 +4,7 @@ Liu et al., Figures 2 and 19: embeddings in the plane, of sums with their decode
 """
 
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ from scipy.stats import special_ortho_group
 from sklearn.decomposition import PCA
 
 import nets
+from analysis.circles.fourier import frequency_norms
 from analysis.phases.classification import DELAY
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
@@ -33,8 +34,7 @@ PARTS = ("train_accuracy", "validation_accuracy")
 
 def frequency_of(E: NDArray[Any]) -> int:
     """Return the frequency of largest power in a projection E (p, axes) of p tokens, from 1 to ⌊p/2⌋."""
-    power = (np.abs(np.fft.rfft(E, axis=0)) ** 2).sum(axis=1)
-    return int(power[1:].argmax()) + 1
+    return int(frequency_norms(E).argmax()) + 1
 
 
 def share_of(E: NDArray[Any], frequency: int) -> float:
@@ -42,8 +42,8 @@ def share_of(E: NDArray[Any], frequency: int) -> float:
 
     The number p of tokens must be odd, and the frequency from 1 to ⌊p/2⌋. The tokens must not coincide.
     """
-    power = (np.abs(np.fft.fft(E - E.mean(axis=0), axis=0)) ** 2).sum(axis=1)
-    return float(2 * power[frequency] / power.sum())
+    power = frequency_norms(E) ** 2
+    return float(power[frequency - 1] / power.sum())
 
 
 def structure_of(E: NDArray[Any], like: NDArray[Any] | None = None) -> float:
@@ -88,7 +88,6 @@ def followed(run: Run) -> list[dict[str, NDArray[Any]]]:
     return [run.keep(f"network-{k}", partial(make, k), family="liu-1") for k in range(run.setting.seeds)]
 
 
-@cache
 def _network(setting: Setting, seed: int, number: int) -> dict[str, NDArray[Any]]:
     model = setting.model
     trained = nets.train(

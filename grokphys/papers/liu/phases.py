@@ -746,15 +746,14 @@ def dimension(run: Run) -> Result:
     at = [int(np.argmax(steps >= reached[k])) for k in done]
     values = np.stack([curves[done, 0], curves[done, at], curves[done, -1]], axis=1)
     moments = table_of({"network": done, "moment": ["start", "generalized", "end"]}, dimension=values)
-    networks = table_of({"network": range(len(reached))}, validation_steps=reached)
-    middle = {"step": steps} | {f"quartile_{k}": np.quantile(curves, k / 4, axis=0) for k in (1, 2, 3)}
     with charts.panels(6.0, 4.2) as (figure, ax):
         ax.plot(steps, curves.T, color=palette.FIRST, linewidth=0.6, alpha=0.3)
-        ax.plot(steps, middle["quartile_2"], color=palette.FIRST, label=f"median of {len(curves)} networks")
+        middle = np.median(curves, axis=0)
+        ax.plot(steps, middle, color=palette.FIRST, label=f"median of {len(curves)} networks")
         look: Any = {"color": palette.SECOND, "markersize": 4, "label": "90 % validation accuracy"}
         ax.plot(reached[done], values[:, 1], "o", **look)
         charts.label(ax, "step", "effective dimension exp(S)", ylim=(0, None))
-    return Result({"moments": moments, "networks": networks, "curve": middle}, {"liu-7": figure})
+    return Result({"moments": moments}, {"liu-7": figure})
 
 
 def _follow(run: Run, part: range) -> dict[str, Any]:

@@ -702,13 +702,12 @@ def _train_four(run: Run, pace: str) -> dict[str, Any]:
         setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(1200), weight_decay=0.0,
         learning_rate=PACES[pace][1], embedding_learning_rate=PACES[pace][0],
         train_examples=[setting.model.task.inputs.tolist().index(list(pair)) for pair in FOUR],
-        record=[setting.steps], observables=("train_accuracy",),
+        record=[setting.steps], observables=(),
     )  # fmt: skip
     E = _scaled(trained.final[:, :, 0].astype(float))
     return table_of(
         {"decoder": np.full(setting.seeds, pace)}, equations=[equations(e) for e in E],
         rqi=[representation_quality(e[:, None], theory, DELTA) for e in E],
-        train_accuracy=trained.observables["train_accuracy"][:, -1].astype(float),
         **{f"E_{token}": E[:, token] for token in range(4)},
     )  # fmt: skip
 

@@ -93,22 +93,6 @@ def test_chance_may_leave_rows_out():
         assert sorted(found[here]) == table["x"][here].tolist()
 
 
-@pytest.mark.parametrize(
-    ("chance", "words"),
-    [
-        (counters.shuffled("t", "x"), "`x` shuffled among all rows of `t`"),
-        (counters.shuffled("t", "x", within="g"), "`x` shuffled among rows of `t` with the same `g`"),
-        (
-            counters.shuffled("t", "x", within="g", among={"even": 0.0}),
-            "`x` shuffled among rows of `t` with the same `g` and `even` = 0",
-        ),
-        (counters.exchanged("t", "x", "y"), "`x` and `y` exchanged in half of the rows of `t`, at random"),
-    ],
-)
-def test_chance_says_what_it_does(chance, words):
-    assert chance.words == words
-
-
 def test_chance_permutes_a_column_among_chosen_rows_of_two_tables():
     tables = {
         "t": {"kind": np.array(["a", "b", "a"]), "x": np.array([1.0, 2.0, 3.0])},

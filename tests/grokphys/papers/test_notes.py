@@ -224,39 +224,23 @@ def test_hexagons_on_another_plane():
     assert np.mean(found) == pytest.approx(0.5, abs=0.05)
 
 
+INTERVAL = "{estimate:.2f} [{low:.2f}, {high:.2f}]".format
+
+
 @pytest.mark.parametrize(
     ("page", "recipe", "claim", "said"),
     [
-        (
-            "even_part",
-            "selection",
-            "p = 31: tanh selects nothing",
-            lambda c: f"is {100 * c['estimate']:.0f} % of",
-        ),
-        ("even_part", "selection", "p = 31: silu selects", lambda c: f"{100 * c['estimate']:.0f} % (p = 31)"),
-        (
-            "octaves",
-            "octaves",
-            "p = 23, silu",
-            lambda c: "{estimate:.2f} [{low:.2f}, {high:.2f}]".format(**c),
-        ),
-        (
-            "closure",
-            "liu-scaling",
-            "r_c falls with p",
-            lambda c: f"is {c['estimate']:.2f} times",
-        ),
-        (
-            "force",
-            "force-law",
-            "alignment is a transient",
-            lambda c: "{estimate:.2f} [{low:.2f}, {high:.2f}]".format(**c),
-        ),
-        ("phases", "liu-seeds", "one phase", lambda c: f"in {100 * c['estimate']:.0f} % [72, 88]"),
+        ("even_part", "selection", "p = 31: tanh selects nothing", "is {percent:.0f} % of".format),
+        ("even_part", "selection", "p = 31: silu selects", "{percent:.0f} % (p = 31)".format),
+        ("octaves", "octaves", "p = 23, silu", INTERVAL),
+        ("closure", "liu-scaling", "r_c falls with p", "is {estimate:.2f} times".format),
+        ("force", "force-law", "alignment is a transient", INTERVAL),
+        ("phases", "liu-seeds", "one phase", "in {percent:.0f} % [72, 88]".format),
     ],
-)
+)  # fmt: skip
 def test_headlines_of_findings(page, recipe, claim, said):
-    assert said(claims(recipe)[claim]) in text_of(f"findings/{page}")
+    found = claims(recipe)[claim]
+    assert said(**found, percent=100 * found["estimate"]) in text_of(f"findings/{page}")
 
 
 def test_shares_in_the_findings():

@@ -1,7 +1,5 @@
 """Every column of Ding's tables from its definition, also those that no rule reads."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -29,17 +27,3 @@ def test_scores_of_a_law_are_of_its_changes_its_path_and_its_coefficients(name):
     miss = np.sqrt(np.mean((path - x) ** 2, axis=0))
     assert found["followed"] == np.mean(miss <= x[0] / 10)
     assert found["coefficients"] == (1 if name == training.QUADRATIC else np.count_nonzero(law.A) / 16)
-
-
-def test_a_path_that_overflows_has_the_largest_error_and_is_not_followed(monkeypatch):
-    x = walk()
-    law = SimpleNamespace(changes=lambda x: np.zeros_like(x))
-    monkeypatch.setattr(training, "law_of", lambda name, x: law)
-    for factor, error in ((np.inf, 1e3), (np.nan, 1e3), (2000.0, 1e3), (1001.0, 1000.0), (1000.0, 999.0)):
-        monkeypatch.setattr(training, "path_of", lambda name, law, x, f=factor: x * f)
-        found = figure_09._score(training.QUADRATIC, x)
-        assert found["error"] == pytest.approx(error)
-        assert found["followed"] == 0
-    for off, share in ((0.1, 1.0), (0.101, 0.0)):
-        monkeypatch.setattr(training, "path_of", lambda name, law, x, o=off: x + (o - 1e-12) * x[0])
-        assert figure_09._score(training.QUADRATIC, x)["followed"] == share
