@@ -10,8 +10,7 @@ from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import Ensemble
 from nets.provenance import ensemble_of
 from nets.settings import RATES
-from physics.checks import whole_number
-from physics.errors import InputError
+from physics.checks import InputError, whole_number
 from physics.seeds import Seed, children
 from physics.trajectory import Trajectory
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, number, sequence, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, number, sequence, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, flag, number, point_sets, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, flag, number, point_sets, whole_number
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -13,8 +13,7 @@ from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
 from nets.networks import LAYERS, Networks, adds, has_neurons
 from nets.settings import LOSSES
-from physics.checks import choice, mapping, names_in, number, regular_array
-from physics.errors import InputError
+from physics.checks import InputError, choice, mapping, names_in, number, regular_array
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
 from physics.theory.quality import representation_quality

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from numpy.typing import NDArray
 
-from physics.checks import flag
-from physics.errors import InputError
+from physics.checks import InputError, flag
 from physics.seeds import Seed
 
 if TYPE_CHECKING:

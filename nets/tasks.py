@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import distinct, flag, number, regular_array, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, distinct, flag, number, regular_array, short_text, whole_number
 from physics.shown import Shown
 from physics.theory.groups import FiniteGroup
 from physics.values import Value

@@ -20,8 +20,7 @@ from nets.networks import Networks
 from nets.observing import TRAINING, Observer
 from nets.provenance import described
 from nets.settings import RATES, Settings, TrainingSettings
-from physics.checks import file_path, finite_array, flag, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, file_path, finite_array, flag, whole_number
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
 from physics.seeds import numbers_of_runs
 from physics.trajectory import Trajectory

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array
-from physics.errors import InputError
+from physics.checks import InputError, finite_array
 from physics.shown import Shown
 from physics.system import NormalStart
 from physics.values import Array, Integers, read_only

@@ -11,8 +11,7 @@ import numba
 import numpy as np
 from numba import prange, types
 
-from physics.checks import choice, ensemble, finite_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, ensemble, finite_array, whole_number
 from physics.jit import kernel
 from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.tabulated import PairKernels, Pairs, features

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import sequence, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, sequence, short_text, whole_number
 
 Seed = int | np.random.SeedSequence
 DEFAULT_POOL = np.random.SeedSequence(0).pool_size

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.stats.intervals import Interval, mean, proportion
-from physics.checks import finite_array, real_array, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, real_array, short_text, whole_number
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.shown import Shown
 from physics.theory.groups import FiniteGroup, cyclic

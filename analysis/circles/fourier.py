@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.classes import require_cyclic
 from analysis.scaling import scaled
-from physics.checks import point_sets
-from physics.errors import InputError
+from physics.checks import InputError, point_sets
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, regular_array, sequence, truth_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, regular_array, sequence, truth_array, whole_number
 from physics.neurons.logits import LogitSpectrum as LogitSpectrum
 from physics.neurons.logits import exclude_logits as exclude_logits
 from physics.neurons.logits import excluded_loss as excluded_loss

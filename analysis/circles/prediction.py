@@ -17,8 +17,7 @@ from sklearn.svm import LinearSVC
 from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, regular_array, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, regular_array, short_text, whole_number
 from physics.shown import Shown
 
 Array = NDArray[np.float64]

@@ -7,8 +7,7 @@ import numpy as np
 from analysis.circles.classes import as_trajectory, require_cyclic, sound_runs
 from analysis.circles.fourier import frequency_norms, trajectory_signals
 from analysis.circles.survival import survives
-from physics.checks import number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, number, whole_number
 
 if TYPE_CHECKING:
     import xarray

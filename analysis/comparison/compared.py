@@ -31,8 +31,7 @@ from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
 from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
-from physics.checks import increasing_array, number, real_array, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, increasing_array, number, real_array, short_text, whole_number
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.shown import Shown, brief
 from physics.theory.operations import Operation

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from analysis.scaling import scaled
-from physics.checks import point_sets, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, point_sets, whole_number
 from physics.shown import Shown
 from physics.theory.groups import FiniteGroup, as_group
 from physics.theory.operations import Operation

@@ -15,8 +15,7 @@ from scipy.linalg import expm, logm, null_space, orth
 from scipy.linalg.lapack import dgebal
 from scipy.special import log1p
 
-from physics.checks import choice, finite_array, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, finite_array, number, whole_number
 from physics.flows import AffineFlow
 from physics.shown import Shown
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.laws.lasso_kernels import lasso_paths
-from physics.checks import finite_array, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number, whole_number
 from physics.shown import Shown
 
 Array = NDArray[np.float64]

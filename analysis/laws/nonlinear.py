@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from analysis.laws.regressors import LinearODERegressor, checked_data
 from analysis.scaling import scaled
-from physics.checks import short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, short_text, whole_number
 
 Array = NDArray[np.float64]
 Term = tuple[int, ...]

@@ -33,8 +33,7 @@ from analysis.laws.scores import (
     whole_steps,
 )
 from analysis.stats.intervals import CONFIDENCE
-from physics.checks import choice, distinct, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, distinct, number, whole_number
 from physics.shown import Shown
 from physics.trajectory import Trajectory
 

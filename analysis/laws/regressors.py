@@ -12,8 +12,7 @@ from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from analysis.laws.lasso import LassoSolution, Moments, path, solve
-from physics.checks import choice, number, regular_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, number, regular_array, whole_number
 
 Array = NDArray[np.float64]
 CRITERIA = ("aic", "bic", "cv")

@@ -17,8 +17,7 @@ from analysis.circles.survival import agreement, survives
 from analysis.laws.nonlinear import term_name
 from analysis.laws.regressors import FitWarning
 from analysis.scaling import scaled
-from physics.checks import choice, finite_array, increasing_array, number
-from physics.errors import InputError
+from physics.checks import InputError, choice, finite_array, increasing_array, number
 from physics.shown import Shown
 from physics.trajectory import Trajectory
 

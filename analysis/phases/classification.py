@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import choice, number, real_array
-from physics.errors import InputError
+from physics.checks import InputError, choice, number, real_array
 from physics.shown import Shown
 
 PHASES = ("comprehension", "grokking", "memorization", "confusion")

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.phases.classification import DELAY, PHASES, Majority, classify_phases
 from analysis.stats.intervals import Interval, proportion
-from physics.checks import choice, distinct, finite_array, number, real_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, distinct, finite_array, number, real_array, whole_number
 from physics.shown import Shown
 
 MOST_CELLS = 1000

@@ -9,8 +9,7 @@ from matplotlib.colors import ListedColormap
 
 from analysis.plots.palette import INK, WHITE, class_colors
 from analysis.plots.style import axes_of, framed, styled
-from physics.checks import finite_array, regular_array
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, regular_array
 
 Bounds = tuple[float, float, float, float]
 

@@ -11,8 +11,7 @@ from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST
 from analysis.plots.signals import show_signals
 from analysis.plots.style import axes_of, styled
-from physics.checks import choice, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, whole_number
 from physics.trajectory import Trajectory
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import special
 
 from analysis.scaling import scaled
-from physics.checks import finite_array, number, real_array, regular_array
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number, real_array, regular_array
 from physics.shown import Shown
 
 CONFIDENCE = 0.95

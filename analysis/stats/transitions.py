@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
-from physics.checks import finite_array, number, short_text
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number, short_text
 from physics.shown import Shown
 
 Array = NDArray[np.float64]

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from grokphys.options import Directory, Figures, given_otherwise
 from grokphys.output import make_directory, refuse_unwritable, save_figure, write_csv
-from physics.checks import choice, short_text
-from physics.errors import InputError
+from physics.checks import InputError, choice, short_text
 
 Some = Annotated[tuple[str, ...], given_otherwise("all", "NAME ...")]
 

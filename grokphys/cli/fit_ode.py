@@ -10,8 +10,7 @@ from tyro.conf import Positional
 
 from grokphys.options import Figures, Files, Overwrite, TableFile, given_otherwise
 from grokphys.output import make_directory, refuse_existing, refuse_table, write_table
-from physics.checks import whole_number
-from physics.errors import InputError
+from physics.checks import InputError, whole_number
 
 
 def fit_ode(

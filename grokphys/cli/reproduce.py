@@ -9,8 +9,7 @@ from tyro.conf import Positional
 
 from grokphys.options import Directory, Figures, Names, Switch, given_otherwise
 from grokphys.output import make_directory, refuse_unwritable
-from physics.checks import choice, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, whole_number
 
 SHIFT = 10**9
 """Number that --other-seeds 1 adds to every seed; the recipes' seeds are far smaller."""

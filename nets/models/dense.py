@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from nets.architecture import Activation, Architecture, Initialisation
 from nets.models.model import DenseModel, ModularAddition
 from nets.tasks import Task, addition, group_products, modular_addition
-from physics.checks import choice, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, number, whole_number
 from physics.theory.groups import as_group, symmetric
 from physics.theory.system import EffectiveTheory
 

@@ -11,8 +11,7 @@ from nets.architecture import EMBEDDING, Initialisation, dense, draw_layer, embe
 from nets.models.dense import LIU
 from nets.models.model import ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
-from physics.checks import flag, number
-from physics.errors import InputError
+from physics.checks import InputError, flag, number
 
 if TYPE_CHECKING:
     from torch import Tensor

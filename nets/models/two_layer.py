@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING, Architecture, Neuron
 from nets.models.model import DenseModel, ModularAddition, Parameters
 from nets.tasks import Task, modular_addition
-from physics.checks import choice, number
-from physics.errors import InputError
+from physics.checks import InputError, choice, number
 
 Start = Literal["random", "single_frequency"]
 OUTPUT = "output.weight"

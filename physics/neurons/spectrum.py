@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number
 from physics.shown import Shown
 from physics.values import Value, read_only
 

@@ -9,8 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import choice, distinct, ensemble, finite_array, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, choice, distinct, ensemble, finite_array, number, whole_number
 from physics.particles import convolution, lanes, potential
 from physics.particles import direct as kernels
 from physics.particles.motion import Integrator, MovedByForces

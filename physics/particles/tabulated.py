@@ -21,8 +21,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from physics.checks import finite_array, number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number
 from physics.jit import kernel
 from physics.values import Value, read_only
 

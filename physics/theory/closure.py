@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag, regular_array
-from physics.errors import InputError
+from physics.checks import InputError, flag, regular_array
 from physics.seeds import Seed
 from physics.shown import Shown
 from physics.theory import closure_kernels as kernels

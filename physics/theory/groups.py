@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import misfit, regular_array, sequence, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, misfit, regular_array, sequence, whole_number
 from physics.values import Integers, Value, read_only
 
 LARGEST_ORDER = 2000

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, regular_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number, regular_array, whole_number
 from physics.flows import AffineFlow
 from physics.shown import Shown
 from physics.values import Array, Value, read_only

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physics.checks import misfit, regular_array, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, misfit, regular_array, whole_number
 from physics.memory import require_memory
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group

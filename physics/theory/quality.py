@@ -7,8 +7,7 @@ import numpy as np
 from numba import prange
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, misfit, number, point_sets, regular_array
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, misfit, number, point_sets, regular_array
 from physics.jit import kernel
 from physics.theory.closure import Closures, closures
 from physics.theory.operations import Operation, operation_of

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, number, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, finite_array, number, whole_number
 from physics.theory.closure import Closures, closures, least_nullity, nullities
 from physics.theory.operations import Operation, operation_of
 from physics.theory.quality import count_parallelograms, list_implied, list_parallelograms

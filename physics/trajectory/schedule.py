@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import LARGEST, whole_number
-from physics.errors import InputError
+from physics.checks import LARGEST, InputError, whole_number
 from physics.memory import require_memory
 from physics.values import Integers
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import flag, mapping, misfit, number, regular_array, short_text, whole_number
-from physics.errors import InputError
+from physics.checks import InputError, flag, mapping, misfit, number, regular_array, short_text, whole_number
 from physics.trajectory import header
 from physics.trajectory.header import Clock, Path
 from physics.values import Integers, arrays_equal
