@@ -1,10 +1,8 @@
 """The models: the parameters, their initial values, and the outputs for a whole ensemble at once."""
 
-from nets.models.dense import ConstantAttention, EmbeddingMLP, GroupDecoder, ToyAddition
-from nets.models.images import ImageMLP
+from nets.models.dense import ConstantAttention, EmbeddingMLP, GroupDecoder, ImageMLP, ToyAddition, TwoLayer
 from nets.models.model import DenseModel, Model, Parameters
 from nets.models.transformer import TokenTransformer
-from nets.models.two_layer import TwoLayer
 
 __all__ = [
     "ConstantAttention",

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import nets
 from nets import ImageMLP
 from nets.engines.ensemble import draw
-from nets.models.images import load_images
+from nets.models.dense import load_images
 from physics import FileFormatError, InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (40, 4, 3), dtype=np.uint8)

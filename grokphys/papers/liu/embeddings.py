@@ -24,7 +24,7 @@ from grokphys.papers.evidence import Columns, columns_of, joined, table_of, wher
 from grokphys.papers.liu.phases import ADAMW_DECAY, DATA, IMAGES, OTHER_DATA, SMALL
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from nets import Task, TokenTransformer, ToyAddition, train
-from nets.models.images import load_images
+from nets.models.dense import load_images
 from nets.tasks import modular_addition
 from physics import EffectiveTheory
 from physics.seeds import generator
