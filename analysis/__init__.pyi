@@ -32,10 +32,10 @@ from .laws.ode import fit_trajectories as fit_trajectories
 from .laws.regressors import LinearODERegressor as LinearODERegressor
 from .laws.scores import fit_law as fit_law
 from .laws.scores import honest_scores as honest_scores
-from .phases.classification import classify_phases as classify_phases
-from .phases.diagram import Axis as Axis
-from .phases.diagram import Refinement as Refinement
-from .phases.diagram import phase_diagram as phase_diagram
+from .phases import Axis as Axis
+from .phases import Refinement as Refinement
+from .phases import classify_phases as classify_phases
+from .phases import phase_diagram as phase_diagram
 from .stats.intervals import correlation as correlation
 from .stats.intervals import mean as mean
 from .stats.intervals import proportion as proportion

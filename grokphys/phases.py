@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import nets
-from analysis.phases.classification import DELAY
-from analysis.phases.diagram import Axis, PhaseDiagram, Point, Refinement, phase_diagram
+from analysis.phases import DELAY, Axis, PhaseDiagram, Point, Refinement, phase_diagram
 from grokphys.models import PER_MEMBER
 from grokphys.output import make_directory, put_aside
 from grokphys.papers.pieces import code_digest

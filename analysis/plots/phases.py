@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
-from analysis.phases.classification import PHASES
-from analysis.phases.diagram import Cell, PhaseDiagram
+from analysis.phases import PHASES, Cell, PhaseDiagram
 from analysis.plots.palette import INK, WHITE
 from analysis.plots.palette import PHASES as COLORS
 from analysis.plots.style import legend_below, styled

@@ -79,7 +79,7 @@ def phases(
     """
     from matplotlib.figure import Figure
 
-    from analysis.phases.diagram import Refinement
+    from analysis.phases import Refinement
     from analysis.plots.phases import show_phases
     from analysis.plots.style import style
     from grokphys.phases import axis, phase_diagram_of_networks

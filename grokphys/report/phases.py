@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.phases.diagram import PhaseDiagram
+from analysis.phases import PhaseDiagram
 from grokphys.output import write_csv
 
 STEPS, NEVER = ("train_steps", "validation_steps"), "never"

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from analysis import Axis, Refinement, classify_phases, phase_diagram, proportion
-from analysis.phases import PHASES, Majority
-from analysis.phases.diagram import Cell, PhaseDiagram, Run
+from analysis.phases import PHASES, Cell, Majority, PhaseDiagram, Run
 
 NAN = math.nan
 

@@ -16,7 +16,7 @@ from analysis.circles.fourier import frequency_norms
 from analysis.circles.survival import surviving_frequencies
 from analysis.comparison.compared import EnsembleOf
 from analysis.comparison.timing import Onsets
-from analysis.phases.diagram import Axis, Cell, Run
+from analysis.phases import Axis, Cell, Run
 from analysis.plots import neurons, palette
 from analysis.plots.comparison import show_calibration, show_nearest, show_onsets, typical_pair
 from analysis.plots.distributions import show_distributions

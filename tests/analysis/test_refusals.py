@@ -12,7 +12,7 @@ from analysis.comparison.timing import onsets
 from analysis.laws.ode import Recipe, batch_signals
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import as_pieces, unit
-from analysis.phases.diagram import Refinement, phase_diagram
+from analysis.phases import Refinement, phase_diagram
 from analysis.plots import maps
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.neurons import show_neurons

@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 
 import nets
 from analysis.circles.fourier import frequency_norms
-from analysis.phases.classification import DELAY
+from analysis.phases import DELAY
 from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, columns_of, joined, table_of, where

@@ -29,9 +29,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from analysis.circles import effective_dimension
-from analysis.phases import PHASES, Axis, classify_phases
-from analysis.phases.classification import DELAY
-from analysis.phases.diagram import Span
+from analysis.phases import DELAY, PHASES, Axis, Span, classify_phases
 from analysis.plots import palette
 from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures

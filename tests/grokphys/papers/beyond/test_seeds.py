@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recipe_checks import held_by_chance
 
-from analysis.phases.classification import PHASES
+from analysis.phases import PHASES
 from analysis.stats.intervals import mean
 from grokphys.papers.beyond import theories as seeds
 from grokphys.papers.judge import judge
