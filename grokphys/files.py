@@ -10,7 +10,7 @@ import h5py
 
 from physics.errors import InputError
 from physics.examples import example_path
-from physics.shown import natural_order
+from physics.values import natural_order
 
 INDEX = re.compile(r"index(-\d+-of-\d+)?\.h5")
 EXAMPLE = "example:"

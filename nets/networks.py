@@ -14,8 +14,8 @@ from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
 from physics.checks import finite_array, place, regular_array
 from physics.errors import FileFormatError, InputError
-from physics.shown import Shown, brief
 from physics.trajectory import Trajectory
+from physics.values import Shown, brief
 
 LAYERS = "layers."
 """Prefix of the names of the observables that hold the parameters other than the embedding."""

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import InputError, distinct, flag, number, regular_array, short_text, whole_number
-from physics.shown import Shown
 from physics.theory.groups import FiniteGroup
-from physics.values import Value
+from physics.values import Shown, Value
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -9,9 +9,8 @@ import numpy as np
 
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array
-from physics.shown import Shown
 from physics.system import NormalStart
-from physics.values import Array, Integers, read_only
+from physics.values import Array, Integers, Shown, read_only
 
 SMALLEST = -1000
 """Power of two that stands for the smallest rate; a generator of zero has none."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from analysis.circles.fourier import frequency_norms, labelled
 from analysis.scaling import scaled
 from physics.checks import InputError, one_embedding, place, point_sets, whole_number
-from physics.shown import Shown
+from physics.values import Shown
 
 if TYPE_CHECKING:
     import xarray

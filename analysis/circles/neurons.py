@@ -17,7 +17,7 @@ from physics.neurons.logits import restrict_logits as restrict_logits
 from physics.neurons.logits import restricted_loss as restricted_loss
 from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.spectrum import neuron_spectrum as neuron_spectrum
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array, regular_array, short_text, whole_number
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

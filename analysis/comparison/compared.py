@@ -33,10 +33,10 @@ from analysis.stats.intervals import Interval, holm
 from physics.blas import one_blas_thread
 from physics.checks import InputError, increasing_array, number, real_array, short_text, whole_number
 from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.shown import Shown, brief
 from physics.theory.operations import Operation
 from physics.theory.quality import representation_quality
 from physics.trajectory import Trajectory
+from physics.values import Shown, brief
 
 Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]

@@ -13,7 +13,7 @@ from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 from physics.errors import InputError
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 RESAMPLES = 500

@@ -12,9 +12,9 @@ from scipy.linalg import orthogonal_procrustes
 
 from analysis.scaling import scaled
 from physics.checks import InputError, point_sets, whole_number
-from physics.shown import Shown
 from physics.theory.groups import FiniteGroup, as_group
 from physics.theory.operations import Operation
+from physics.values import Shown
 
 Permutations = NDArray[np.int64]
 LARGEST = 2**20

@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
 from physics.checks import InputError, finite_array, number, real_array, truth_array
-from physics.shown import Shown, brief
+from physics.values import Shown, brief
 
 Array = NDArray[np.float64]
 RATIOS = 120

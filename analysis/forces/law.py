@@ -14,7 +14,7 @@ from analysis.stats.intervals import Interval, mean
 from physics.checks import choice
 from physics.errors import InputError
 from physics.particles.tabulated import PairKernels
-from physics.shown import Shown
+from physics.values import Shown
 
 if TYPE_CHECKING:
     import pandas

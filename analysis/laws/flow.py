@@ -17,7 +17,7 @@ from scipy.special import log1p
 
 from physics.checks import InputError, choice, finite_array, number, whole_number
 from physics.flows import AffineFlow
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.laws.lasso_kernels import lasso_paths
 from physics.checks import InputError, finite_array, number, whole_number
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 

@@ -34,8 +34,8 @@ from analysis.laws.scores import (
 )
 from analysis.stats.intervals import CONFIDENCE
 from physics.checks import InputError, choice, distinct, number, whole_number
-from physics.shown import Shown
 from physics.trajectory import Trajectory
+from physics.values import Shown
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "lasso": {"kind": "increment", "penalty": "lasso", "alpha": 0.01},

@@ -18,8 +18,8 @@ from analysis.laws.nonlinear import term_name
 from analysis.laws.regressors import FitWarning
 from analysis.scaling import scaled
 from physics.checks import InputError, choice, finite_array, increasing_array, number
-from physics.shown import Shown
 from physics.trajectory import Trajectory
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]

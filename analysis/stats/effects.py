@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, difference, is_shown, mean, proportion
 from physics.checks import InputError, finite_array, real_array, truth_array
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 RESAMPLES = 4000

@@ -10,7 +10,7 @@ from scipy import special
 
 from analysis.scaling import scaled
 from physics.checks import InputError, finite_array, number, real_array, regular_array
-from physics.shown import Shown
+from physics.values import Shown
 
 CONFIDENCE = 0.95
 

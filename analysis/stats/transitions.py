@@ -12,7 +12,7 @@ from scipy import optimize, special, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
 from physics.checks import InputError, finite_array, number, short_text
-from physics.shown import Shown
+from physics.values import Shown
 
 Array = NDArray[np.float64]
 FARTHEST = 500.0

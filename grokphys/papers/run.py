@@ -18,7 +18,7 @@ from grokphys.papers.recipe import RECIPES, Budget, Claim, Number, Recipe, Run
 from grokphys.papers.results import WIDTH, Stored, read_result, rounded, same_terms, setting_of
 from grokphys.progress import progress
 from physics.errors import InputError, OutputError
-from physics.shown import natural_order
+from physics.values import natural_order
 
 
 def recipes() -> Mapping[str, Recipe]:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from physics.checks import InputError, finite_array, misfit, number, regular_array, short_text, whole_number
-from physics.shown import Shown
-from physics.values import Array, Integers, Mask, powers_of_two
+from physics.values import Array, Integers, Mask, Shown, powers_of_two
 
 
 @dataclass(frozen=True, eq=False)

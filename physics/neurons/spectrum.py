@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array, number
-from physics.shown import Shown
-from physics.values import Value, read_only
+from physics.values import Shown, Value, read_only
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]

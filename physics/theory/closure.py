@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from physics.checks import InputError, flag, regular_array
 from physics.seeds import Seed
-from physics.shown import Shown
 from physics.theory import closure_kernels as kernels
 from physics.theory.operations import Operation, operation_of, random_orders
-from physics.values import Array, Int32, Integers, Mask, Value
+from physics.values import Array, Int32, Integers, Mask, Shown, Value
 
 LARGEST_PRIME = 2**26
 """Upper bound of the primes: below it, products of residues are exact in float64, which the kernels use."""

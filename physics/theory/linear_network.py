@@ -9,8 +9,7 @@ import numpy as np
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array, number, regular_array, whole_number
 from physics.flows import AffineFlow
-from physics.shown import Shown
-from physics.values import Array, Value, read_only
+from physics.values import Array, Shown, Value, read_only
 
 
 @dataclass(frozen=True, eq=False)

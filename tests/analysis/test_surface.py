@@ -9,7 +9,7 @@ import pytest
 import analysis
 import nets
 import physics
-from physics.shown import Shown
+from physics.values import Shown
 
 PACKAGES = ("circles", "laws", "comparison", "phases", "stats")
 
