@@ -16,7 +16,7 @@ from .circles.neurons import neuron_ablation as neuron_ablation
 from .circles.neurons import neuron_spectrum as neuron_spectrum
 from .circles.neurons import restricted_loss as restricted_loss
 from .circles.prediction import fitness as fitness
-from .circles.signals import circles_of as circles_of
+from .circles.survival import circles_of as circles_of
 from .circles.survival import survives as survives
 from .circles.survival import surviving_frequencies as surviving_frequencies
 from .comparison.compared import compare as compare
@@ -24,12 +24,12 @@ from .forces.fit import fit_forces as fit_forces
 from .laws.flow import affine_solution as affine_solution
 from .laws.flow import to_generator as to_generator
 from .laws.flow import to_increment as to_increment
-from .laws.nonlinear import MeanFieldRegressor as MeanFieldRegressor
-from .laws.nonlinear import lotka_volterra as lotka_volterra
 from .laws.ode import Recipe as Recipe
 from .laws.ode import fit_batch as fit_batch
 from .laws.ode import fit_trajectories as fit_trajectories
 from .laws.regressors import LinearODERegressor as LinearODERegressor
+from .laws.regressors import MeanFieldRegressor as MeanFieldRegressor
+from .laws.regressors import lotka_volterra as lotka_volterra
 from .laws.scores import fit_law as fit_law
 from .laws.scores import honest_scores as honest_scores
 from .phases import Axis as Axis

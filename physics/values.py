@@ -1,10 +1,9 @@
-"""A base class of frozen dataclasses with arrays: how they are compared, hashed, copied and pickled."""
+"""Base classes of values and results: how they are compared, copied and pickled, and how they are shown."""
 
 import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -131,7 +130,7 @@ class Shown:
         """Return the fields by name."""
         if not hasattr(self, "__dataclass_fields__"):
             return vars(self)
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}  # type: ignore[arg-type]
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self) if each.repr}  # type: ignore[arg-type]
 
     def _shown(self) -> dict[str, str]:
         """Return what is shown, as a text for each name."""

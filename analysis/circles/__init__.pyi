@@ -23,9 +23,9 @@ from .neurons import restricted_loss as restricted_loss
 from .prediction import circle_counts as circle_counts
 from .prediction import fitness as fitness
 from .prediction import survival_rates as survival_rates
-from .signals import circles_of as circles_of
-from .signals import signal_gradient as signal_gradient
 from .survival import StoppingRule as StoppingRule
 from .survival import agreement as agreement
+from .survival import circles_of as circles_of
+from .survival import signal_gradient as signal_gradient
 from .survival import survives as survives
 from .survival import surviving_frequencies as surviving_frequencies

@@ -9,8 +9,6 @@ from .flow import to_generator as to_generator
 from .flow import to_increment as to_increment
 from .lasso import LassoSolution as LassoSolution
 from .lasso import batch_lasso as batch_lasso
-from .nonlinear import MeanFieldRegressor as MeanFieldRegressor
-from .nonlinear import lotka_volterra as lotka_volterra
 from .ode import PUBLISHED as PUBLISHED
 from .ode import ODEFit as ODEFit
 from .ode import Recipe as Recipe
@@ -20,6 +18,8 @@ from .ode import fit_trajectories as fit_trajectories
 from .ode import resample_coefficients as resample_coefficients
 from .regressors import FitWarning as FitWarning
 from .regressors import LinearODERegressor as LinearODERegressor
+from .regressors import MeanFieldRegressor as MeanFieldRegressor
+from .regressors import lotka_volterra as lotka_volterra
 from .scores import HonestScores as HonestScores
 from .scores import Law as Law
 from .scores import RegressorLaw as RegressorLaw

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from analysis.circles.signals import circles_of
+from analysis.circles.survival import circles_of
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
 from analysis.laws.lasso import Moments, path, solve
-from analysis.laws.nonlinear import MeanFieldRegressor, lotka_volterra
-from analysis.laws.regressors import FitWarning, LinearODERegressor
+from analysis.laws.regressors import FitWarning, LinearODERegressor, MeanFieldRegressor, lotka_volterra
 from analysis.laws.scores import (
     KINDS,
     Array,

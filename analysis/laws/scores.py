@@ -14,8 +14,7 @@ from sklearn.base import BaseEstimator, clone
 
 from analysis.circles.fourier import fourier_signals
 from analysis.circles.survival import agreement, survives
-from analysis.laws.nonlinear import term_name
-from analysis.laws.regressors import FitWarning
+from analysis.laws.regressors import FitWarning, term_name
 from analysis.scaling import scaled
 from physics.checks import InputError, choice, finite_array, increasing_array, number
 from physics.trajectory import Trajectory

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.circles.signals import circles_of
+from analysis.circles.survival import circles_of
 from analysis.laws.ode import PUBLISHED, ODEFit, Recipe, fit_batch
 from analysis.laws.scores import HonestScores, Law
 from analysis.plots.signals import show_coefficients, show_rollouts

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from analysis.circles.signals import circles_of
+from analysis.circles.survival import circles_of
 from analysis.laws.flow import interactions
 from analysis.laws.ode import ODEFit, Recipe, fit_batch
 from analysis.laws.regressors import CRITERIA

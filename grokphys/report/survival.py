@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.circles.prediction import circle_counts, fitness, survival_rates
-from analysis.circles.signals import circles_of, signal_gradient
-from analysis.circles.survival import StoppingRule
+from analysis.circles.survival import StoppingRule, circles_of, signal_gradient
 from grokphys.batches import Row, read_each, run_columns
 from grokphys.report.page import document
 from physics.errors import InputError

@@ -15,7 +15,7 @@ from grokphys.output import write_bytes
 from grokphys.sweeps.config import Declaration, canonical
 from grokphys.sweeps.pack import Pack, program
 from physics.errors import FileFormatError
-from physics.trajectory.h5md import attach, scale
+from physics.trajectory.stored import attach, scale
 
 if TYPE_CHECKING:
     import xarray

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nets.reading.files import REAL, kind_of, numbers_of, reading, tree_of
-from nets.reading.pickles import Opaque
+from nets.reading.files import REAL, Opaque, kind_of, numbers_of, reading, tree_of
 
 WRAPPERS = {"model", "model_state_dict", "state_dict", "net", "network", "module", "_orig_mod", "params",
             "weights", "model_state"}  # fmt: skip

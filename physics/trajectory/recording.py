@@ -105,7 +105,7 @@ def _checked_target(path: Path, *, overwrite: bool, resume: bool | None) -> tupl
 
 def save(trajectory: Trajectory, path: Path, *, overwrite: bool = False) -> None:
     """Write `trajectory` to the file `path`: `Trajectory.save` describes arguments and errors."""
-    from physics.trajectory.h5md import write_file  # `import physics` does not need HDF5
+    from physics.trajectory.stored import write_file  # `import physics` does not need HDF5
 
     kinds = {name: (dtype.str, shape) for name, (dtype, shape) in trajectory._kinds().items()}
     runs, _, tokens, dim = trajectory._shape
@@ -285,7 +285,7 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
 
     def _finish(self) -> None:
         """Turn the log into the trajectory file."""
-        from physics.trajectory.h5md import write_file
+        from physics.trajectory.stored import write_file
 
         with naming(self.path, f"; the frames are{self.where}"):
             self._log.write_at(self._end, END)

@@ -4,7 +4,7 @@ from scipy.integrate import solve_ivp
 from sklearn.linear_model import Lasso
 
 import analysis
-from analysis.laws.nonlinear import NINE, mean_field_terms, term_name
+from analysis.laws.regressors import NINE, mean_field_terms, term_name
 from physics import InputError
 
 
