@@ -9,12 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from physics.checks import InputError, finite_array, flag, number, point_sets, whole_number
-
-Array = NDArray[np.float64]
-Complex = NDArray[np.complex128]
+from physics.values import Array, Complex
 
 
 def scale_frequency(E: Any, frequency: int, factor: float) -> Array:

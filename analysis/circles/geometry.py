@@ -5,17 +5,14 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.circles.fourier import frequency_norms, labelled
 from analysis.scaling import scaled
 from physics.checks import InputError, one_embedding, place, point_sets, whole_number
-from physics.values import Shown
+from physics.values import Array, Shown
 
 if TYPE_CHECKING:
     import xarray
-
-Array = NDArray[np.float64]
 
 
 def circularity(E: Any) -> "xarray.DataArray":

@@ -17,9 +17,7 @@ from physics.neurons.logits import restrict_logits as restrict_logits
 from physics.neurons.logits import restricted_loss as restricted_loss
 from physics.neurons.spectrum import NeuronSpectrum
 from physics.neurons.spectrum import neuron_spectrum as neuron_spectrum
-from physics.values import Shown
-
-Array = NDArray[np.float64]
+from physics.values import Array, Integers, Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class Diversification(Shown):
     ([1, 1, 1, 1, 1], 1.0)
     """
 
-    counts: NDArray[np.int64]
+    counts: Integers
     orders: tuple[int, ...]
     asymmetry: Array
     diversity: Array

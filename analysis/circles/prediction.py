@@ -18,10 +18,7 @@ from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, clustered_proportion, correlation, mean, proportion
 from physics.blas import one_blas_thread
 from physics.checks import InputError, finite_array, regular_array, short_text, whole_number
-from physics.values import Shown
-
-Array = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
+from physics.values import Array, Mask, Shown
 
 
 @dataclass(frozen=True)
@@ -230,13 +227,13 @@ def _names(groups: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return names.ravel()
 
 
-def _clustered(true: Booleans, names: NDArray[Any]) -> Interval:
+def _clustered(true: Mask, names: NDArray[Any]) -> Interval:
     """Return the fraction of circles for which something is true, with an interval for dependent groups."""
     group = np.unique(names, return_inverse=True)[1]
     return clustered_proportion(np.bincount(group, weights=true), np.bincount(group))
 
 
-def _odds(X: Array, y: Booleans, names: NDArray[Any], resamples: int, seed: int) -> Array:
+def _odds(X: Array, y: Mask, names: NDArray[Any], resamples: int, seed: int) -> Array:
     """Return the coefficients of a logistic regression with their bounds, as `Fitness.odds`."""
     generator = np.random.default_rng(seed)
     members = [np.flatnonzero(names == name) for name in np.unique(names)]
@@ -296,7 +293,7 @@ def circle_counts(counts: Any, parameters: Mapping[str, Any]) -> list[dict[str, 
     ]
 
 
-def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Booleans]:
+def _pair(name: str, values: Any, survived: Any) -> tuple[Array, Mask]:
     """Return checked values and outcomes, each as a flat array."""
     x, y = finite_array(name, values), regular_array("survived", survived)
     if y.dtype != np.bool_ or x.shape != y.shape or not x.size:

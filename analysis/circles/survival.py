@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.circles.classes import as_trajectory, require_cyclic, sound_runs
 from analysis.circles.fourier import frequency_norms, trajectory_signals
 from physics.checks import increasing_array, number, one_embedding, real_array, truth_array, whole_number
 from physics.errors import InputError
+from physics.values import Array, Integers, Mask
 
 if TYPE_CHECKING:
     import xarray
-
-Array = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
 
 
 def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = None) -> Any:
@@ -63,9 +60,7 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     return signals.copy(data=alive) if hasattr(signals, "coords") else alive
 
 
-def surviving_frequencies(
-    E: Any, *, factor: float = 2.0, threshold: float | None = None
-) -> NDArray[np.int64]:
+def surviving_frequencies(E: Any, *, factor: float = 2.0, threshold: float | None = None) -> Integers:
     """Return the frequencies whose circles have survived in one embedding.
 
     Parameters
@@ -250,7 +245,7 @@ class StoppingRule:
         decided = self._decided(clock, x)
         return int(clock[decided.argmax()]) if decided.any() else None
 
-    def _decided(self, clock: Array, x: Array) -> Booleans:
+    def _decided(self, clock: Array, x: Array) -> Mask:
         """Return at which records the survivors are decided, from their steps and signals."""
         if not clock.size:
             return np.zeros(0, bool)

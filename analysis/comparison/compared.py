@@ -36,9 +36,8 @@ from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
 from physics.theory.quality import representation_quality
 from physics.trajectory import Trajectory
-from physics.values import Shown, brief
+from physics.values import Array, Integers, Mask, Shown, brief
 
-Array = NDArray[np.float64]
 Measure = Callable[[Array, Operation, float], Array]
 PLANAR = 4
 """Largest dimension in which structures of pair sums are measured by default; in more it takes long."""
@@ -120,12 +119,12 @@ class EnsembleOf:
             raise InputError(f"{self.name} must hold a run that does not blow up, got none{self.advice}")
 
     @cached_property
-    def finite(self) -> NDArray[np.bool_]:
+    def finite(self) -> Mask:
         """Mask, bool (all runs,), of the runs of all parts whose first and last frames are finite."""
         return np.concatenate([classes.finite_runs(part) for part in self.parts])
 
     @cached_property
-    def sound(self) -> NDArray[np.bool_]:
+    def sound(self) -> Mask:
         """Mask, bool (all runs,), of the `finite` runs that did not blow up; states may grow at will."""
         if self.states if self.coordinates is None else self.coordinates:
             return self.finite
@@ -171,11 +170,11 @@ class EnsembleOf:
         same = all(np.array_equal(part.times, first) for part in self.parts)
         return first - first[0] if same and len(first) > 1 else None
 
-    def positions(self, runs: NDArray[np.int64]) -> NDArray[Any]:
+    def positions(self, runs: Integers) -> NDArray[Any]:
         """Return all frames of some of the sound runs, (n, frames, tokens, dim), by their numbers `runs`."""
         return self._rows([part.positions for part in self.parts], runs)
 
-    def _rows(self, arrays: Sequence[NDArray[Any]], runs: NDArray[np.int64]) -> NDArray[Any]:
+    def _rows(self, arrays: Sequence[NDArray[Any]], runs: Integers) -> NDArray[Any]:
         """Return the rows of some sound runs, reading only these from the arrays of the parts."""
         starts = np.cumsum([0, *(part.runs for part in self.parts)])
         wanted = np.flatnonzero(self.sound)[runs]
@@ -196,7 +195,7 @@ class EnsembleOf:
         values = np.concatenate([part.observables[name][:, -1] for part in self.parts])
         return values[self.sound].astype(np.float64)
 
-    def series(self, name: str, runs: NDArray[np.int64]) -> Array:
+    def series(self, name: str, runs: Integers) -> Array:
         """Return a measure or an observable of some sound runs at the `times`, as float64 (n, frames).
 
         An `InputError` refuses one that the parts measured at different times, or only once.
@@ -284,7 +283,7 @@ class EnsembleOf:
         ]
 
     @cached_property
-    def training_set(self) -> NDArray[np.int64] | None:
+    def training_set(self) -> Integers | None:
         """Training set, int64 (n, 2), that a part records as pairs; None for all pairs or a random set."""
         for part in self.parts:
             pairs = (part.parameters.get("system") or {}).get("pairs")
@@ -357,7 +356,7 @@ class Shapes(Shown):
     """
 
     disparity: Array
-    relabelling: NDArray[np.int64]
+    relabelling: Integers
     nearest: Array
     nearest_start: Array
     nearest_trained: Array
@@ -469,7 +468,7 @@ class Parts:
         nearest, start, trained = (distances.min(axis=0) for distances in (disparity, chance, among))
         return Shapes(disparity, relabelling, nearest, start, trained, self.symmetry)
 
-    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[NDArray[np.int64], bool]:
+    def pairs(self, paired: bool | None, shapes: Shapes | None) -> tuple[Integers, bool]:
         """Return the pairs of runs (n, 2) to compare, and whether these are runs of equal number.
 
         An `InputError` refuses runs that cannot be `paired` as in `compare`. Otherwise `shapes` decide.
@@ -496,7 +495,7 @@ class Parts:
             return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in states])
         return procrustes_disparity(self.first.final, final, self.symmetry)[0]
 
-    def _chosen(self, pairs: NDArray[np.int64], times: Array, shapes: Shapes | None) -> Chosen | None:
+    def _chosen(self, pairs: Integers, times: Array, shapes: Shapes | None) -> Chosen | None:
         """Return the second-best partners of chosen pairs, and the same choice within the first ensemble."""
         first = self.first
         if first.runs < 2:
@@ -554,9 +553,7 @@ class Parts:
         shares = (count / number for count, number in zip(counts, sums, strict=True))
         return compare_values("imperfect share of the rest", *shares)
 
-    def motion(
-        self, pairs: NDArray[np.int64], together: bool, align: str, shapes: Shapes | None
-    ) -> Motion | None:
+    def motion(self, pairs: Integers, together: bool, align: str, shapes: Shapes | None) -> Motion | None:
         """Return the error over time of pairs of runs; None if an ensemble has no common times.
 
         `pairs` (n, 2) and `together` are what the method `pairs` returns, `align` is as in `compare`, and

@@ -13,9 +13,8 @@ from analysis.scaling import scaled
 from analysis.stats.effects import bootstrap
 from analysis.stats.intervals import Interval, mean
 from physics.errors import InputError
-from physics.values import Shown
+from physics.values import Array, Integers, Shown
 
-Array = NDArray[np.float64]
 RESAMPLES = 500
 
 
@@ -232,9 +231,9 @@ class Motion(Shown):
     ('ends', (5, 3))
     """
 
-    pairs: NDArray[np.int64]
+    pairs: Integers
     paired: bool
-    relabelling: NDArray[np.int64]
+    relabelling: Integers
     alignment: str
     scale: Interval
     times: Array
@@ -286,7 +285,7 @@ class PathPairs:
     second: Paths
     symmetry: Symmetry
     states: bool
-    candidates: NDArray[np.int64] | None = None
+    candidates: Integers | None = None
 
     @property
     def runs(self) -> int:
@@ -311,9 +310,7 @@ class PathPairs:
         """Return frames (n, frames, tokens, dim) of an ensemble, as standard shapes unless `states`."""
         return paths.at(times) if self.states else standard(paths.at(times), self._dim)
 
-    def errors(
-        self, matched: Array, times: Array, target: Array | None = None
-    ) -> tuple[NDArray[np.int64], Array]:
+    def errors(self, matched: Array, times: Array, target: Array | None = None) -> tuple[Integers, Array]:
         """Return the indices (n,) of the best relabelings over all frames, and the errors (n, frames).
 
         `target` are the frames of the second ensemble at `times`, if they are known already.
@@ -350,7 +347,7 @@ class PathPairs:
 
 def compare_motion(
     runs: PathPairs,
-    pairs: NDArray[np.int64],
+    pairs: Integers,
     paired: bool,
     align: str,
     progress: tuple[Array, Array] | None = None,
@@ -399,7 +396,7 @@ def compare_motion(
     return Motion(pairs, paired, relabelling, align, scale, times, matched, errors, chance, *means)
 
 
-def _places(count: int, most: int) -> NDArray[np.int64]:
+def _places(count: int, most: int) -> Integers:
     """Return up to `most` indices of `count` items, evenly spread over them, the ends included."""
     return np.unique(np.linspace(0, count - 1, min(most, count)).round().astype(np.int64))
 
@@ -416,7 +413,7 @@ def relative_error(a: Array, b: Array) -> Array:
     return np.asarray(missed / np.where(spread > 0, spread, np.nan))
 
 
-def _relabelled(positions: NDArray[Any], permutations: NDArray[np.int64]) -> NDArray[Any]:
+def _relabelled(positions: NDArray[Any], permutations: Integers) -> NDArray[Any]:
     """Return positions (n, frames, tokens, dim) with the tokens of each run permuted."""
     return np.take_along_axis(positions, permutations[:, None, :, None], axis=2)
 

@@ -7,16 +7,14 @@ from math import gcd
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from analysis.scaling import scaled
 from physics.checks import InputError, point_sets, whole_number
 from physics.theory.groups import FiniteGroup, as_group
 from physics.theory.operations import Operation
-from physics.values import Shown
+from physics.values import Array, Integers, Shown
 
-Permutations = NDArray[np.int64]
 LARGEST = 2**20
 """Largest number of relabelings that are searched; a problem with more is refused."""
 
@@ -45,7 +43,7 @@ class Symmetry(Shown):
     """
 
     name: str
-    permutations: Permutations
+    permutations: Integers
     affine: bool = False
 
     @property
@@ -172,7 +170,7 @@ def symmetry_of(theory: Any, pairs: Any = None) -> Symmetry:
     return symmetry if pairs is None else _stabiliser(symmetry, operation, pairs)
 
 
-def automorphisms(group: Any) -> Permutations:
+def automorphisms(group: Any) -> Integers:
     """Return all automorphisms of a finite group: the bijections that preserve its products.
 
     Parameters
@@ -237,7 +235,7 @@ def _group_maps(group: FiniteGroup) -> Symmetry:
     return Symmetry(f"automorphisms of {group.name} and its center", moved[first])
 
 
-def _orders(group: FiniteGroup) -> NDArray[np.int64]:
+def _orders(group: FiniteGroup) -> Integers:
     """Return the order of each element."""
     orders = np.zeros(group.order, np.int64)
     power, n = np.arange(group.order), 1
@@ -261,7 +259,7 @@ def _generators(group: FiniteGroup) -> list[int]:
     return chosen
 
 
-def _extended(group: FiniteGroup, generators: list[int], images: tuple[Any, ...]) -> Permutations | None:
+def _extended(group: FiniteGroup, generators: list[int], images: tuple[Any, ...]) -> Integers | None:
     """Extend the images of generators to an automorphism (order,); return None if there is none."""
     image = np.full(group.order, -1)
     image[group.identity] = group.identity
@@ -278,14 +276,11 @@ def _extended(group: FiniteGroup, generators: list[int], images: tuple[Any, ...]
     return image if bijective and (image[group.table] == group.table[np.ix_(image, image)]).all() else None
 
 
-Array = NDArray[np.float64]
 BLOCK = 2**23
 """Largest number of values in a block of overlaps."""
 
 
-def procrustes_disparity(
-    first: Any, second: Any, symmetry: Symmetry | None = None
-) -> tuple[Array, NDArray[np.int64]]:
+def procrustes_disparity(first: Any, second: Any, symmetry: Symmetry | None = None) -> tuple[Array, Integers]:
     """Return the Procrustes disparity of all pairs of shapes, minimized over relabelings of the tokens.
 
     Two networks may learn the same structure with the tokens in other places. The disparity is the squared
@@ -341,7 +336,7 @@ def procrustes_disparity(
     return disparity, relabelling
 
 
-def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, NDArray[np.int64]]:
+def best_relabelling(a: Array, b: Array, symmetry: Symmetry) -> tuple[Array, Integers]:
     """Return the one relabeling of all frames with the smallest mean disparity.
 
     Parameters

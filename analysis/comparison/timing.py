@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.stats.effects import TAIL, Z
 from analysis.stats.intervals import CONFIDENCE, Interval, difference, is_shown, mean, proportion
 from physics.checks import InputError, finite_array, number, real_array, truth_array
-from physics.values import Shown, brief
+from physics.values import Array, Mask, Shown, brief
 
-Array = NDArray[np.float64]
 RATIOS = 120
 """Number of ratios that are tried to find the estimate and the interval."""
 ROUNDING = 1e-9
@@ -48,7 +46,7 @@ class Onsets(Shown):
     """
 
     times: Array
-    reached: NDArray[np.bool_]
+    reached: Mask
 
     def _shown(self) -> dict[str, str]:
         return {name: brief(getattr(self, name)) for name in ("fraction", "median", "times")}

@@ -10,16 +10,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm, logm, null_space, orth
 from scipy.linalg.lapack import dgebal
 from scipy.special import log1p
 
 from physics.checks import InputError, choice, finite_array, number, whole_number
 from physics.flows import AffineFlow
-from physics.values import Shown
-
-Array = NDArray[np.float64]
+from physics.values import Array, Complex, Shown
 
 
 def affine_solution(A: Any, b: Any, x0: Any, times: Any) -> Array:
@@ -278,7 +275,7 @@ class Stability(Shown):
     [0.095, -0.693]
     """
 
-    eigenvalues: NDArray[np.complex128]
+    eigenvalues: Complex
     growth: Array
     stable: bool
 

@@ -11,14 +11,10 @@ from typing import Any
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.checks import InputError, finite_array, number, whole_number
 from physics.jit import kernel
-from physics.values import Shown
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from physics.values import Array, Integers, Mask, Shown
 
 KKT = 1e-9
 """Fraction of alpha by which the gradient of a zero coefficient may exceed it, for rounding errors."""
@@ -340,9 +336,9 @@ class LassoSolution(Shown):
 
     coef: Array
     intercept: Array
-    sweeps: NDArray[np.int64]
+    sweeps: Integers
     gap: Array
-    converged: NDArray[np.bool_]
+    converged: Mask
 
 
 def solve(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lstsq
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from analysis.laws.lasso import LassoSolution, Moments, path, solve
 from analysis.scaling import scaled
 from physics.checks import InputError, choice, number, regular_array, short_text, whole_number
+from physics.values import Array
 
-Array = NDArray[np.float64]
 CRITERIA = ("aic", "bic", "cv")
 SIMILAR = 1e3
 """Ratio of the ranges of features up to which least squares solves for them as they are."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from sklearn.base import BaseEstimator, clone
 
@@ -18,9 +17,8 @@ from analysis.laws.regressors import FitWarning, term_name
 from analysis.scaling import scaled
 from physics.checks import InputError, choice, finite_array, increasing_array, number
 from physics.trajectory import Trajectory
-from physics.values import Shown
+from physics.values import Array, Integers, Shown
 
-Array = NDArray[np.float64]
 Pieces = list[tuple[Array, Array]]
 """Times (n,) and states (n, K) of each trajectory."""
 
@@ -97,7 +95,7 @@ def unit(pieces: Pieces) -> float:
     return float(f"{spacing[0]:.9g}")
 
 
-def whole_steps(clock: Array) -> NDArray[np.int64]:
+def whole_steps(clock: Array) -> Integers:
     """Return times (n,) in steps as int64; refuse those that are negative or not whole."""
     whole = np.rint(clock).astype(np.int64)
     wrong = clock[(whole != clock) | (whole < 0)]

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from analysis.scaling import scaled
 from analysis.stats.intervals import CONFIDENCE, Interval, correlation, difference, is_shown, mean, proportion
 from physics.checks import InputError, finite_array, real_array, truth_array
-from physics.values import Shown
+from physics.values import Array, Shown
 
-Array = NDArray[np.float64]
 RESAMPLES = 4000
 BLOCK = 2**22
 """Largest number of values in a block of resamples."""

@@ -7,14 +7,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
 from physics.checks import InputError, finite_array, number, short_text
-from physics.values import Shown
+from physics.values import Array, Shown
 
-Array = NDArray[np.float64]
 FARTHEST = 500.0
 """Largest magnitude of the logarithm of a critical value in the search."""
 TINY = 1e-12

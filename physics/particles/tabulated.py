@@ -19,14 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
 from physics.checks import InputError, finite_array, number
 from physics.jit import kernel
-from physics.values import Value, read_only
-
-Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from physics.values import Array, Integers, Value, read_only
 
 
 class Tables(NamedTuple):
