@@ -69,9 +69,8 @@ def adiabatic_force(
         raise InputError(f"trajectory must be a Trajectory, got {type(trajectory).__name__}")
     ensemble, made = ensemble_of(trajectory), trajectory.parameters
     if EMBEDDING not in ensemble.parameters:
-        raise InputError(
-            f"trajectory must be of a model with an embedding, got {type(ensemble.model).__name__}"
-        )
+        kind = type(ensemble.model).__name__
+        raise InputError(f"trajectory must be of a model with an embedding, got {kind}")
     if made.get("batch_size") is not None:
         raise InputError(f"trajectory must be trained on whole sets, got batches of {made['batch_size']}")
     runs, frames = trajectory.runs, trajectory.frames

@@ -86,9 +86,8 @@ class Checkpoint:
                 values = {name: stored[name] for name in stored.files}
             step, recorded, run = (values.pop(name).item() for name in ("step", "recorded", "run"))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise FileFormatError(
-                f"{self.path} is damaged ({error}); remove it, and the run starts again"
-            ) from None
+            advice = "remove it, and the run starts again"
+            raise FileFormatError(f"{self.path} is damaged ({error}); {advice}") from None
         if run != self._frames.identity or recorded > self._frames.last_step:
             return None
         for part, stateful in self._parts.items():

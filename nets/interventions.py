@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import InputError, finite_array, flag, number, point_sets, whole_number
+from physics.checks import InputError, finite_array, flag, misfit, number, point_sets, whole_number
 from physics.values import Array, Complex
 
 
@@ -99,10 +99,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     coefficients, tokens = _transformed(E)
     wanted = finite_array("signals", signals)
     if not wanted.ndim or wanted.shape[-1] != tokens // 2:
-        raise InputError(
-            f"signals must hold one norm for each of the {tokens // 2} frequencies of {tokens} tokens, got "
-            f"the shape {wanted.shape}"
-        )
+        raise misfit("signals", wanted, f"hold one norm for each of the {tokens // 2} frequencies")
     if (wanted < 0).any():
         raise InputError(f"signals must be at least 0, got {wanted.min():g}")
     still, circles = coefficients[..., :1, :] * float(flag("mean", mean)), coefficients[..., 1:, :]
@@ -110,9 +107,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     try:
         wanted, norms = np.broadcast_arrays(wanted, norms)
     except ValueError:
-        raise InputError(
-            f"signals must have a shape that broadcasts with {norms.shape}, got {wanted.shape}"
-        ) from None
+        raise misfit("signals", wanted, f"have a shape that broadcasts with {norms.shape}") from None
     if not np.isfinite(norms).all():
         raise InputError("E must have signals below 1e154, whose squares are finite, got a larger one")
     lost = (wanted > 0) & (norms == 0)

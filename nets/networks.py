@@ -12,7 +12,7 @@ from nets.engines.ensemble import Ensemble, Optimizer, part_of
 from nets.models import Model
 from nets.provenance import ensemble_of
 from physics.blas import one_blas_thread
-from physics.checks import finite_array, place, regular_array
+from physics.checks import finite_array, misfit, place, regular_array
 from physics.errors import FileFormatError, InputError
 from physics.trajectory import Trajectory
 from physics.values import Shown, brief
@@ -205,10 +205,8 @@ class Networks(Shown):
             raise InputError(f"classify needs a model that adds two embeddings; {_name(self.model)} does not")
         array = finite_array("points", points)
         if array.ndim not in (2, 3) or array.shape[-1] != self.model.dim:
-            raise InputError(
-                f"points must have the shape (points, {self.model.dim}), or (runs, points, "
-                f"{self.model.dim}), got {array.shape}"
-            )
+            dim = self.model.dim
+            raise misfit("points", array, f"have the shape (points, {dim}) or (runs, points, {dim})")
         outputs = self._each("points", array.astype(self.dtype), layers.decoded)
         targets = self.ensemble.targets
         if targets is not None:
@@ -263,10 +261,8 @@ class Networks(Shown):
         """
         layers = self.model.architecture
         if layers is None or not has_neurons(self.model):
-            raise InputError(
-                "model must add two embeddings, or concatenate them, and learn addition modulo its tokens to "
-                f"have neurons that read them, got {_name(self.model)}"
-            )
+            need = "learn addition modulo its tokens from the sum of two embeddings, or from both"
+            raise InputError(f"model must {need}, to have neurons that read them, got {_name(self.model)}")
         dim, E = self.model.dim, self.parameters[EMBEDDING]
         names, weights = list(layers.layers), {"W_in": E}
         if layers.combine != "neurons":
@@ -290,9 +286,8 @@ class Networks(Shown):
             If the model does not learn addition modulo the number of its tokens by cross-entropy.
         """
         if not adds(self.model):
-            raise InputError(
-                f"model must learn addition modulo its tokens by cross-entropy, got {_name(self.model)}"
-            )
+            need = "learn addition modulo its tokens by cross-entropy"
+            raise InputError(f"model must {need}, got {_name(self.model)}")
         p = self.model.tokens
         return self.outputs(np.indices((p, p)).reshape(2, -1).T).reshape(self.runs, p, p, p)
 
@@ -325,14 +320,11 @@ class Networks(Shown):
         given = task.inputs if inputs is None else regular_array("inputs", inputs)
         wanted, whole = task.inputs.shape[1:], task.inputs.dtype.kind == "i"
         if given.ndim not in (2, 3) or given.shape[-1:] != wanted or (whole and given.dtype.kind not in "iu"):
-            raise InputError(
-                f"inputs must be {'whole numbers' if whole else 'numbers'} of shape (examples, {wanted[0]}), "
-                f"or (runs, examples, {wanted[0]}), got {given.dtype} of shape {given.shape}"
-            )
+            shapes = f"(examples, {wanted[0]}) or (runs, examples, {wanted[0]})"
+            raise misfit("inputs", given, f"be {'whole ' * whole}numbers of shape {shapes}")
         if whole and given.size and not 0 <= given.min() <= given.max() < self.model.tokens:
-            raise InputError(
-                f"inputs must be tokens from 0 to {self.model.tokens - 1}, got {given.min()} to {given.max()}"
-            )
+            got = f"{given.min()} to {given.max()}"
+            raise InputError(f"inputs must be tokens from 0 to {self.model.tokens - 1}, got {got}")
         return given.astype(np.int64 if whole else self.dtype)
 
     def _each(self, name: str, values: NDArray[Any], compute: Any) -> NDArray[Any]:
@@ -340,9 +332,7 @@ class Networks(Shown):
         import torch
 
         if values.ndim == 3 and len(values) != self.runs:
-            raise InputError(
-                f"{name} must be given once, or for each of {self.runs} runs, got them for {len(values)}"
-            )
+            raise misfit(name, values, f"be given once, or for each of {self.runs} runs")
         rows = torch.tensor(np.broadcast_to(values, (self.runs, *values.shape[-2:]))).split(1)
         tensors = {name: torch.tensor(value).split(1) for name, value in self.parameters.items()}
         members = [{name: parts[run] for name, parts in tensors.items()} for run in range(self.runs)]
@@ -393,16 +383,12 @@ def networks(trajectory: Trajectory, frame: int = -1) -> Networks:
     ensemble = ensemble_of(trajectory)
     names = [name for name in trajectory.observables if name.startswith(LAYERS)]
     if not names:
-        raise InputError(
-            "trajectory must hold the layers of its networks to restore them, got none; record the "
-            "observable 'layers' during the training"
-        )
+        advice = "train them with observables=('layers',)"
+        raise InputError(f"trajectory must hold the layers of its networks, got none; {advice}")
     model, positions = ensemble.model, trajectory.frame(frame)
     for part in (ensemble.train, ensemble.validation):
         if part.size and not 0 <= part.min() <= part.max() < len(model.task):
-            raise FileFormatError(
-                f"train_examples and validation_examples must be examples of {_name(model)}"
-            )
+            raise FileFormatError(f"trajectory must be trained on examples of {_name(model)}, got others")
     parameters = {name.removeprefix(LAYERS): trajectory.observables[name][:, frame] for name in names}
     parameters.setdefault(EMBEDDING, positions)
     restored, dtype = {}, str(positions.dtype)

@@ -13,7 +13,7 @@ from nets.engines.choice import Engine
 from nets.engines.ensemble import Ensemble
 from nets.networks import LAYERS, Networks, adds, has_neurons
 from nets.settings import LOSSES
-from physics.checks import InputError, choice, mapping, names_in, number, regular_array
+from physics.checks import InputError, choice, mapping, misfit, names_in, number, regular_array
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
 from physics.theory.quality import representation_quality
@@ -100,9 +100,8 @@ class Observer:
         }
         for name in names:
             if not has.get(choice(argument, name, allowed), True):
-                raise InputError(
-                    f"{argument} must not name {name!r}, which {type(model).__name__} does not have"
-                )
+                kind = type(model).__name__
+                raise InputError(f"{argument} must not name {name!r}, which {kind} does not have")
         return names
 
     def frame(self, engine: Engine, step: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
@@ -177,8 +176,8 @@ class Observer:
         """
         decided = regular_array("decided", decided).astype(bool)
         if decided.shape != self.status.shape:
-            raise InputError(
-                f"stop must return one truth value for each of {len(self.status)} runs, got {decided.shape}"
+            raise misfit(
+                "what stop returns", decided, f"be a truth value for each of {len(self.status)} runs"
             )
         self.status[decided & (self.status == TRAINING)] = DECIDED
 

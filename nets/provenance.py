@@ -81,10 +81,8 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
     kinds = _called(name, made)
     if not kinds:
         names = ", ".join(dict.fromkeys(kind.__name__ for kind in _kinds(Model)))  # type: ignore[type-abstract]
-        raise InputError(
-            f"model of the trajectory must be one of {names}, or be imported first, got "
-            f"{made['name'] if made else name}"
-        )
+        got = made["name"] if made else name
+        raise InputError(f"model of the trajectory must be one of {names}, or be imported first, got {got}")
     if made is None:
         return kinds[-1]
     fits = [(code_digest(kind) == made["code"], _name(kind) == made["name"]) for kind in kinds]
@@ -155,10 +153,8 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     if "selected_tokens" in made:
         raise InputError("trajectory must have all tokens of its networks, got one of selected tokens")
     if made.get("program") != "nets.train":
-        raise InputError(
-            "trajectory must be made by nets.train to restore its networks, got one made by "
-            f"{made.get('program', 'an unknown program')}"
-        )
+        program = made.get("program", "an unknown program")
+        raise InputError(f"trajectory must be made by nets.train to have networks, got one made by {program}")
     drawn = ("first_run", "run_numbers", "train_fraction", "train_examples", "validation_examples", "shared")
     try:
         model = _model_of(made["model"])
@@ -175,10 +171,8 @@ def ensemble_of(trajectory: Trajectory) -> Ensemble:
     except (InputError, FileFormatError):
         raise
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, MemoryError) as error:
-        raise FileFormatError(
-            "parameters must describe a training of nets.train, got ones that do not "
-            f"({type(error).__name__}: {error})"
-        ) from None
+        got = f"ones that do not ({type(error).__name__}: {error})"
+        raise FileFormatError(f"parameters must describe a training of nets.train, got {got}") from None
 
 
 def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:

@@ -69,10 +69,8 @@ class TrainingSettings:
         if flag("freeze_embedding", self.freeze_embedding):
             for name in RATES[2:]:
                 if getattr(self, name) is not None:
-                    raise InputError(
-                        f"{name} must be left out if freeze_embedding keeps the initial embedding, "
-                        f"got {getattr(self, name)!r}"
-                    )
+                    got = f"{getattr(self, name)!r} with freeze_embedding=True"
+                    raise InputError(f"{name} must be left out for an embedding that is kept, got {got}")
                 settings.pop(name, None)
         names = settings.keys() & {field.name for field in fields(self)}
         return replace(self, **{name: settings[name] for name in names if getattr(self, name) is None})

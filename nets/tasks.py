@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import InputError, distinct, flag, number, regular_array, short_text, whole_number
+from physics.checks import InputError, distinct, flag, misfit, number, regular_array, short_text, whole_number
 from physics.theory.groups import FiniteGroup
 from physics.values import Shown, Value
 
@@ -66,10 +66,7 @@ class Task(Shown, Value):
             raise InputError(f"inputs must be whole numbers or finite data, got {short_text(self.inputs)}")
         labels = _numbers_below(self.classes, "labels", self.labels)
         if inputs.ndim < 2 or len(inputs) != len(labels):
-            raise InputError(
-                f"inputs must have the shape (examples, 2) or (examples, features) with the {len(labels)} "
-                f"examples that have a label, got {inputs.shape}"
-            )
+            raise misfit("inputs", inputs, f"have the shape ({len(labels)}, …), a row for each label")
         self._set(inputs=inputs, labels=labels, held_out=_examples(len(labels), "held_out", self.held_out))
 
     def __len__(self) -> int:
@@ -107,9 +104,8 @@ class Task(Shown, Value):
         spare = not self.whole and not len(self.held_out)
         if not 0 < size <= free - spare:
             need = "training and one validation example" if spare else "training example"
-            raise InputError(
-                f"train_fraction must leave at least one {need} of {free}, got {distinct(fraction, 1.0)}"
-            )
+            got = distinct(fraction, 1.0)
+            raise InputError(f"train_fraction must leave at least one {need} of {free}, got {got}")
         return size
 
     def split(self, fraction: float | None, generator: np.random.Generator) -> Split:
@@ -183,15 +179,11 @@ class Task(Shown, Value):
             validating = _examples(len(self), "validation_examples", validation)
         both = np.intersect1d(training, validating)
         if len(both):
-            raise InputError(
-                f"validation_examples must have no example in common with train_examples, got "
-                f"{len(both)}, the first of them example {both[0]}"
-            )
+            got = f"{len(both)}, the first of them example {both[0]}"
+            raise InputError(f"validation_examples must share no example with train_examples, got {got}")
         if not len(training) or not (len(validating) or self.whole):
-            raise InputError(
-                "train_examples must name an example, and leave one of "
-                f"{len(candidates)} to validate on, got {len(training)}"
-            )
+            need = f"name an example, and leave one of {len(candidates)} to validate on"
+            raise InputError(f"train_examples must {need}, got {len(training)}")
         return training, validating
 
 
@@ -201,9 +193,8 @@ def _numbers_below(count: int, name: str, value: Any) -> NDArray[np.int64]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"{name} must be whole numbers with one axis, got {short_text(value)}")
     if array.size and not 0 <= array.min() <= array.max() < count:
-        raise InputError(
-            f"{name} must be whole numbers from 0 to {count - 1}, got {array.min()} to {array.max()}"
-        )
+        got = f"{array.min()} to {array.max()}"
+        raise InputError(f"{name} must be whole numbers from 0 to {count - 1}, got {got}")
     return array.astype(np.int64, copy=False)
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from analysis.circles.classes import require_cyclic
 from analysis.scaling import scaled
-from physics.checks import InputError, point_sets
+from physics.checks import InputError, misfit, point_sets
 from physics.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -69,10 +69,8 @@ def trajectory_signals(trajectory: Trajectory, runs: Any = slice(None)) -> "xarr
     if OBSERVABLE in trajectory.observables:
         recorded = np.asarray(trajectory.observables[OBSERVABLE], np.float64)
         if recorded.shape[2:] != values.shape[2:]:
-            raise InputError(
-                f"fourier_signals of the trajectory must have {values.shape[2]} frequencies for its "
-                f"{trajectory.tokens} tokens, got {recorded.shape[2:]}"
-            )
+            need = f"have {values.shape[2]} frequencies for its {trajectory.tokens} tokens"
+            raise misfit("fourier_signals of the trajectory", recorded, need)
         clock = trajectory.clock(OBSERVABLE)
         later = steps > clock[0][-1]
         steps, times = (np.append(*each) for each in ((clock[0], steps[later]), (clock[1], times[later])))

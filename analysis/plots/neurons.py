@@ -93,6 +93,4 @@ def show_phases(spectrum: NeuronSpectrum, ax: Axes | None = None) -> Axes:
 def _one_layer(spectrum: NeuronSpectrum) -> None:
     """Refuse a spectrum of several layers."""
     if spectrum.theta.ndim != 2:
-        raise InputError(
-            f"spectrum must hold one layer, of the shape (hidden, K), got {spectrum.theta.shape}"
-        )
+        raise InputError(f"spectrum must hold one layer (hidden, K), got {spectrum.theta.shape}")

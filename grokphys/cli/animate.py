@@ -57,17 +57,15 @@ def animate(
     from grokphys.explorer.runs.circles import open_run
 
     if out.suffix not in (".gif", ".mp4", ".png"):
-        raise OutputError(
-            f"cannot write {out}: the name of a film must end in .gif or .mp4, and that of a picture in .png"
-        )
+        need = "the name of a film must end in .gif or .mp4, and that of a picture in .png"
+        raise OutputError(f"cannot write {out}: {need}")
     refuse_existing(out, overwrite)
     number("fps", fps, films.SLOWEST, films.FASTEST)
     whole_number("frames", frames, 1)
     whole_number("size", size, SMALLEST, LARGEST)
     if frequency is not None and view == "particles":
-        raise InputError(
-            f"frequency must be left out for the view particles, got {frequency}; take --view circles"
-        )
+        got = f"{frequency}; take --view circles"
+        raise InputError(f"frequency must be left out for the view particles, got {got}")
     film = _film(open_run(named(str(file)), run), view, frequency)
     dpi = size / film.size[0]
     if out.suffix == ".png":

@@ -157,10 +157,7 @@ class EmbeddingMLP(ModularAddition, DenseModel):
         self._set(hidden=checked_widths(self.hidden), even=number("even", self.even, 0.0))
         choice("activation", self.activation, get_args(Activation))
         if self.even and self.activation not in ("tanh", "asinh"):
-            raise InputError(
-                f"even must be 0 for the activation {self.activation!r}, which already has an even part, "
-                f"unlike tanh and asinh, got {self.even:g}"
-            )
+            raise InputError(f"even must be 0 unless activation is 'tanh' or 'asinh', got {self.even:g}")
 
     @cached_property
     def task(self) -> Task:
@@ -455,9 +452,8 @@ class TwoLayer(ModularAddition, DenseModel):
         choice("activation", self.activation, get_args(Neuron))
         choice("start", self.start, get_args(Start))
         if self.start == "single_frequency" and (self.tokens < 5 or self.tokens % 2 == 0):
-            raise InputError(
-                f"tokens must be odd and at least 5 if start is 'single_frequency', got {self.tokens}"
-            )
+            need = "odd and at least 5 if start is 'single_frequency'"
+            raise InputError(f"tokens must be {need}, got {self.tokens}")
 
     @property
     def dim(self) -> int:  # type: ignore[override]
@@ -585,10 +581,8 @@ class ImageMLP(DenseModel):
         self._check(classes=3)
         digest = _digest(self.task)
         if self.digest not in (None, digest):
-            raise FileFormatError(
-                f"the images of {self.data} have the digest {digest} instead of {self.digest}; the run used "
-                "other files"
-            )
+            text = f"the images of {self.data} have the digest {digest} instead of {self.digest}"
+            raise FileFormatError(f"{text}; the run used other files")
         self._set(digest=digest)
 
     @property
@@ -699,9 +693,8 @@ def load_images(data: str, classes: int) -> Task:
         scale = 255 if pixels.dtype == np.uint8 else 1
         pixels = pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(scale)
     except (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise FileFormatError(
-            f"data must be 'digits', or an npz archive of x_train and y_train, got {data} ({error})"
-        ) from None
+        need = "'digits', or an npz archive of x_train and y_train"
+        raise FileFormatError(f"data must be {need}, got {data} ({error})") from None
     return Task(pixels, answers, classes, np.arange(len(images[0]), len(pixels)))
 
 

@@ -23,9 +23,8 @@ def require_model(model: Any) -> Model:
     """Return `model` if it is one, with settings of a training that `nets.train` has."""
     kind = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
     if not isinstance(model, Model) or not hasattr(model, "__dataclass_fields__"):
-        raise InputError(
-            f"model must be a frozen dataclass and a nets.Model, such as ConstantAttention(), got {kind}"
-        )
+        need = "a frozen dataclass and a nets.Model, such as ConstantAttention()"
+        raise InputError(f"model must be {need}, got {kind}")
     known = {field.name for field in dataclasses.fields(Settings)} - {"runs", "seed"}
     for name in mapping(f"settings of {kind}", model.settings):
         if name not in known:
@@ -48,6 +47,11 @@ def require_sound(model: Model, runs: int) -> None:
         raise InputError(f"{kind} cannot be trained, got {type(error).__name__}: {text}") from error
 
 
+def _require(right: bool, what: str, need: str, got: Any) -> None:
+    if not right:
+        raise InputError(f"{what} must {need}, got {got}")
+
+
 def _check(model: Any, kind: str, runs: int) -> None:
     tokens, dim = (whole_number(f"{name} of {kind}", getattr(model, name), 1) for name in ("tokens", "dim"))
     choice(f"loss of {kind}", model.loss, get_args(Loss))
@@ -57,41 +61,32 @@ def _check(model: Any, kind: str, runs: int) -> None:
         for name, value in model.initial(np.random.default_rng(0), np.random.default_rng(0)).items()
     }
     shapes = {name: value.shape for name, value in drawn.items()}
-    if not drawn or () in shapes.values():
-        raise InputError(f"initial of {kind} must return arrays with an axis, got shapes {shapes}")
+    arrays = bool(drawn) and () not in shapes.values()
+    _require(arrays, f"initial of {kind}", "return arrays with an axis", f"shapes {shapes}")
     numbers = sum(value.size for value in drawn.values())
     # Drawing takes two copies in float64; training takes values and two moments in its number type.
     require_memory(f"{runs} networks of {numbers} parameters", 40.0 * numbers * runs, ADVICE)
-    head = list(drawn)[: len(model.encoder)]
-    if set(head) != set(model.encoder):
-        names = ", ".join(model.encoder)
-        raise InputError(f"encoder of {kind} must name its first parameters, {', '.join(head)}, got {names}")
-    if (got := shapes.get(EMBEDDING, (tokens, dim))) != (tokens, dim):
-        raise InputError(f"the embedding of {kind} must have the shape {(tokens, dim)}, got {got}")
-    if number(f"embedding_penalty of {kind}", model.embedding_penalty, 0.0) and EMBEDDING not in drawn:
-        raise InputError(f"embedding_penalty of {kind} must be 0 without a parameter named {EMBEDDING!r}")
-    if not isinstance(model.task, Task):
-        raise InputError(f"task of {kind} must be a nets.Task, got {type(model.task).__name__}")
+    head, size = list(drawn)[: len(model.encoder)], shapes.get(EMBEDDING, (tokens, dim))
+    named = set(head) == set(model.encoder)
+    _require(named, f"encoder of {kind}", f"name its first parameters, {head}", model.encoder)
+    _require(size == (tokens, dim), f"embedding of {kind}", f"have the shape {(tokens, dim)}", size)
+    penalty = number(f"embedding_penalty of {kind}", model.embedding_penalty, 0.0)
+    usable = not penalty or EMBEDDING in drawn
+    _require(usable, f"embedding_penalty of {kind}", "be 0 without an embedding", penalty)
+    _require(isinstance(model.task, Task), f"task of {kind}", "be a nets.Task", type(model.task).__name__)
     inputs, layers = model.task.inputs, model.architecture
     if isinstance(layers, Architecture):
-        data = layers.combine == "data"
+        data, what = layers.combine == "data", f"inputs of the task of {kind}"
         width = {"concatenate": 2 * dim, "data": inputs.shape[1]}.get(layers.combine, dim)
-        expected = layers.shapes(tokens, dim)
-        if layers.sizes[0] != width or list(shapes.items()) != list(expected.items()):
-            raise InputError(
-                f"architecture of {kind} must have sizes that begin with {width}, and initial must return "
-                f"{expected} in this order, got {layers.sizes} and {shapes}"
-            )
-        if inputs.dtype.kind != ("f" if data else "i") or (not data and inputs.shape[1:] != (2,)):
-            raise InputError(
-                f"inputs of the task of {kind} must be {'data' if data else 'two tokens'} for each example, "
-                f"got {inputs.dtype} of shape {inputs.shape}"
-            )
-        if not data and not 0 <= inputs.min(initial=0) <= inputs.max(initial=0) < tokens:
-            raise InputError(
-                f"inputs of the task of {kind} must be tokens from 0 to {tokens - 1}, got {inputs.min()} to "
-                f"{inputs.max()}"
-            )
+        expected, sizes = layers.shapes(tokens, dim), layers.sizes
+        _require(sizes[0] == width, f"architecture of {kind}", f"have sizes that begin with {width}", sizes)
+        same = list(shapes.items()) == list(expected.items())
+        _require(same, f"initial of {kind}", f"return {expected} in this order", shapes)
+        fits = inputs.dtype.kind == "f" if data else inputs.dtype.kind == "i" and inputs.shape[1:] == (2,)
+        need = f"be {'data' if data else 'two tokens'} for each example"
+        _require(fits, what, need, f"{inputs.dtype} of shape {inputs.shape}")
+        low, high = (0, 0) if data or not inputs.size else (inputs.min(), inputs.max())
+        _require(0 <= low <= high < tokens, what, f"be tokens from 0 to {tokens - 1}", f"{low} to {high}")
     if not is_ours(type(model)):  # ours are tested, and PyTorch takes seconds to import
         _try_out(model, kind, drawn)
 
@@ -103,8 +98,7 @@ def _try_out(model: Any, kind: str, drawn: Mapping[str, NDArray[np.float64]]) ->
     task, width, generator = model.task, model.task.classes, np.random.default_rng(1)
     if model.loss == "mean_squared_error":
         classes, width = finite_array(f"targets of {kind}", model.targets(generator)).shape
-        if classes != task.classes:
-            raise InputError(f"targets of {kind} must have {task.classes} rows, got {classes}")
+        _require(classes == task.classes, f"targets of {kind}", f"have {task.classes} rows", classes)
     second = model.initial(generator, generator)
     parameters = {}
     for name, value in drawn.items():
@@ -132,17 +126,12 @@ def _try_out(model: Any, kind: str, drawn: Mapping[str, NDArray[np.float64]]) ->
     for name, shape in (("point_sets", (model.tokens, model.dim)), ("outputs", (3, width))):
         together = computed(name, slice(2))
         alone = torch.cat([computed(name, slice(1)), computed(name, slice(1, 2))])
-        if together.shape != (2, *shape):
-            got = tuple(together.shape)
-            raise InputError(f"{name} of {kind} must return a tensor of shape {(2, *shape)} here, got {got}")
+        right, got = together.shape == (2, *shape), tuple(together.shape)
+        _require(right, f"{name} of {kind}", f"return a tensor of shape {(2, *shape)} here", got)
         rounding = 1e-5 * float(alone.detach().nan_to_num().abs().max())
-        if not torch.allclose(together, alone, rtol=0, atol=rounding, equal_nan=True):
-            raise InputError(
-                f"{name} of {kind} must be for each member what they are for it alone, got others for two "
-                "members at once"
-            )
+        right = torch.allclose(together, alone, rtol=0, atol=rounding, equal_nan=True)
+        need = "be for each member what they are for it alone"
+        _require(right, f"{name} of {kind}", need, "others for two members at once")
     torch.autograd.grad(together.sum(), list(parameters.values()))  # an error if a parameter is not used
-    if any(rates) != bool(model.dropout):
-        raise InputError(
-            f"dropout of {kind} must be the rate with which its outputs drop states, got {model.dropout:g}"
-        )
+    need = "be the rate with which its outputs drop states"
+    _require(any(rates) == bool(model.dropout), f"dropout of {kind}", need, model.dropout)

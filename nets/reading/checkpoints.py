@@ -99,10 +99,8 @@ def read(path: Any, wanted: Wanted, progress: Progress = list) -> Trajectory:
         return first
     for files, run in zip(runs, trajectories, strict=True):
         if run.positions.shape != first.positions.shape or run.steps.tolist() != first.steps.tolist():
-            raise InputError(
-                f"path must hold runs of the same steps and shape, but those of {runs[0][0].parent} and "
-                f"{files[0].parent} differ; read each by itself"
-            )
+            differ = f"{runs[0][0].parent} and {files[0].parent} differ; read each by itself"
+            raise InputError(f"path must hold runs of the same steps and shape, but those of {differ}")
     measured = [{k for k in run.observables if run.clock(k)[0] is run.steps} for run in trajectories]
     shared = sorted(set.intersection(*measured))
     return Trajectory(
@@ -214,9 +212,8 @@ def from_frames(
             for name, values in mapping("observables", observables).items()
         }
     except (TypeError, ValueError):
-        raise InputError(
-            "frames must be pairs of a step and a matrix of real numbers, and observables one value for each"
-        ) from None
+        need = "pairs of a step and a matrix of real numbers, and observables one value for each"
+        raise InputError(f"frames must be {need}") from None
     order = np.argsort(steps)
     if modulus is not None and len(matrices[0]) < whole_number("modulus", modulus, 3):
         raise InputError(f"modulus must be at most the number of tokens, {len(matrices[0])}, got {modulus}")

@@ -52,10 +52,8 @@ def axes_of(
             if there:
                 notes.append(f"the matrix is transposed: its last axis, of length {last}, is the tokens")
         elif not here and not chosen:
-            raise InputError(
-                f"modulus must be the length of an axis, but {name} has {first} and {last}, got {modulus}; "
-                "tokens=FIRST:END states which are the numbers"
-            )
+            got = f"{modulus} for {name} with {first} and {last}; tokens=FIRST:END states the numbers"
+            raise InputError(f"modulus must be the length of an axis, got {got}")
     if swap is None and embedding:
         swap = False
         if modulus is None:
@@ -64,9 +62,9 @@ def axes_of(
         swap = False
     if swap is None:
         states = "" if modulus else "modulus=P states their number without signs such as '=', and "
+        advice = f"{states}transpose=True takes the last axis, transpose=False the one before it"
         raise InputError(
-            f"{name} has the axes {first} and {last}, and nothing says which is the tokens: {states}"
-            "transpose=True takes the last axis, transpose=False the one before it"
+            f"{name} has the axes {first} and {last}, and nothing says which is tokens: {advice}"
         )
     count = last if swap else first
     if count < 3 or 0 in shape:

@@ -346,10 +346,8 @@ def _marks(frequencies: Any, K: int, leading: tuple[int, ...]) -> Mask:
         return np.stack([_marks(each, K, ()) for each in frequencies.flat]).reshape(*leading, K)
     given = regular_array("frequencies", frequencies)
     if isinstance(frequencies, str | bytes) or given.ndim != 1:
-        raise InputError(
-            f"frequencies must be a sequence of whole numbers, or an array {leading} of such sequences, got "
-            f"{short_text(frequencies)}"
-        )
+        need = f"a sequence of whole numbers, or an array {leading} of such sequences"
+        raise InputError(f"frequencies must be {need}, got {short_text(frequencies)}")
     marks = np.zeros(K, bool)
     for value in frequencies:
         marks[whole_number("frequencies", value, 1, K) - 1] = True

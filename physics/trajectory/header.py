@@ -144,10 +144,8 @@ class Header:
 def check_version(path: FilePath, version: Any) -> None:
     """Refuse a file of a later version of the schema, with a `NewerFormatError`."""
     if int(version) > SCHEMA_VERSION:
-        newer = f"{path} has schema version {int(version)}"
-        raise NewerFormatError(
-            f"{newer}; this version of GrokPhys reads up to {SCHEMA_VERSION}, please upgrade"
-        )
+        got = f"{int(version)}; this version of GrokPhys reads up to {SCHEMA_VERSION}, please upgrade"
+        raise NewerFormatError(f"{path} has schema version {got}")
 
 
 # -- what a file can hold ----------------------------------------------------------------------------------

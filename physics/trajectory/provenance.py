@@ -225,10 +225,9 @@ def require_same(
     if different := _differences(parameters, here, sorted({*parameters, *here}), ": "):
         raise InputError(f"{path} cannot be resumed, because it has another configuration ({different})")
     if different := _differences(versions, header.made_with, DECIDE_BITS, " "):
-        raise InputError(
-            f"{path} cannot be resumed, because its further steps could differ in their last bits "
-            f"({different}); take the versions that began it, or pass overwrite=True to start again"
-        )
+        why = f"its further steps could differ in their last bits ({different})"
+        advice = "take the versions that began it, or pass overwrite=True to start again"
+        raise InputError(f"{path} cannot be resumed, because {why}; {advice}")
     unknown = [name for name, digest in header.parameters.get(OWN_CODE, {}).items() if UNKNOWN in digest]
     if unknown:
         code = f"the code of {', '.join(unknown)}, whose source text is unknown"

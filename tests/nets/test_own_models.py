@@ -219,7 +219,7 @@ REFUSED = [
     (dense(), "Mine .* AttributeError"),
     (dense(architecture=Layers().architecture), "Mine .* AttributeError"),
     (with_architecture(sizes=(5, 9, 7)), "architecture of Mine .* sizes that begin with 4"),
-    (changed(Layers, initial=Product.initial), "initial must return"),
+    (changed(Layers, initial=Product.initial), "initial of Mine must return"),
 ]
 
 
