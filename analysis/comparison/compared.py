@@ -17,15 +17,9 @@ from analysis.circles.classes import Structures
 from analysis.circles.fourier import frequency_norms
 from analysis.circles.geometry import effective_dimension
 from analysis.circles.survival import survives
+from analysis.comparison import relabelling as shapes_of
 from analysis.comparison.motion import SCALES, Chosen, Motion, PathPairs, Paths, compare_motion
-from analysis.comparison.relabelling import (
-    Symmetry,
-    best_relabelling,
-    no_relabelling,
-    procrustes_disparity,
-    standard,
-    symmetry_of,
-)
+from analysis.comparison.relabelling import Symmetry, standard, symmetry_of
 from analysis.comparison.timing import OnsetDifference, Onsets, compare_onsets, onsets
 from analysis.scaling import scaled
 from analysis.stats.effects import Calibration, Difference, calibrate, compare_proportions, compare_values
@@ -410,7 +404,7 @@ class Parts:
                 )
         self.planar = max(first.dim, second.dim) <= PLANAR
         self.same_tokens = first.tokens == second.tokens
-        self.symmetry = no_relabelling(first.tokens)
+        self.symmetry = shapes_of.no_relabelling(first.tokens)
         if self.same_tokens and not self.states:
             self.symmetry = self._common_symmetry() if symmetry is None else symmetry
 
@@ -425,7 +419,7 @@ class Parts:
 
     def _common_symmetry(self) -> Symmetry:
         """Return the relabelings of both problems, or only the identity if the search would be long."""
-        identity = no_relabelling(self.first.tokens)
+        identity = shapes_of.no_relabelling(self.first.tokens)
         both = []
         for ensemble in (self.first, self.second):
             if ensemble.fixed_examples:
@@ -459,12 +453,12 @@ class Parts:
         if self.states:
             return None
         final = self.second.final
-        disparity, relabelling = procrustes_disparity(self.first.final, final, self.symmetry)
+        disparity, relabelling = shapes_of.procrustes_disparity(self.first.final, final, self.symmetry)
         among = np.full((1, 1), np.nan)
         if len(final) > 1:
-            among, _ = procrustes_disparity(final, final, self.symmetry)
+            among, _ = shapes_of.procrustes_disparity(final, final, self.symmetry)
             np.fill_diagonal(among, np.inf)
-        chance, _ = procrustes_disparity(self.first.initial, final, self.symmetry)
+        chance, _ = shapes_of.procrustes_disparity(self.first.initial, final, self.symmetry)
         nearest, start, trained = (distances.min(axis=0) for distances in (disparity, chance, among))
         return Shapes(disparity, relabelling, nearest, start, trained, self.symmetry)
 
@@ -493,7 +487,7 @@ class Parts:
             unit = scaled(np.concatenate([final, self.first.final]))[1]
             final, states = np.ldexp(final, -unit), np.ldexp(self.first.final, -unit)
             return np.array([((final - state) ** 2).sum(axis=(1, 2)) for state in states])
-        return procrustes_disparity(self.first.final, final, self.symmetry)[0]
+        return shapes_of.procrustes_disparity(self.first.final, final, self.symmetry)[0]
 
     def _chosen(self, pairs: Integers, times: Array, shapes: Shapes | None) -> Chosen | None:
         """Return the second-best partners of chosen pairs, and the same choice within the first ensemble."""
@@ -518,7 +512,8 @@ class Parts:
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             return False
         return all(
-            best_relabelling(x[None], y[None], self.symmetry)[0] <= 1e-9 for x, y in zip(a, b, strict=True)
+            shapes_of.best_relabelling(x[None], y[None], self.symmetry)[0] <= 1e-9
+            for x, y in zip(a, b, strict=True)
         )
 
     def distributions(self, ours: Structures | None, theirs: Structures | None) -> dict[str, Difference]:

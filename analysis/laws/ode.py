@@ -14,27 +14,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from analysis.circles.survival import circles_of
+from analysis.laws import scores
 from analysis.laws.flow import affine_rollout, affine_solution, to_generator, to_increment
 from analysis.laws.lasso import Moments, path, solve
 from analysis.laws.regressors import FitWarning, LinearODERegressor, MeanFieldRegressor, lotka_volterra
-from analysis.laws.scores import (
-    KINDS,
-    Array,
-    HonestScores,
-    Law,
-    as_pieces,
-    differences,
-    fit_law,
-    honest_scores,
-    pooled,
-    r_squared,
-    unit,
-    whole_steps,
-)
 from analysis.stats.intervals import CONFIDENCE
 from physics.checks import InputError, choice, distinct, number, whole_number
 from physics.trajectory import Trajectory
-from physics.values import Shown
+from physics.values import Array, Shown
 
 PUBLISHED: dict[str, dict[str, Any]] = {
     "lasso": {"kind": "increment", "penalty": "lasso", "alpha": 0.01},
@@ -45,7 +32,7 @@ The published code stops Lasso after 1000 sweeps, even if it has not converged; 
 
 
 @dataclass(frozen=True)
-class ODEFit(Law):
+class ODEFit(scores.Law):
     """A fitted linear ODE and how well it describes the data; `fit_trajectories` returns it.
 
     Attributes
@@ -179,7 +166,7 @@ class ODEFit(Law):
         return power[:-1, :-1] - np.eye(self.components), power[:-1, -1]
 
     def _iterate(self, state: Array, clock: Array, bound: float) -> Array:
-        whole = whole_steps(clock)
+        whole = scores.whole_steps(clock)
         return affine_rollout(self.A, self.b, state, int(whole.max(initial=0)))[whole]
 
     def _integrate(self, state: Array, clock: Array, bound: float) -> Array:
@@ -250,8 +237,8 @@ def fit_trajectories(
     ([[-0.5, 0.1], [0.0, -0.2]], [1.0, 1.0])
     """
     regressor = LinearODERegressor(penalty, alpha, **options)
-    pieces = as_pieces(signals, times)
-    states, changes = pooled(pieces, kind)
+    pieces = scores.as_pieces(signals, times)
+    states, changes = scores.pooled(pieces, kind)
     groups = np.repeat(np.arange(len(pieces)), [len(x) - 1 for _, x in pieces])
     _say_what_is_poor(states, None if alpha == 0 else penalty)
     regressor.fit(states, changes, groups)
@@ -262,7 +249,8 @@ def fit_trajectories(
         ).max()
         said = f"alpha = {regressor.alpha_.max():g} leaves no coefficient; coefficients appear below"
         warnings.warn(f"{said} {largest:.3g}", FitWarning, stacklevel=2)
-    step, r2 = unit(pieces) if kind == "increment" else 1.0, r_squared(changes, states @ A.T + b)
+    step = scores.unit(pieces) if kind == "increment" else 1.0
+    r2 = scores.r_squared(changes, states @ A.T + b)
     law = ODEFit(kind, A, b, step, regressor.alpha_, regressor.converged_, r2, np.nan, len(states))
     return replace(law, r2_rollout=law._score(pieces).rollout)
 
@@ -384,7 +372,7 @@ def resample_coefficients(
     resamples = whole_number("resamples", resamples, 2)
     alpha = number("alpha", alpha, 0.0)
     LinearODERegressor(penalty, alpha, l1_ratio=l1_ratio).check()
-    pairs = differences(as_pieces(signals, times), kind)
+    pairs = scores.differences(scores.as_pieces(signals, times), kind)
     generator = np.random.default_rng(seed)
     if len(pairs) > 1:
         if block is not None:
@@ -460,7 +448,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         choice("law", self.law, LAWS)
-        choice("kind", self.kind, KINDS)
+        choice("kind", self.kind, scores.KINDS)
         if self.law != "mean-field":
             LinearODERegressor(**self._options).check()
 
@@ -477,7 +465,7 @@ class Recipe:
         how = how.replace("lasso", "Lasso")
         return how if self.law == "linear" else f"Lotka-Volterra, {how}"
 
-    def fit(self, signals: Any, times: Any = None) -> Law:
+    def fit(self, signals: Any, times: Any = None) -> scores.Law:
         """Fit the law to trajectories.
 
         Parameters
@@ -504,9 +492,9 @@ class Recipe:
         [[-0.5]]
         """
         if self.law == "mean-field":
-            return fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
+            return scores.fit_law(MeanFieldRegressor(), signals, times, kind=self.kind)
         if self.law == "lotka-volterra":
-            return fit_law(lotka_volterra(**self._options), signals, times, kind=self.kind)
+            return scores.fit_law(lotka_volterra(**self._options), signals, times, kind=self.kind)
         return fit_trajectories(signals, times, kind=self.kind, **self._options)
 
     def check_resamples(self, resamples: int) -> None:
@@ -567,7 +555,7 @@ class Recipe:
 
 def fit_batch(
     batch: Any, recipe: Recipe | None = None, *, first: int = 0, last: int | None = 1000, split: float = 0.5
-) -> HonestScores:
+) -> scores.HonestScores:
     """Fit one law to all runs of a batch, and score it on these data, on later frames, and on unseen runs.
 
     Parameters
@@ -605,23 +593,10 @@ def fit_batch(
     runs = batch_signals(batch, first=first, last=last)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return honest_scores((recipe or Recipe()).fit, runs, split=split)
+        return scores.honest_scores((recipe or Recipe()).fit, runs, split=split)
 
 
 def batch_signals(batch: Any, *, first: int = 0, last: int | None = 1000) -> list[Any]:
-    """Return the signals (step, frequency) of each run of a batch; the arguments are as in `fit_batch`.
-
-    An `InputError` refuses an empty batch, and an entry of another type.
-    """
+    """Return the signals of each part of a batch, as laws take them; the arguments are as in `fit_batch`."""
     parts = list(batch) if isinstance(batch, Sequence) else [batch]
-    if not parts:
-        raise InputError("batch must hold at least one run, got none")
-    runs: list[Any] = []
-    for part in parts:
-        if isinstance(part, Trajectory):
-            runs += [*circles_of(part, first, last).signals]
-        elif hasattr(part, "step"):
-            runs += [*part] if part.ndim == 3 else [part]
-        else:
-            raise InputError(f"batch must hold trajectories or signals, got {type(part).__name__}")
-    return runs
+    return [circles_of(x, first, last).signals if isinstance(x, Trajectory) else x for x in parts]

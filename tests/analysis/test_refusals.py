@@ -9,7 +9,7 @@ import analysis
 from analysis.circles.prediction import fitness, survival_rates
 from analysis.comparison.compared import EnsembleOf
 from analysis.comparison.timing import onsets
-from analysis.laws.ode import Recipe, batch_signals
+from analysis.laws.ode import Recipe
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import as_pieces, unit
 from analysis.phases import Refinement, phase_diagram
@@ -125,7 +125,7 @@ REFUSED = [
     (lambda: analysis.comparison.symmetry_of(7), "theory"),
     (lambda: analysis.compare(MOVES, MOVES, delta=0), "delta"),
     (lambda: analysis.compare(MOVES, MOVES, most_pairs=0), "most_pairs"),
-    (lambda: batch_signals([]), "batch"),
+    (lambda: analysis.fit_batch([]), "signals"),
     (lambda: show_embedding(E[None]), "E"),
     (lambda: maps.plane(np.ones((0, 2))), "points"),
     (lambda: maps.show_classifier(np.zeros(4), (0, 1, 0, 1), count=2), "classes"),
