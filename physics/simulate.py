@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import number, whole_number
+from physics.checks import number, require_memory, whole_number
 from physics.errors import InputError, SimulationError
 from physics.flows import AffineFlow
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown
-from physics.memory import require_memory
 from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, leaps, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory

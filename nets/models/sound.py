@@ -11,9 +11,8 @@ from nets.architecture import EMBEDDING, Architecture, Loss
 from nets.models.model import Model
 from nets.settings import Settings
 from nets.tasks import Task
-from physics.checks import choice, finite_array, mapping, number, whole_number
+from physics.checks import choice, finite_array, mapping, number, require_memory, whole_number
 from physics.errors import FileFormatError, InputError
-from physics.memory import require_memory
 from physics.trajectory.provenance import is_ours
 
 ADVICE = "train them in shards, with fewer runs at a time and first_run"

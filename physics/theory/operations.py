@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from physics.checks import InputError, misfit, regular_array, whole_number
-from physics.memory import require_memory
+from physics.checks import InputError, misfit, regular_array, require_memory, whole_number
 from physics.seeds import Seed, parent_seed
 from physics.theory.groups import FiniteGroup, as_group
 from physics.values import Int32, Integers, Mask, Value, read_only

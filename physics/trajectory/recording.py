@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from physics.checks import file_path, flag
+from physics.checks import file_path, flag, require_memory
 from physics.errors import FileFormatError, InputError, OutputError
-from physics.memory import require_memory
 from physics.trajectory.header import Header, Layout, Path, checked_start
 from physics.trajectory.locks import LockedFile, naming
 from physics.trajectory.log import END, MAGIC, EmptyLogError, Log, head_of, record_of

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import LARGEST, InputError, whole_number
-from physics.memory import require_memory
+from physics.checks import LARGEST, InputError, require_memory, whole_number
 from physics.values import Integers
 
 FRAMES_A_DECADE = 20
