@@ -6,10 +6,10 @@ from . import phases as phases
 from . import plots as plots
 from . import stats as stats
 from .circles.classes import structures as structures
+from .circles.fourier import circularity as circularity
+from .circles.fourier import effective_dimension as effective_dimension
 from .circles.fourier import fourier_signals as fourier_signals
-from .circles.geometry import circularity as circularity
-from .circles.geometry import effective_dimension as effective_dimension
-from .circles.geometry import frequency_plane as frequency_plane
+from .circles.fourier import frequency_plane as frequency_plane
 from .circles.neurons import diversification as diversification
 from .circles.neurons import logit_spectrum as logit_spectrum
 from .circles.neurons import neuron_ablation as neuron_ablation

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.circles import classes
 from analysis.circles.classes import Structures
-from analysis.circles.fourier import frequency_norms
-from analysis.circles.geometry import effective_dimension
+from analysis.circles.fourier import effective_dimension, frequency_norms
 from analysis.circles.survival import survives
 from analysis.comparison import relabelling as shapes_of
 from analysis.comparison.motion import SCALES, Chosen, Motion, PathPairs, Paths, compare_motion

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from analysis.circles.geometry import principal_components
+from analysis.circles.fourier import principal_components
 from analysis.comparison.compared import Comparison
 from analysis.comparison.motion import Motion, Paths, frame_mean
 from analysis.comparison.relabelling import aligned

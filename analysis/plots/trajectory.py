@@ -4,8 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analysis.circles.classes import require_cyclic
-from analysis.circles.fourier import frequency_norms
-from analysis.circles.geometry import principal_components
+from analysis.circles.fourier import frequency_norms, principal_components
 from analysis.circles.survival import surviving_frequencies
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.palette import FIRST

@@ -86,8 +86,7 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
         recorded_operation,
         unfinite_text,
     )
-    from analysis.circles.fourier import signals_and_final
-    from analysis.circles.geometry import effective_dimension
+    from analysis.circles.fourier import effective_dimension, signals_and_final
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import mode
 
 from analysis.circles import circularity, frequency_plane, principal_components, survives
-from analysis.circles.fourier import frequency_norms
-from analysis.circles.geometry import circle_delta
+from analysis.circles.fourier import circle_delta, frequency_norms
 from analysis.plots import palette
 from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, evidence, measures

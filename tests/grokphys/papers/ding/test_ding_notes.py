@@ -6,8 +6,7 @@ from recipe_checks import claims, note, table, text_of
 from scipy import stats
 
 import analysis
-from analysis.circles.fourier import frequency_norms
-from analysis.circles.geometry import principal_components
+from analysis.circles.fourier import frequency_norms, principal_components
 from grokphys.papers.run import recipes
 
 NOTES = text_of("notes")
