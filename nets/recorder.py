@@ -23,8 +23,7 @@ from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.header import Layout, chosen_tokens, observable_name
 from physics.trajectory.locks import replace_as_a_whole
-from physics.trajectory.log import Log, is_log
-from physics.trajectory.recording import FileRecorder
+from physics.trajectory.recording import FileRecorder, Log, is_log
 from physics.trajectory.schedule import described_record, due
 
 

@@ -29,7 +29,7 @@ from physics.errors import FileFormatError
 from physics.trajectory import header as headers
 from physics.trajectory.header import SCHEMA, SCHEMA_VERSION, Clock, Header, Layout, Path
 from physics.trajectory.locks import replace_as_a_whole
-from physics.trajectory.log import Log, is_log
+from physics.trajectory.recording import Log, is_log
 from physics.trajectory.trajectory import Trajectory
 from physics.values import Array, Integers
 

@@ -15,7 +15,7 @@ import nets
 import physics
 from nets import checkpoint
 from physics import FileFormatError, InputError, OutputError
-from physics.trajectory.log import Log
+from physics.trajectory.recording import Log
 
 SMALL = nets.ConstantAttention(7)
 

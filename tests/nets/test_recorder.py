@@ -15,7 +15,7 @@ import nets
 import nets.recorder
 import physics
 from physics import FileFormatError, InputError, OutputError
-from physics.trajectory.log import Log
+from physics.trajectory.recording import Log
 from physics.trajectory.schedule import due, recording_steps
 
 P = 11

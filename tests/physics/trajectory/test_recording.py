@@ -19,8 +19,7 @@ import physics
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory import locks, provenance
 from physics.trajectory.header import Layout
-from physics.trajectory.log import Log
-from physics.trajectory.recording import FileRecorder
+from physics.trajectory.recording import FileRecorder, Log
 
 SIMULATION = {"system": physics.ParticleSystem(9), "steps": 1500, "runs": 2, "seed": 1}
 TRAINING = {"model": nets.ConstantAttention(7), "runs": 2, "steps": 300, "record": 1}
