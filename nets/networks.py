@@ -18,7 +18,7 @@ from physics.blas import one_blas_thread
 from physics.checks import finite_array, misfit, place, regular_array
 from physics.errors import FileFormatError, InputError
 from physics.seeds import describe_seed
-from physics.theory.groups import FiniteGroup
+from physics.theory.operations import FiniteGroup
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_digest, fields, is_ours, own_code, plain
 from physics.trajectory.schedule import described_record

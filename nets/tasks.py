@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import InputError, distinct, flag, misfit, number, regular_array, short_text, whole_number
-from physics.theory.groups import FiniteGroup
+from physics.theory.operations import FiniteGroup
 from physics.values import Shown, Value
 
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]

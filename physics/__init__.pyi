@@ -8,9 +8,8 @@ from .particles.system import ParticleSystem, forces
 from .simulate import simulate
 from .system import System
 from .theory.closure import closures, critical_sizes
-from .theory.groups import FiniteGroup, cyclic, symmetric
 from .theory.linear_network import LinearNetwork
-from .theory.operations import Operation, random_training_sets
+from .theory.operations import FiniteGroup, Operation, cyclic, random_training_sets, symmetric
 from .theory.quality import ideal_accuracy, predicted_accuracy, representation_quality
 from .theory.system import EffectiveTheory, grokking_rates
 from .trajectory import Trajectory, load

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from analysis.stats.intervals import Interval, mean, proportion
 from physics.checks import InputError, finite_array, real_array, short_text, whole_number
 from physics.particles.structures import grid_imperfections, is_circle
-from physics.theory.groups import FiniteGroup, cyclic
-from physics.theory.operations import Operation
+from physics.theory.operations import FiniteGroup, Operation, cyclic
 from physics.trajectory import Trajectory
 from physics.values import Shown
 

@@ -11,8 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 
 from analysis.scaling import scaled
 from physics.checks import InputError, point_sets, whole_number
-from physics.theory.groups import FiniteGroup, as_group
-from physics.theory.operations import Operation
+from physics.theory.operations import FiniteGroup, Operation, as_group
 from physics.values import Array, Integers, Shown
 
 LARGEST = 2**20

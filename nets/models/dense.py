@@ -18,7 +18,7 @@ from nets.models.model import DenseModel, ModularAddition, Parameters
 from nets.tasks import Task, addition, group_products, modular_addition
 from physics.checks import InputError, choice, number, whole_number
 from physics.errors import FileFormatError
-from physics.theory.groups import as_group, symmetric
+from physics.theory.operations import as_group, symmetric
 from physics.theory.system import EffectiveTheory
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from physics.particles import convolution, lanes, potential
 from physics.particles import direct as kernels
 from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.structures import circle_ratio, grid_imperfections
-from physics.theory.groups import as_group
-from physics.theory.operations import Operation, class_rule, tokens_of
+from physics.theory.operations import Operation, as_group, class_rule, tokens_of
 from physics.values import Array, Integers, Mask, read_only
 
 Observable = Literal["circle_ratio", "grid_imperfections", "mean_force", "potential"]

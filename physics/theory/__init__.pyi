@@ -1,16 +1,17 @@
 from .closure import Closures, closures, critical_sizes
-from .groups import (
+from .linear_network import LinearNetwork
+from .operations import (
     FiniteGroup,
+    Operation,
     alternating,
     cyclic,
     dihedral,
     direct_product,
     from_permutations,
     quaternion,
+    random_training_sets,
     symmetric,
 )
-from .linear_network import LinearNetwork
-from .operations import Operation, random_training_sets
 from .quality import (
     augmented_training_set,
     ideal_accuracy,

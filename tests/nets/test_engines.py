@@ -11,7 +11,7 @@ from grokphys.bench.nets import PlainNetwork
 from nets.engines import functions, fused, kernels, products
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
-from physics.theory.groups import cyclic
+from physics.theory.operations import cyclic
 
 MODELS = {
     "constant attention": nets.ConstantAttention(11, 3, 16),

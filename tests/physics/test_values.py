@@ -17,7 +17,7 @@ from physics import (
     Operation,
     ParticleSystem,
 )
-from physics.theory.groups import cyclic
+from physics.theory.operations import cyclic
 from physics.trajectory.provenance import fields
 
 LABELS = [[1.0, -0.5], [0.2, 0.9], [0.2, 0.9]]
