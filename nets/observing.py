@@ -16,7 +16,7 @@ from nets.settings import LOSSES
 from physics.checks import InputError, choice, mapping, misfit, names_in, number, regular_array
 from physics.neurons.logits import excluded_loss, logit_spectrum, restricted_loss
 from physics.neurons.spectrum import neuron_spectrum
-from physics.theory.quality import representation_quality
+from physics.theory.system import representation_quality
 
 Numbers = NDArray[np.float64]
 

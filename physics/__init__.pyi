@@ -10,8 +10,13 @@ from .system import System
 from .theory.closure import closures, critical_sizes
 from .theory.linear_network import LinearNetwork
 from .theory.operations import FiniteGroup, Operation, cyclic, random_training_sets, symmetric
-from .theory.quality import ideal_accuracy, predicted_accuracy, representation_quality
-from .theory.system import EffectiveTheory, grokking_rates
+from .theory.system import (
+    EffectiveTheory,
+    grokking_rates,
+    ideal_accuracy,
+    predicted_accuracy,
+    representation_quality,
+)
 from .trajectory import Trajectory, load
 
 __all__ = [

@@ -27,7 +27,7 @@ from physics.blas import one_blas_thread
 from physics.checks import InputError, increasing_array, number, real_array, short_text, whole_number
 from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
-from physics.theory.quality import representation_quality
+from physics.theory.system import representation_quality
 from physics.trajectory import Trajectory
 from physics.values import Array, Integers, Mask, Shown, brief
 

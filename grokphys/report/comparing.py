@@ -26,7 +26,7 @@ from grokphys.report.wording import significant
 from nets.networks import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
-from physics.theory.quality import predicted_accuracy
+from physics.theory.system import predicted_accuracy
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_version
 

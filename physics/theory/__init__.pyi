@@ -12,14 +12,15 @@ from .operations import (
     random_training_sets,
     symmetric,
 )
-from .quality import (
+from .system import (
+    EffectiveTheory,
     augmented_training_set,
+    grokking_rates,
     ideal_accuracy,
     ideal_quality,
     predicted_accuracy,
     representation_quality,
 )
-from .system import EffectiveTheory, grokking_rates
 
 __all__ = [
     "Closures",

@@ -11,7 +11,7 @@ import physics
 from physics import EffectiveTheory, Operation, Trajectory
 from physics.theory.closure import least_nullity, primes_for
 from physics.theory.operations import random_orders
-from physics.theory.quality import count_parallelograms, list_parallelograms
+from physics.theory.system import count_parallelograms, list_parallelograms
 
 KLEIN = physics.theory.direct_product(physics.cyclic(2), physics.cyclic(2))
 OPERATIONS = [
@@ -345,7 +345,7 @@ def test_states_in_blocks_have_the_quality_that_they_have_alone(theory, monkeypa
     alone = [physics.representation_quality(state, theory, 2.0) for state in states]
     marked = [physics.theory.augmented_training_set(state, theory, 2.0) for state in states]
     assert len(set(map(float, alone))) > 2
-    monkeypatch.setattr("physics.theory.quality.BLOCK_BYTES", 8 * len(theory.mask) * states[0, 0].size * 3)
+    monkeypatch.setattr("physics.theory.system.BLOCK_BYTES", 8 * len(theory.mask) * states[0, 0].size * 3)
     np.testing.assert_array_equal(physics.representation_quality(states, theory, 2.0), alone)
     np.testing.assert_array_equal(physics.theory.augmented_training_set(states, theory, 2.0), marked)
 
