@@ -15,7 +15,7 @@ from nets.checkpoint import Checkpoint
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw, part_of
 from nets.models import ConstantAttention, Model
-from nets.models.sound import require_model
+from nets.models.model import require_model
 from nets.networks import Networks, described
 from nets.observing import TRAINING, Observer
 from nets.settings import RATES, Settings, TrainingSettings

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from nets.architecture import EMBEDDING
 from nets.models import Model
-from nets.models.sound import require_sound
+from nets.models.model import require_sound
 from nets.settings import TrainingSettings
 from physics.checks import (
     choice,
