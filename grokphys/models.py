@@ -12,7 +12,7 @@ from nets.settings import PER_MEMBER as PER_MEMBER
 from nets.settings import Settings
 from physics.checks import short_text
 from physics.errors import InputError
-from physics.theory import groups
+from physics.theory import operations
 
 
 def kebab(name: str) -> str:
@@ -43,10 +43,10 @@ MODEL_OPTIONS: Mapping[str, Any] = {
 } | {"hidden": tuple[int, ...], "group": str, "activation": str}
 """Types of the options of `train` that belong to the model; each model has some of them."""
 GROUPS = {
-    "Z": groups.cyclic,
-    "S": groups.symmetric,
-    "A": groups.alternating,
-    "D": groups.dihedral,
+    "Z": operations.cyclic,
+    "S": operations.symmetric,
+    "A": operations.alternating,
+    "D": operations.dihedral,
 }
 
 
@@ -177,7 +177,7 @@ def model_and_settings(name: str, options: Mapping[str, Any]) -> tuple[Any, dict
     return MODELS[name](**values), settings
 
 
-def named_group(name: str) -> groups.FiniteGroup:
+def named_group(name: str) -> operations.FiniteGroup:
     """Return the finite group with a short name.
 
     Parameters
@@ -199,7 +199,7 @@ def named_group(name: str) -> groups.FiniteGroup:
     """
     text = name.upper() if isinstance(name, str) else ""
     if text == "Q8":
-        return groups.quaternion()
+        return operations.quaternion()
     found = re.fullmatch(r"([ZSAD])0*([1-9]\d{0,8})", text)
     if not found:
         shown = short_text(name if not text or len(text) < 40 else f"{name[:20]}…")

@@ -1,4 +1,4 @@
-"""Trained networks that are restored from a trajectory, and their outputs, also with another embedding."""
+"""What a trajectory stores of a training, and the networks that are restored from it, and their outputs."""
 
 import dataclasses
 import hashlib
@@ -42,7 +42,7 @@ def described(
         "program": "nets.train",
         "model": {
             "type": kind.__name__,
-            **({} if is_ours(kind) else {"class": {"name": _name(kind), "code": code_digest(kind)}}),
+            **({} if is_ours(kind) else {"class": {"name": _qualified(kind), "code": code_digest(kind)}}),
             **fields(model),
         },
         "seed": describe_seed(settings.seed),
@@ -89,7 +89,7 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
         raise InputError(f"model of the trajectory must be one of {names}, or be imported first, got {got}")
     if made is None:
         return kinds[-1]
-    fits = [(code_digest(kind) == made["code"], _name(kind) == made["name"]) for kind in kinds]
+    fits = [(code_digest(kind) == made["code"], _qualified(kind) == made["name"]) for kind in kinds]
     # A cell of a notebook that runs again defines the same class again; the last one counts.
     *others, nearest = (kind for kind, fit in zip(kinds, fits, strict=True) if fit == max(fits))
     doubt = ""
@@ -98,7 +98,7 @@ def _kind(name: str, made: Mapping[str, str] | None) -> type[Model]:
     elif others and "<locals>" in nearest.__qualname__:
         doubt = "is defined several times by a function, and the last one is taken"
     if doubt:
-        text = f"{_name(nearest)} {doubt}, so that its outputs may be others"
+        text = f"{_qualified(nearest)} {doubt}, so that its outputs may be others"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
     return nearest
 
@@ -115,7 +115,7 @@ def _kinds(base: type[Model]) -> list[type[Model]]:
     return [kind for kind in below if dataclasses.is_dataclass(kind)]
 
 
-def _name(kind: type) -> str:
+def _qualified(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 

@@ -2,13 +2,14 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from physics.errors import InputError
+from physics.values import Arrays
 
 Callback = Callable[[int, float, NDArray[Any], dict[str, NDArray[Any]]], object]
 """A function that is called as ``callback(step, time, positions, observables)``."""
@@ -28,11 +29,7 @@ def check_hooks(callback: Callback | None, progress: Progress) -> None:
 
 
 def goes_on(
-    callback: Callback | None,
-    step: int,
-    time: float,
-    positions: NDArray[Any],
-    observables: Mapping[str, NDArray[Any]],
+    callback: Callback | None, step: int, time: float, positions: NDArray[Any], observables: Arrays
 ) -> bool:
     """Call a callback with one frame, and return whether the run is to continue.
 

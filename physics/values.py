@@ -18,6 +18,7 @@ Complex = NDArray[np.complex128]
 Integers = NDArray[np.int64]
 Int32 = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Arrays = Mapping[str, NDArray[Any]]
 
 
 class Value:

@@ -1,4 +1,4 @@
-"""Fourier signals of embeddings, which measure the sizes of their circles (Ding et al. §2)."""
+"""Circles in embeddings: their Fourier signals (Ding et al. §2), planes and circularity, and components."""
 
 from dataclasses import dataclass
 from math import gcd

@@ -1,4 +1,4 @@
-"""The base class of all models, and the base class of dense models, which both engines can train."""
+"""The base classes of all models, and what one of your own is checked for, once, before anything is drawn."""
 
 import dataclasses
 from abc import ABC, abstractmethod

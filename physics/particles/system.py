@@ -293,11 +293,8 @@ class ParticleSystem(MovedByForces):
     def _law(self) -> kernels.Law:
         same, diff = self.weights
         turn_same, turn_diff = self.alignment * same, self.alignment * diff
-        pull, push, apart = (
-            self.attraction * same,
-            self.repulsion * diff,
-            self.dim != 2 or self.softening < SOFT,
-        )
+        pull, push = self.attraction * same, self.repulsion * diff
+        apart = self.dim != 2 or self.softening < SOFT
         return kernels.Law(pull, push, turn_same, turn_diff, self.softening**2, apart)
 
     def _direct(self, positions: Array, step_size: float, steps: int, forces: Array) -> None:

@@ -46,13 +46,8 @@ class Tables(NamedTuple):
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
         """Number of features of each block: distance, angle, jump, layers, all twice, and radius."""
-        return (
-            2 * self.distance.shape[1],
-            2 * self.angle.shape[1],
-            2 * int(self.jump),
-            2 * int(self.layers),
-            self.radius.shape[1],
-        )
+        distance, angle, radius = (table.shape[1] for table in (self.distance, self.angle, self.radius))
+        return 2 * distance, 2 * angle, 2 * int(self.jump), 2 * int(self.layers), radius
 
 
 @dataclass(frozen=True, eq=False)

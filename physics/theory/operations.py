@@ -1,4 +1,4 @@
-"""What is learned: an operation on symbols, its samples, and training sets drawn from them."""
+"""What is learned: finite groups, operations on symbols, their samples, and training sets drawn from them."""
 
 import itertools
 from collections.abc import Sequence
@@ -304,13 +304,10 @@ def from_permutations(generators: Sequence[Sequence[int]], name: str = "group") 
             last = len(arrays[0]) - 1
             raise InputError(f"generators[{k}] must be a rearrangement of 0 … {last}, got {list(array)}")
     try:
-        from sympy.combinatorics import (  # type: ignore[import-untyped, unused-ignore]
-            Permutation,
-            PermutationGroup,
-        )
+        import sympy.combinatorics as sympy  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         raise ImportError("from_permutations needs SymPy: pip install sympy") from None
-    group = PermutationGroup([Permutation(list(array)) for array in arrays])
+    group = sympy.PermutationGroup([sympy.Permutation(list(array)) for array in arrays])
     _check_order("generators", int(group.order()))
     return _of_permutations(sorted(tuple(element) for element in group.generate(af=True)), name)
 
@@ -480,8 +477,7 @@ class Operation(Value):
     @cached_property
     def parallelogram_count(self) -> int:
         """Number of parallelograms, which are pairs of different samples of the same class."""
-        sizes = np.bincount(self.label).astype(np.int64)
-        return int((sizes * (sizes - 1) // 2).sum())
+        return pairs_within(self.label)
 
     def mask(self, pairs: Any) -> Mask:
         """Return a training set, given by pairs of symbols, as a mask over all samples.
@@ -569,6 +565,12 @@ class Operation(Value):
         place = np.full((self.tokens, self.tokens), -1)
         place[self.samples[:, 0], self.samples[:, 1]] = np.arange(len(self.samples))
         return place
+
+
+def pairs_within(label: Int32) -> int:
+    """Count the pairs of different samples with the same `label` (samples,): their parallelograms."""
+    sizes = np.bincount(label).astype(np.int64)
+    return int((sizes * (sizes - 1) // 2).sum())
 
 
 def tokens_of(tokens: Any, group: FiniteGroup | None, default: int, *, minimum: int) -> int:

@@ -1,4 +1,4 @@
-"""The system `EffectiveTheory`: the effective theory of representation learning (Liu §3, Appendices E, F)."""
+"""The system `EffectiveTheory` (Liu §3, Appendices E, F), and the quality of representations (Appendix D)."""
 
 import math
 from dataclasses import dataclass
@@ -9,51 +9,28 @@ import numpy as np
 from numba import prange
 
 from physics.blas import one_blas_thread
-from physics.checks import InputError, finite_array, misfit, number, point_sets, regular_array, whole_number
+from physics.checks import InputError, finite_array, misfit, number, point_sets, whole_number
 from physics.jit import kernel
 from physics.theory.closure import Closures, closures, least_nullity, nullities
-from physics.theory.operations import Operation, operation_of
+from physics.theory.operations import Operation, operation_of, pairs_within
 from physics.trajectory import Trajectory
 from physics.values import Array, Int32, Integers, Mask, Value, in_range, powers_of_two, read_only
-
-if TYPE_CHECKING:
-    from physics.theory.system import EffectiveTheory
 
 BLOCK_BYTES = 2**26
 """Memory, in bytes, for the sums of a block of states; states are compared block by block."""
 
 
-def count_parallelograms(theory: Any, mask: Mask | None = None) -> int:
-    """Count the parallelograms P_0(D) that a training set D permits, without making their list (Liu, Eq. 1).
+def list_parallelograms(samples: Int32, label: Int32) -> Int32:
+    """List the pairs of `samples` (n, 2) with the same `label` (n,), as rows of four symbols, int32.
 
-    A parallelogram is a pair of different training samples of the same class. `theory` has an operation and a
-    training set; an `Operation` stands for its complete data set. `mask` (samples,) is a training set to use
-    instead.
+    Rows (i, j, m, n) stand for samples (i, j) and (m, n), in lexicographic order, with (i, j) before (m, n).
+    Rows with a repeated symbol, such as (0, 2, 1, 1), are included.
     """
-    sizes = np.bincount(operation_of(theory).label[_mask(theory, mask)]).astype(np.int64)
-    return int((sizes * (sizes - 1) // 2).sum())
-
-
-def list_parallelograms(theory: Any, mask: Mask | None = None) -> Int32:
-    """List the parallelograms P_0(D) that a training set D permits, int32 (n, 4) (Liu, Eq. 1).
-
-    `theory` and `mask` are as in `count_parallelograms`. Rows (i, j, m, n) stand for samples (i, j) and (m,
-    n) of the same class, in lexicographic order, with (i, j) before (m, n). Rows with a repeated symbol, such
-    as (0, 2, 1, 1), are included.
-    """
-    operation = operation_of(theory)
-    mask = _mask(theory, mask)
-    return _list(operation.samples[mask], operation.label[mask])
-
-
-def list_implied(theory: "EffectiveTheory") -> Int32:
-    """List the parallelograms that the training set of a theory implies, as `list_parallelograms` does.
-
-    Those that the training set permits are among them; see `physics.closures`.
-    """
-    found = closures(theory, _mask(theory, None)[None], groups=True)
-    assert found.groups is not None
-    return _list(operation_of(theory).samples, found.groups[0])
+    members = np.argsort(label, kind="stable")
+    classes = np.split(members, np.cumsum(np.bincount(label))[:-1])
+    pairs = np.concatenate([one[np.stack(np.triu_indices(one.size, 1), axis=1)] for one in classes])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return np.ascontiguousarray(samples[pairs].reshape(-1, 4))
 
 
 def representation_quality(E: Any, theory: Any, delta: float = 0.01) -> Array:
@@ -137,7 +114,9 @@ def augmented_training_set(E: Any, theory: "EffectiveTheory", delta: float = 0.0
     >>> theory.operation.samples[marked].tolist()
     [[0, 2], [1, 1]]
     """
-    return _compare(E, operation_of(theory), _mask(theory, None), delta)[1]
+    operation = operation_of(theory)
+    mask = operation.mask(None) if theory is operation else theory.mask
+    return _compare(E, operation, mask, delta)[1]
 
 
 def predicted_accuracy(E: Any, theory: "EffectiveTheory", delta: float = 0.01) -> Array:
@@ -248,24 +227,8 @@ def _with_parallelograms(theory: Any) -> Operation:
 
 
 def _closure(theory: Any) -> Closures:
-    found: Closures | None = getattr(theory, "closure", None)
-    return closures(theory, _mask(theory, None)[None]) if found is None else found
-
-
-def _mask(theory: Any, mask: Mask | None) -> Mask:
     operation = operation_of(theory)
-    if mask is None:
-        return operation.mask(None) if theory is operation else theory.mask
-    return operation.masks(regular_array("mask", mask)[None])[0]
-
-
-def _list(samples: Int32, label: Int32) -> Int32:
-    """List the pairs of `samples` (n, 2) with the same `label` (n,), as rows of four symbols, int32."""
-    members = np.argsort(label, kind="stable")
-    classes = np.split(members, np.cumsum(np.bincount(label))[:-1])
-    pairs = np.concatenate([one[np.stack(np.triu_indices(one.size, 1), axis=1)] for one in classes])
-    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return np.ascontiguousarray(samples[pairs].reshape(-1, 4))
+    return closures(operation, operation.mask(None)[None]) if theory is operation else theory.closure
 
 
 def _compare(E: Any, operation: Operation, mask: Mask, delta: float) -> tuple[Integers, Mask]:
@@ -433,17 +396,18 @@ class EffectiveTheory(Value):
     @cached_property
     def parallelogram_count(self) -> int:
         """Number of parallelograms that the training set permits, |P_0(D)|."""
-        return count_parallelograms(self)
+        return pairs_within(self.operation.label[self.mask])
 
     @cached_property
     def parallelograms(self) -> Int32:
         """Rows (i, j, m, n) of training samples (i, j) and (m, n) of the same result, int32 (n, 4)."""
-        return list_parallelograms(self)
+        return list_parallelograms(self.operation.samples[self.mask], self.operation.label[self.mask])
 
     @cached_property
     def implied_parallelograms(self) -> Int32:
         """Rows (i, j, m, n) as of `parallelograms`, for all that follow from them (`physics.closures`)."""
-        return list_implied(self)
+        groups: Any = closures(self, self.mask[None], groups=True).groups
+        return list_parallelograms(self.operation.samples, groups[0])
 
     @cached_property
     def closure(self) -> Closures:
@@ -778,7 +742,10 @@ class EffectiveTheory(Value):
 
     def _linear(self, *, loss: bool = False) -> None:
         """Refuse a group that does not commute, and with `loss` a training set without a parallelogram."""
-        require_sums(self.operation, self.parallelogram_count if loss else None)
+        if not self.operation.commutes:
+            raise InputError(f"group must commute, because embeddings are added, got {self.operation.name}")
+        if loss and not self.parallelogram_count:
+            raise InputError("pairs must permit at least 1 parallelogram for an effective loss, got none")
 
 
 @one_blas_thread
@@ -871,11 +838,3 @@ def require_nonzero(name: str, states: Array) -> None:
     """Refuse states (runs, tokens, dim) of which one is zero everywhere."""
     if not states.any(axis=(1, 2)).all():
         raise InputError(f"{name} must not be zero everywhere, where the effective loss is undefined")
-
-
-def require_sums(operation: Operation, parallelograms: int | None) -> None:
-    """Refuse an operation that does not commute, and a training set without `parallelograms` if given."""
-    if not operation.commutes:
-        raise InputError(f"group must commute, because embeddings are added, got {operation.name}")
-    if parallelograms == 0:
-        raise InputError("pairs must permit at least 1 parallelogram for an effective loss, got none")

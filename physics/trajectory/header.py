@@ -313,9 +313,7 @@ def checked_index(index: int, length: int, what: str) -> slice:
     """
     if not length:
         raise InputError(f"{what} must be the number of a stored {what}, but the trajectory holds none yet")
-    index = whole_number(what, index, -length)
-    if index >= length:
-        raise InputError(f"{what} must be below {length}, got {index}")
+    index = whole_number(what, index, -length, length - 1)
     return slice(index % length, index % length + 1)
 
 

@@ -1,7 +1,11 @@
 """Recorders: they receive frames in order, keep a copy of each, and return a trajectory at the end.
 
-A recorder for a file writes each frame at once to the log ``NAME.partial`` (`physics.trajectory.recording`). When
-the run is complete, it makes the trajectory file of the log under the name ``NAME.merging``, and renames it.
+A recorder for a file writes each frame at once to the log ``NAME.partial``. When the run is complete, it
+makes the trajectory file of the log under the name ``NAME.merging``, and renames it.
+
+A log is a head (a description of the run as a line of JSON, and its initial arrays), followed by one record
+of fixed size for each frame, and by an end mark. Head and records have a checksum. A process that is killed,
+or a disk that is full, can damage nothing but the last record, which a reader recognizes and leaves out.
 """
 
 import contextlib
@@ -11,7 +15,6 @@ import struct
 import warnings
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from pathlib import Path as FilePath
 from typing import Any, BinaryIO
 
@@ -24,6 +27,7 @@ from physics.trajectory.header import DAMAGED, Clock, Header, Layout, Path, chec
 from physics.trajectory.locks import LockedFile, naming
 from physics.trajectory.provenance import made_with, require_same
 from physics.trajectory.trajectory import Trajectory, load
+from physics.values import Arrays
 
 HEAD = struct.Struct("<8sQI")
 """Magic bytes, and length and CRC-32 of the content of the head."""
@@ -33,7 +37,7 @@ CLOCK = struct.Struct("<qd")
 MAGIC, FRAME, END = b"GrokPhys", b"GPfr", RECORD.pack(b"GPen", 0)
 
 
-def is_log(path: Path) -> bool:
+def is_log(path: FilePath) -> bool:
     """Return whether an existing file begins with the bytes of a log."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
@@ -73,16 +77,18 @@ class Log:
     clocks: Mapping[str, Clock] = {}
     chunk = 1
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self.path = path
         with path.open("rb") as file:
             self._head = file.read(HEAD.size)
-            magic, length, checksum = HEAD.unpack(self._head.ljust(HEAD.size))
+            if not MAGIC.startswith(self._head[: len(MAGIC)]):
+                raise FileFormatError(f"{path} is not an unfinished run of this version; pass overwrite=True")
+            _, length, checksum = HEAD.unpack(self._head.ljust(HEAD.size))
             self._begin = HEAD.size + length
             if self._begin > os.fstat(file.fileno()).st_size:
                 raise EmptyLogError(f"{path} holds nothing: its process ended before it wrote anything")
             content = file.read(length)
-        if zlib.crc32(content) != checksum or magic != MAGIC:
+        if zlib.crc32(content) != checksum:
             raise self._damaged("the checksum of its head fails")
         try:
             self.header = Header.from_bytes(path, content)
@@ -165,9 +171,7 @@ class MemoryRecorder(contextlib.AbstractContextManager["MemoryRecorder"]):
 
     where = " in memory (attribute `recorded` of this error)"
 
-    def __init__(
-        self, layout: Layout, parameters: Mapping[str, Any], start: Mapping[str, NDArray[Any]] | None = None
-    ) -> None:
+    def __init__(self, layout: Layout, parameters: Mapping[str, Any], start: Arrays | None = None) -> None:
         columns = [(dtype, (shape[0], layout.frames, *shape[1:])) for _, dtype, shape in layout.columns]
         dtype, shape = columns[0]
         what = f"{layout.frames} frames of {layout.runs} runs"
@@ -179,11 +183,7 @@ class MemoryRecorder(contextlib.AbstractContextManager["MemoryRecorder"]):
         self._layout, self._parameters, self._start = layout, parameters, start
 
     def append(
-        self,
-        step: int,
-        time: float,
-        positions: NDArray[Any],
-        observables: Mapping[str, NDArray[Any]] | None = None,
+        self, step: int, time: float, positions: NDArray[Any], observables: Arrays | None = None
     ) -> None:
         """Copy a frame to the next place of the arrays; all observables of the layout must be given."""
         values = (positions, *self._layout.measured(observables or {}))
@@ -293,7 +293,7 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
         layout: Layout,
         parameters: Mapping[str, Any],
         *,
-        start: Mapping[str, NDArray[Any]] | None = None,
+        start: Arrays | None = None,
         packages: tuple[str, ...] = ("physics",),
         overwrite: bool = False,
         resume: bool | None = None,
@@ -346,10 +346,6 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
             return finished
         if not self._log.size:
             return None
-        with self._partial.open("rb") as file:
-            if not MAGIC.startswith(file.read(len(MAGIC))):
-                why = "it is not an unfinished run of this version; pass overwrite=True to start again"
-                raise InputError(f"{self._partial} cannot be resumed: {why}")
         try:
             log = Log(self._partial)
         except EmptyLogError:
@@ -364,11 +360,7 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
         return load(self._partial)
 
     def append(
-        self,
-        step: int,
-        time: float,
-        positions: NDArray[Any],
-        observables: Mapping[str, NDArray[Any]] | None = None,
+        self, step: int, time: float, positions: NDArray[Any], observables: Arrays | None = None
     ) -> None:
         """Write a frame to the log.
 
@@ -448,7 +440,7 @@ def recorder(
     layout: Layout,
     parameters: Mapping[str, Any],
     *,
-    start: Mapping[str, NDArray[Any]] | None = None,
+    start: Arrays | None = None,
     resume: bool | None = None,
     **to_file: Any,
 ) -> FileRecorder | MemoryRecorder:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from physics import InputError, memory
+from physics import InputError, checks
 
 GIB = 2**30
 
@@ -31,15 +31,15 @@ def write(root, cgroup, limits):
 )
 def test_the_least_limit_of_all_groups_around_counts(tmp_path, cgroup, limits, limit):
     write(tmp_path, cgroup, limits)
-    assert memory.group_limit(tmp_path) == limit
+    assert checks.group_limit(tmp_path) == limit
 
 
 def test_without_control_groups_there_is_no_limit(tmp_path):
-    assert memory.group_limit(tmp_path) == math.inf
+    assert checks.group_limit(tmp_path) == math.inf
 
 
 def test_what_exceeds_the_limit_of_a_group_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "group_limit", lambda: float(GIB))
-    memory.require_memory("all frames", GIB, "take fewer")
+    monkeypatch.setattr(checks, "group_limit", lambda: float(GIB))
+    checks.require_memory("all frames", GIB, "take fewer")
     with pytest.raises(InputError, match=r"all frames need 1\.5 GiB, more than the 1\.0 GiB .* take fewer"):
-        memory.require_memory("all frames", 1.5 * GIB, "take fewer")
+        checks.require_memory("all frames", 1.5 * GIB, "take fewer")
