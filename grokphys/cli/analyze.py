@@ -78,20 +78,13 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
 
     `wanted` says whether to count grid imperfections: "yes", "no", or "auto" for up to 4 dimensions.
     """
-    from analysis.circles.classes import (
-        blown_text,
-        finite_runs,
-        is_cyclic,
-        lost_runs,
-        recorded_operation,
-        unfinite_text,
-    )
+    from analysis.circles import classes
     from analysis.circles.fourier import effective_dimension, signals_and_final
     from analysis.circles.survival import StoppingRule, survives
     from physics.particles.structures import circle_ratio, is_circle
 
-    cyclic = is_cyclic(recorded_operation(trajectory.parameters, trajectory.tokens))
-    finite = finite_runs(trajectory)
+    cyclic = classes.is_cyclic(classes.recorded_operation(trajectory.parameters, trajectory.tokens))
+    finite = classes.finite_runs(trajectory)
     finite |= not finite.any()  # the first of their frames is then named and refused
     signals, final = signals_and_final(trajectory, runs=finite)
     signals, final = signals[finite], final[finite]
@@ -119,12 +112,12 @@ def _measure(trajectory: Trajectory, wanted: str) -> tuple[str, list[dict[str, A
                 row[f"final_{name}"] = float(trajectory.observables[name][run, -1])
         rows.append(row)
     none = f"; no frequencies, because tokens are not the numbers added modulo {trajectory.tokens}"
-    said = "" if finite.all() else f"; {unfinite_text(np.flatnonzero(~finite))}"
+    said = "" if finite.all() else f"; {classes.unfinite_text(np.flatnonzero(~finite))}"
     if grids is not None:
         return line + none * (not cyclic) + said, rows
-    lost = lost_runs(trajectory)[finite]
+    lost = classes.lost_runs(trajectory)[finite]
     if lost.any():
-        said += f"; {blown_text(np.flatnonzero(finite)[lost], trajectory)}"
+        said += f"; {classes.blown_text(np.flatnonzero(finite)[lost], trajectory)}"
     sound = int((~lost).sum())
     if not cyclic:
         return f"{np.count_nonzero(circle & ~lost)} of {sound} runs are circles{none}{said}", rows

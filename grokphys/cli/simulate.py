@@ -2,38 +2,30 @@
 
 from typing import Annotated, Any
 
-from grokphys.options import (
-    Overwrite,
-    Resume,
-    StoredFile,
-    given_otherwise,
-    options_of,
-    summarise,
-    with_options,
-)
+from grokphys import options as opt
 from grokphys.output import refuse_special
 from physics.particles.system import Observable, ParticleSystem
 from physics.simulate import simulate as simulate_system
 
 TYPES = {
-    "tokens": Annotated[int | None, given_otherwise("17", "INT")],
-    "modulus": Annotated[int | None, given_otherwise("the number of tokens", "INT")],
+    "tokens": Annotated[int | None, opt.given_otherwise("17", "INT")],
+    "modulus": Annotated[int | None, opt.given_otherwise("the number of tokens", "INT")],
 }
 
 
-@with_options(options_of(ParticleSystem, TYPES, without=("pairs", "group")))
+@opt.with_options(opt.options_of(ParticleSystem, TYPES, without=("pairs", "group")))
 def simulate(
     *,
     steps: int = 100,
-    step_size: Annotated[float | None, given_otherwise("0.02", "FLOAT")] = None,
+    step_size: Annotated[float | None, opt.given_otherwise("0.02", "FLOAT")] = None,
     runs: int = 1,
     record: int | str = 1,
-    observables: Annotated[tuple[Observable, ...], given_otherwise("none", "NAME ...")] = (),
+    observables: Annotated[tuple[Observable, ...], opt.given_otherwise("none", "NAME ...")] = (),
     seed: int = 0,
     first_run: int = 0,
-    out: StoredFile = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
+    out: opt.StoredFile = None,
+    overwrite: opt.Overwrite = False,
+    resume: opt.Resume = False,
     **system: Any,
 ) -> int:
     """Simulate particles whose pair sums cluster and align, as one ensemble (Musat, Sections 5 and 6).
@@ -95,4 +87,4 @@ def simulate(
         resume=resume,
         progress=True,
     )
-    return summarise(trajectory, out)
+    return opt.summarise(trajectory, out)

@@ -2,19 +2,8 @@
 
 from typing import Annotated, Any
 
+from grokphys import options as opt
 from grokphys.models import MODEL_OPTIONS, PER_MEMBER, built, stated
-from grokphys.options import (
-    ModelName,
-    Options,
-    Overwrite,
-    Resume,
-    StoredFile,
-    Switch,
-    given_otherwise,
-    options_of,
-    summarise,
-    with_options,
-)
 from grokphys.output import refuse_special
 from nets.settings import Settings
 
@@ -38,10 +27,10 @@ OTHERWISE = {
 """Defaults in words of settings that neither Python nor a model states."""
 
 
-def _options() -> Options:
+def _options() -> opt.Options:
     """Return the options of the model and of the training, with the defaults of each model in words."""
     options = {name: (kind | None, None) for name, kind in MODEL_OPTIONS.items()}
-    options |= options_of(Settings, TYPES, WITHOUT)
+    options |= opt.options_of(Settings, TYPES, WITHOUT)
     for name, (kind, default) in options.items():
         models: dict[str, list[str]] = {}
         for model, value in stated(name).items():
@@ -51,20 +40,20 @@ def _options() -> Options:
         if words:
             several = " ..." * ("tuple" in str(kind))
             options[name] = (
-                Annotated[kind, given_otherwise("; ".join(words), name.upper() + several)],
+                Annotated[kind, opt.given_otherwise("; ".join(words), name.upper() + several)],
                 default,
             )
-    return {"model": (ModelName, "constant-attention"), **options}
+    return {"model": (opt.ModelName, "constant-attention"), **options}
 
 
-@with_options(_options())
+@opt.with_options(_options())
 def train(
     *,
-    threshold: Annotated[tuple[str, ...], given_otherwise("none", "NAME=VALUE ...")] = (),
-    stop_at_thresholds: Switch = False,
-    out: StoredFile = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
+    threshold: Annotated[tuple[str, ...], opt.given_otherwise("none", "NAME=VALUE ...")] = (),
+    stop_at_thresholds: opt.Switch = False,
+    out: opt.StoredFile = None,
+    overwrite: opt.Overwrite = False,
+    resume: opt.Resume = False,
     **options: Any,
 ) -> int:
     """Train a model of the toolkit as an ensemble of networks, which differ in their seeds.
@@ -166,4 +155,4 @@ def train(
     refuse_special(out)
     model, settings = built(threshold=threshold, stop_at_thresholds=stop_at_thresholds, **options)
     trajectory = train_model(model, out=out, overwrite=overwrite, resume=resume, progress=True, **settings)
-    return summarise(trajectory, out)
+    return opt.summarise(trajectory, out)
