@@ -97,14 +97,10 @@ def adiabatic_force(
                 layers = _drawn(ensemble, children(child, members.tolist()))
                 scale = np.broadcast_to(_of_members(made.get("layer_scale", 1.0), run), len(members))
                 layers = {key: np.einsum("m,m...->m...", scale, value) for key, value in layers.items()}
-            whole = Ensemble(
-                ensemble.model,
-                {key: embedding if key == EMBEDDING else layers[key] for key in ensemble.parameters},
-                ensemble.train[run],
-                ensemble.validation[run],
-                None if ensemble.targets is None else ensemble.targets[run],
-                [],
-            )
+            values = {key: embedding if key == EMBEDDING else layers[key] for key in ensemble.parameters}
+            targets = None if ensemble.targets is None else ensemble.targets[run]
+            sets = ensemble.train[run], ensemble.validation[run]
+            whole = Ensemble(ensemble.model, values, *sets, targets, [])
             found[name][members] = _converged(whole, made, run, steps, averaged)
     return Trajectory(
         trajectory.positions,
@@ -132,15 +128,8 @@ def _converged(ensemble: Ensemble, made: Any, run: NDArray[Any], steps: int, ave
     optimizer = optimizer_of(
         ensemble.runs, **rates, betas=tuple(made["betas"]), epsilon=made["epsilon"], kind=made["optimizer"]
     )
-    machine = choose_engine(
-        made["engine"],
-        ensemble,
-        optimizer,
-        made["dtype"],
-        "cpu",
-        None,
-        stable_gradient=made["stable_gradient"],
-    )
+    setting = made["engine"], ensemble, optimizer, made["dtype"], "cpu", None
+    machine = choose_engine(*setting, stable_gradient=made["stable_gradient"])
     samples = min(SAMPLES, averaged)
     ends = np.linspace(steps - averaged, steps, samples + 1).astype(int)
     total, step = np.zeros_like(ensemble.parameters[EMBEDDING]), 0

@@ -57,13 +57,7 @@ class Observer:
         If a name is unknown, the model has no such quantity, or a threshold or `delta` is out of its range.
     """
 
-    def __init__(
-        self,
-        ensemble: Ensemble,
-        observables: Sequence[str],
-        thresholds: Mapping[str, float] | None,
-        delta: float,
-    ) -> None:
+    def __init__(self, ensemble: Ensemble, observables: Any, thresholds: Any, delta: Any) -> None:
         self._ensemble, self._delta = ensemble, number("delta", delta, above=0.0)
         self.names = self._known("observables", names_in("observables", observables), OBSERVABLES)
         levels = mapping("thresholds", thresholds)

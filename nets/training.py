@@ -104,15 +104,9 @@ class Training:
         self.batch_size = chosen.batch_size
         if self.batch_size is not None:
             self.batch_size = whole_number("batch_size", self.batch_size, 1, size)
-        self.machine = choose_engine(
-            chosen.engine,
-            self.ensemble,
-            self._optimizer(self._rates),
-            chosen.dtype,
-            chosen.device,
-            chosen.chunk,
-            stable_gradient=chosen.stable_gradient,
-        )
+        parts = chosen.engine, self.ensemble, self._optimizer(self._rates)
+        where = chosen.dtype, chosen.device, chosen.chunk
+        self.machine = choose_engine(*parts, *where, stable_gradient=chosen.stable_gradient)
         self._pace, self.step = 1, 0
         self._most = 10**9 if self.batch_size is None else max(1, BATCH_BYTES // (4 * runs * self.batch_size))
 
