@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 import analysis
 import nets
 import physics
-from analysis.plots.maps import plane
+from analysis.plots.embeddings import plane
 from analysis.plots.palette import class_colors, ink_on
 from analysis.plots.style import STYLE
 

@@ -13,8 +13,7 @@ from analysis.laws.ode import Recipe
 from analysis.laws.regressors import LinearODERegressor
 from analysis.laws.scores import as_pieces, unit
 from analysis.phases import Refinement, phase_diagram
-from analysis.plots import maps
-from analysis.plots.embeddings import show_embedding
+from analysis.plots.embeddings import plane, show_classifier, show_embedding
 from analysis.plots.neurons import show_neurons
 from analysis.plots.trajectory import show_trajectory
 from analysis.stats.effects import permutation_p_value
@@ -127,9 +126,9 @@ REFUSED = [
     (lambda: analysis.compare(MOVES, MOVES, most_pairs=0), "most_pairs"),
     (lambda: analysis.fit_batch([]), "signals"),
     (lambda: show_embedding(E[None]), "E"),
-    (lambda: maps.plane(np.ones((0, 2))), "points"),
-    (lambda: maps.show_classifier(np.zeros(4), (0, 1, 0, 1), count=2), "classes"),
-    (lambda: maps.show_classifier(np.zeros((2, 2)), (0, 1, 0, 1), count=2, sums=E, labels=[0]), "labels"),
+    (lambda: plane(np.ones((0, 2))), "points"),
+    (lambda: show_classifier(np.zeros(4), (0, 1, 0, 1), count=2), "classes"),
+    (lambda: show_classifier(np.zeros((2, 2)), (0, 1, 0, 1), count=2, sums=E, labels=[0]), "labels"),
     (lambda: show_trajectory(MOVES, run=2), "run"),
     (lambda: show_trajectory(MOVES, "speed"), "what"),
     (lambda: show_neurons(analysis.neuron_spectrum(RNG.normal(size=(2, 7, 3)))), "spectrum"),
