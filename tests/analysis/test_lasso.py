@@ -7,7 +7,7 @@ from sklearn.linear_model import Lasso
 
 import analysis
 import physics
-from analysis.laws import lasso_kernels as kernels
+from analysis.laws import lasso as kernels
 from analysis.laws.lasso import Moments, path, solve
 from physics.examples import example_path
 

@@ -55,7 +55,7 @@ def test_bytes_are_scaled_and_floating_pixels_stay(tmp_path):
         ({"x_test": IMAGES[30:, :3]}, "npz archive of x_train"),
         ({"x_train": np.full((30, 4, 3), np.nan)}, "finite"),
         ({"y_train": LABELS[:30] / 2}, "labels must be whole numbers"),
-        ({"y_train": LABELS[:20]}, "examples that have a label"),
+        ({"y_train": LABELS[:20]}, "a row for each label"),
         ({"y_train": LABELS[:30].astype(int) - 1}, "from 0 to 4"),
     ],
 )

@@ -214,7 +214,7 @@ def test_a_checkpoint_of_another_run_is_not_gone_on_with(tmp_path, kind):
     np.testing.assert_allclose(found.positions[0, :, 0, 0], -0.1 * np.arange(61), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["step", "recorded", "state", "random", "bytes"])
+@pytest.mark.parametrize("name", ["step", "recorded", "bytes"])
 def test_a_changed_checkpoint_is_refused(tmp_path, name):
     path, stored = tmp_path / "t.h5", tmp_path / "t.h5.checkpoint"
     left(path, 0.5, 8)
@@ -224,11 +224,7 @@ def test_a_changed_checkpoint_is_refused(tmp_path, name):
         stored.write_bytes(content)
     else:
         values = torch.load(stored, weights_only=True)
-        if name == "state":
-            values["state"]["network"]["weight"] += 1
-        else:
-            values[name] = values[name] + 1 if name != "random" else values[name].flip(0)
-        torch.save(values, stored)
+        torch.save(values | {name: values[name] + 1}, stored)
     weight = torch.nn.Parameter(torch.zeros(5, 2))
     checkpoint = {"optimizer": torch.optim.SGD([weight], lr=0.5), "network": Holder(weight)}
     with pytest.raises(FileFormatError, match=r"t\.h5\.checkpoint does not match"):
@@ -329,7 +325,7 @@ def test_ensembles_arrays_and_other_types(tmp_path):
     np.testing.assert_array_equal(found.final, 2 * np.arange(24).reshape(2, 4, 3))
     assert found.observables["loss"][1].tolist()[1:] == [2.0, 2.0]
     for wrong in (1.0, [1.0, 2.0, 3.0]):
-        with pytest.raises(InputError, match=r"loss must have the shape \(runs, ...\) with 2 runs, got \("):
+        with pytest.raises(InputError, match=r"loss must have the shape \(2, ...\)"):
             with nets.Recorder(weights.float(), tmp_path / "u.h5") as recorder:
                 recorder.step(loss=wrong)
     with pytest.raises(InputError, match="loss must be given once"):
@@ -343,7 +339,7 @@ def test_another_start_is_not_resumed(tmp_path):
     recorder = nets.Recorder(
         weight, path, parameters={"rate": 0.5}, checkpoint={"network": Holder(weight)}, resume=True
     )
-    with pytest.raises(InputError, match="parameter must equal the start of the unfinished run to resume it"):
+    with pytest.raises(InputError, match="parameter must equal the start of the unfinished run"):
         with recorder:
             recorder.step()
 
@@ -509,9 +505,7 @@ def test_the_recorded_tokens_are_those_of_select_tokens(tmp_path, tokens):
 
 
 def test_a_module_is_refused_and_its_matrices_are_named(tmp_path):
-    with pytest.raises(
-        InputError, match=r"such as module\.embedding\.weight, got a Plain .* of shape \(11, 8\)"
-    ):
+    with pytest.raises(InputError, match=r"got a Plain .* embedding\.weight of shape \(11, 8\)"):
         nets.Recorder(Plain(), tmp_path / "t.h5")
 
 

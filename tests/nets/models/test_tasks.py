@@ -60,7 +60,7 @@ def test_given_examples_are_named_once_and_apart():
     for train, validation, said in (
         ([0, 0], None, "each example once"), ([6], None, "from 0 to 5"), ([-1], None, "from 0 to 5"),
         ([], None, "must name an example"), ([[1]], None, "one axis"), ([0.5], None, "whole numbers"),
-        ([0, 1], [1], "no example in common"), ([0], [2, 2], "validation_examples must name each"),
+        ([0, 1], [1], "share no example"), ([0], [2, 2], "validation_examples must name each"),
         (range(6), None, "leave one of 6 to validate on"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):

@@ -350,7 +350,7 @@ def test_an_unfinished_run_is_neither_replaced_nor_mixed_up(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"the run is unfinished; open .*t\.h5\.partial"):
         physics.load(path)
     (tmp_path / "t.h5.partial").write_bytes(b"something else")
-    with pytest.raises(InputError, match="is not an unfinished run"):
+    with pytest.raises(FileFormatError, match="is not an unfinished run"):
         physics.simulate(steps=1, out=path, resume=True)
     physics.simulate(steps=1, out=path, overwrite=True)
     assert names(tmp_path) == ["t.h5"]

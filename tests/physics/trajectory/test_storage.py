@@ -412,7 +412,7 @@ def test_a_trajectory_refuses_observables_that_do_not_fit():
 
 def test_frames_and_runs_out_of_range():
     trajectory = example()
-    with pytest.raises(InputError, match="frame must be below 30, got 30"):
+    with pytest.raises(InputError, match="frame must be at most 29, got 30"):
         trajectory.frame(30)
     with pytest.raises(InputError, match="run must be at least -4, got -5"):
         trajectory.run(-5)
