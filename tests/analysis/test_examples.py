@@ -20,13 +20,3 @@ MODULES = [
 def test_examples_run(name):
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
-
-
-def test_the_doors_for_batches_have_an_example():
-    finder = doctest.DocTestFinder(recurse=False)
-    for door in (
-        analysis.fit_batch,
-        analysis.circles_of,
-        analysis.fourier_signals,
-    ):
-        assert finder.find(door)[0].examples

@@ -143,21 +143,6 @@ def test_a_frame_that_is_not_finite_is_named():
         analysis.fourier_signals(Trajectory(E, [0, 10, 20, 30]))
 
 
-RNG = np.random.default_rng(13)
-FIRST_STATE = RNG.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    """Let every test draw the same numbers, whichever ran before it."""
-    RNG.bit_generator.state = FIRST_STATE
-
-
-def ring_2(p, frequency):
-    angle = 2 * np.pi * frequency * np.arange(p) / p
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-
-
 # -- signals and geometry ---------------------------------------------------------------------------------
 
 
@@ -169,18 +154,18 @@ def test_a_threshold_must_be_exceeded_and_replaces_the_factor():
         [True, False, False],
         [False, False, True],
     ]
-    found = analysis.surviving_frequencies(ring_2(9, 4))
+    found = analysis.surviving_frequencies(ring(9, 4))
     assert (found.tolist(), found.dtype) == ([4], np.int64)
     with pytest.raises(InputError, match="threshold must be a finite number greater than 0, got inf"):
         survives([1.0], threshold=math.inf)
 
 
 def test_a_plane_is_that_of_the_points_about_their_mean_the_longer_axis_first():
-    E = np.concatenate([ring_2(9, 2) * [1.0, 4.0], np.full((9, 1), 7.0)], axis=1)
+    E = np.concatenate([ring(9, 2) * [1.0, 4.0], np.full((9, 1), 7.0)], axis=1)
     plane = analysis.frequency_plane(E, 2)
     np.testing.assert_allclose(plane.points.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.abs(plane.axes), [[0, 1, 0], [1, 0, 0]], atol=1e-12)
-    line = analysis.frequency_plane(ring_2(9, 2)[:, :1], 2)
+    line = analysis.frequency_plane(ring(9, 2)[:, :1], 2)
     assert (line.points.shape, line.axes.shape) == ((9, 2), (2, 1))
     assert line.axes[1].tolist() == [0]
 
@@ -189,9 +174,10 @@ def test_a_plane_is_that_of_the_points_about_their_mean_the_longer_axis_first():
 
 
 def test_neurons_are_removed_network_by_network():
-    states, out = RNG.normal(size=(2, 6, 4)), RNG.normal(size=(2, 4, 3))
-    bias, labels = RNG.normal(size=(2, 1, 3)), np.array([0, 1, 2, 2, 1, 0], np.uint8)
-    groups = RNG.random((2, 5, 4)) < 0.5
+    rng = np.random.default_rng(13)
+    states, out = rng.normal(size=(2, 6, 4)), rng.normal(size=(2, 4, 3))
+    bias, labels = rng.normal(size=(2, 1, 3)), np.array([0, 1, 2, 2, 1, 0], np.uint8)
+    groups = rng.random((2, 5, 4)) < 0.5
     found = analysis.neuron_ablation(states, out, labels, bias=bias, groups=groups)
     for run in range(2):
         for k, group in enumerate(groups[run]):

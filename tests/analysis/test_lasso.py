@@ -7,7 +7,6 @@ from sklearn.linear_model import Lasso
 
 import analysis
 import physics
-from analysis.laws import lasso as kernels
 from analysis.laws.lasso import Moments, path, solve
 from physics.examples import example_path
 
@@ -37,17 +36,6 @@ def test_the_batch_lasso_is_optimal(alpha, l1_ratio):
             gap = naive.elastic_net_gap(X, Y[:, t], w, alpha, l1_ratio)
             assert gap <= 1e-9 * max(Y[:, t].var(), 1e-12)
             np.testing.assert_allclose(w0, Y[:, t].mean() - X.mean(axis=0) @ w, atol=1e-10)
-
-
-@pytest.mark.parametrize("l2", [0.0, 0.7])
-def test_a_sweep_keeps_the_gradient_of_the_elastic_net_up_to_date(l2):
-    """A wrong gradient costs sweeps, but not the optimum: it is computed again after each sweep."""
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((40, 6))
-    gram, q, w = X.T @ X / 40, rng.standard_normal(6), rng.standard_normal(6)
-    g = q - gram @ w - l2 * w
-    kernels._sweep(gram, 0.1, l2, w, g)
-    np.testing.assert_allclose(g, q - gram @ w - l2 * w, atol=1e-14)
 
 
 def test_the_batch_lasso_has_the_coefficients_of_scikit_learns():
@@ -81,18 +69,6 @@ def test_coefficients_of_a_path_are_exactly_zero_before_they_enter():
                 gradient[active], l1_ratio * alpha[t, k] * np.sign(w[active]), rtol=1e-6
             )
             assert (np.abs(gradient[~active]) <= l1_ratio * alpha[t, k] * (1 + 1e-8)).all()
-
-
-def test_the_gap_is_that_of_the_definition():
-    X, Y = next(problems())
-    moments = Moments.of([(X, Y)])
-    gram, q, power = moments.gram[0], moments.cross[0], moments.power[0]
-    for t, alpha in itertools.product(range(4), (0.01, 0.3, 2.0)):
-        for w in (np.zeros(12), 0.1 * np.random.default_rng(t).standard_normal(12)):
-            expected = naive.elastic_net_gap(X, Y[:, t], w, alpha, 1.0)
-            assert kernels._gap(power[t], alpha, q[t], w, q[t] - gram @ w) == pytest.approx(
-                expected, abs=1e-10
-            )
 
 
 def test_duplicate_features_share_one_optimum():

@@ -292,18 +292,11 @@ def test_who_helps_whom():
 
 
 A, B, START = np.array([[-0.4, 0.9], [-0.8, -0.1]]), np.array([0.3, -0.2]), np.array([1.0, 2.0])
-RNG = np.random.default_rng(14)
-FIRST_STATE = RNG.bit_generator.state
 
 
-@pytest.fixture(autouse=True)
-def seeded():
-    """Let every test draw the same numbers, whichever ran before it."""
-    RNG.bit_generator.state = FIRST_STATE
-
-
-def walk(*shape):
-    return RNG.standard_normal(shape).cumsum(axis=-2)
+def walk(*shape, rng=None):
+    rng = rng or np.random.default_rng(14)
+    return rng.standard_normal(shape).cumsum(axis=-2)
 
 
 class Growth(Law):
@@ -382,8 +375,9 @@ def test_least_squares_does_not_depend_on_units(size):
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_neither_convergence_nor_the_choice_of_a_penalty_depends_on_the_unit(unit):
-    tied = RNG.normal(size=(40, 1)) + 0.01 * RNG.normal(size=(40, 3))
-    target = unit * (tied @ [[1.0], [-2.0], [3.0]] + RNG.normal(size=(40, 1)))
+    rng = np.random.default_rng(14)
+    tied = rng.normal(size=(40, 1)) + 0.01 * rng.normal(size=(40, 3))
+    target = unit * (tied @ [[1.0], [-2.0], [3.0]] + rng.normal(size=(40, 1)))
     one, many = (
         analysis.laws.batch_lasso([(tied, target)], alpha=1e-4 * unit, max_iter=n) for n in (1, 10_000)
     )

@@ -49,15 +49,9 @@ def test_an_embedding_is_drawn_with_its_numbers_over_its_outline():
     np.testing.assert_allclose(discs.get_facecolors(), palette.class_colors(5))
     for token, line in enumerate(ax.lines):
         np.testing.assert_allclose(line.get_xydata(), [E[token, :2], outline[token, :2]])
-    assert [(text.get_text(), text.get_position()) for text in ax.texts] == [
-        (str(k), tuple(E[k, :2])) for k in range(5)
-    ]
-    assert title(ax) == "above"
+    numbers = [(text.get_text(), text.get_position()) for text in ax.texts]
+    assert numbers == [(str(k), tuple(E[k, :2])) for k in range(5)]
     assert not show_embedding(E, axes_(), labels=False).texts
-    room = 0.12 * np.ptp(E[:, :2], axis=0).max()
-    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
-    assert (low <= E[:, :2].min(axis=0) - room + 1e-12).all()
-    assert (high >= E[:, :2].max(axis=0) + room - 1e-12).all()
 
 
 def test_signals_are_drawn_in_the_order_of_the_marked_over_the_dead():
@@ -70,15 +64,8 @@ def test_signals_are_drawn_in_the_order_of_the_marked_over_the_dead():
         assert line.get_ydata().tolist() == values[:, k].tolist()
         assert dashed.get_ydata().tolist() == (2 * values[:, k]).tolist()
         assert dashed.get_color() == line.get_color()
-        assert line.get_alpha() == 0.45
     assert [drawn[n].get_color() for n in (4, 2, 0)] == [palette.SERIES[0], palette.SERIES[1], palette.DEAD]
     assert ax.get_ylim() == pytest.approx((0, 1.05 * values.max()))
-    assert ax.lines[-1].get_label() == "predicted from the first frame"
-    ahead = show_signals([0, 1], np.ones((2, 3)), axes_(), marked=[1])
-    assert [line.get_label() for line in ahead.lines if line.get_label()[0] != "_"] == ["dead", "frequency 1"]
-    alone = show_signals([0, 1], np.zeros((2, 2)), axes_(), marked=[1, 2])
-    assert [line.get_label() for line in alone.lines] == ["frequency 1", "frequency 2"]
-    assert {line.get_alpha() for line in alone.lines} == {1.0}
 
 
 def test_rollouts_take_frames_of_a_map_and_elapsed_steps_of_a_flow():
@@ -103,11 +90,7 @@ def test_rollouts_take_frames_of_a_map_and_elapsed_steps_of_a_flow():
     for ax, times, name in zip(axes, ([0, 1, 2], [0, 10, 30]), ("map", "flow"), strict=True):
         assert title(ax) == name
         assert lines(ax)["frequency 2"] == (steps.tolist(), values[:, 1].tolist())
-        dashed = [
-            line.get_ydata().tolist()
-            for line in ax.lines
-            if line.get_linestyle() == "--" and len(line.get_xdata())
-        ]
+        dashed = [line.get_ydata().tolist() for line in ax.lines if line.get_linestyle() == "--"]
         assert (values[0, 1] + np.array(times)).tolist() in dashed
 
 
@@ -126,7 +109,6 @@ def test_a_calibration_is_predicted_across_and_measured_upward():
     found = SimpleNamespace(predicted=np.array([0.1, 0.5]), measured=np.array([0.3, 0.9]))
     ax = show_calibration(found, axes_(), title="t")
     assert cloud(ax).tolist() == [[0.1, 0.3], [0.5, 0.9]]
-    assert (ax.get_xlabel(), ax.get_ylabel(), title(ax)) == ("predicted accuracy", "measured accuracy", "t")
 
 
 # -- comparisons ------------------------------------------------------------------------------------------
@@ -193,30 +175,12 @@ def test_phases_are_drawn_cell_by_cell_and_named_where_there_is_room():
     for patch, cell in zip(filled, cells, strict=True):
         assert to_hex(patch.get_facecolor()) == to_hex(palette.PHASES[cell.majority.phase])
         assert (patch.get_hatch() == "////") == (cell is cells[1])
-        corners = [
-            patch.get_x(),
-            patch.get_x() + patch.get_width(),
-            patch.get_y(),
-            patch.get_y() + patch.get_height(),
-        ]
+        corners = patch.get_corners()[[0, 2]].T.ravel()
         np.testing.assert_allclose(corners, [*cell.x, *(1e-3 * 1e4 ** np.array(cell.y))])
     assert {text.get_text() for text in ax.texts} == {"comprehension", "memorization"}
     (name,) = [text for text in ax.texts if text.get_text() == "comprehension"]
     np.testing.assert_allclose(name.get_position(), (0.25, 0.1)), "of its two cells the larger one's middle"
-    assert (ax.get_xscale(), ax.get_yscale()) == ("linear", "log")
     np.testing.assert_allclose([*ax.get_xlim(), *ax.get_ylim()], [0, 1, 1e-3, 10])
-    assert ax.get_legend() is not None
-    assert show_phases(diagram, axes_(), legend=False).get_legend() is None
-
-
-RNG = np.random.default_rng(11)
-FIRST_STATE = RNG.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def seeded():
-    """Let every test draw the same numbers, whichever ran before it."""
-    RNG.bit_generator.state = FIRST_STATE
 
 
 def in_plane(E, reference):
@@ -227,7 +191,7 @@ def in_plane(E, reference):
 
 
 def recorded():
-    positions = RNG.normal(size=(3, 4, 7, 5))
+    positions = np.random.default_rng(11).normal(size=(3, 4, 7, 5))
     observables = {
         "train_loss": np.arange(6.0).reshape(3, 2),
         "parts": np.arange(3 * 4 * 2.0).reshape(3, 4, 2),
@@ -260,7 +224,6 @@ def test_signals_are_those_of_the_run_at_its_steps_and_its_last_survivors_are_ma
     x, y = lines(ax)["frequency 2"]
     assert x == [0, 2, 4, 6], "steps, as the axis says, and not times"
     assert y == pytest.approx(frequency_norms(moves.positions[run])[:, 1])
-    assert (ax.get_xlabel(), title(ax)) == ("step", "t")
 
 
 # -- two ensembles ----------------------------------------------------------------------------------------
@@ -272,8 +235,6 @@ def test_fractions_that_have_arrived_have_a_band_up_to_the_end_of_the_last_run()
     ax = show_onsets(SimpleNamespace(first=first, second=never, name="x"), ("A", "B"), axes_())
     assert [line.get_xdata()[-1] for line in ax.lines] == [9, 6]
     assert ax.lines[1].get_ydata().tolist() == [0, 0]
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()) == ("time", "fraction of runs", (-0.02, 1.02))
-    assert ax.get_xlim() == (0, 9)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["A: 3 of 4", "B: 0 of 2"]
     _, _, low, high = first.curve()
     corners = {tuple(corner) for corner in np.round(ax.collections[0].get_paths()[0].vertices, 9).tolist()}
@@ -314,7 +275,6 @@ def test_rows_are_neurons_by_frequency_and_dead_ones_last(ax, spectrum):
         assert ax.images[-1].get_clim() == (0, 1), "a color means the same in all figures"
     show_neurons(spectrum, ax)
     assert list(ax.images[-1].get_extent()) == [0.5, 5.5, 4, 0], "columns stand over their frequencies"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("frequency", "neurons, by frequency")
 
 
 def test_aligned_phases_lie_on_the_diagonal(ax, spectrum):
@@ -328,6 +288,3 @@ def test_aligned_phases_lie_on_the_diagonal(ax, spectrum):
     assert not np.array_equal(colors[0], colors[1])
     (line,) = ax.lines
     np.testing.assert_array_equal(line.get_xydata(), [[-np.pi, -np.pi], [np.pi, np.pi]])
-    for ticks, words in ((ax.get_xticks(), ax.get_xticklabels()), (ax.get_yticks(), ax.get_yticklabels())):
-        np.testing.assert_array_equal(ticks, [-np.pi, 0, np.pi])
-        assert [word.get_text() for word in words] == ["-π", "0", "π"]

@@ -34,18 +34,6 @@ def test_a_member_does_not_depend_on_the_others():
         np.testing.assert_allclose(alone.final[0], ensemble.final[run], rtol=0, atol=1e-12)
 
 
-def test_the_default_initialisation_is_pytorchs():
-    model = ConstantAttention(50, 40, 60)
-    drawn = model.initial(*streams(0, 0)[:2])
-    assert abs(drawn["embedding"].std() - 1) < 0.05
-    for name, inputs in (("hidden1", 40), ("output", 60)):
-        for part in ("weight", "bias"):
-            values = drawn[f"{name}.{part}"]
-            assert np.abs(values).max() <= inputs**-0.5
-            assert np.abs(values).max() > 0.9 * inputs**-0.5
-    assert drawn["hidden1.weight"].std() == pytest.approx(40**-0.5 / 3**0.5, rel=0.05)
-
-
 def test_the_papers_split():
     task = modular_addition(17)
     assert len(task) == 153

@@ -12,6 +12,7 @@ from physics import (
     Operation,
     PairForces,
     ParticleSystem,
+    Trajectory,
 )
 from physics.neurons import excluded_loss, logit_spectrum, neuron_spectrum, restrict_logits
 
@@ -24,6 +25,8 @@ LOTTERY, SETS = physics.FourierLottery(5), physics.random_training_sets(Operatio
 LOGITS, E = np.zeros((5, 5, 5)), np.arange(5.0)[:, None]
 MASKED = np.ma.masked_array(np.ones((5, 2)), mask=[[True, False]] * 5)
 S_3 = physics.symmetric(3)
+FRAMES, MEASURED = np.zeros((1, 3, 4, 2)), {"a": np.zeros((1, 3)), "b": np.zeros((1, 2))}
+MOVES = Trajectory(FRAMES, [0, 1, 2], observables=MEASURED, clocks={"b": ([0, 5], None)})
 
 
 def alone(r2):
@@ -116,6 +119,17 @@ REFUSED = [
     (lambda: neuron_spectrum(np.zeros((5, 4)), np.zeros((5, 4))), "W_out"),
     (lambda: neuron_spectrum(np.zeros((5, 4)), share=0), "share"),
     (lambda: physics.example("nobody"), "name"),
+    (lambda: Trajectory(np.zeros((2, 3, 4)), [0, 1, 2]), "positions"),
+    (lambda: Trajectory(np.zeros((1, 3, 4, 2), int), [0, 1, 2]), "positions"),
+    (lambda: Trajectory(FRAMES, [0, 1]), "steps"),
+    (lambda: Trajectory(FRAMES, [0.0, 1.0, 2.0]), "steps"),
+    (lambda: Trajectory(FRAMES, [0, 2, 2]), "steps"),
+    (lambda: Trajectory(FRAMES, [0, 1, 2], [0, 1]), "times"),
+    (lambda: Trajectory(FRAMES, [0, 1, 2], observables={"a": np.zeros((2, 4))}), "observables['a']"),
+    (lambda: MOVES.frame(3), "frame"),
+    (lambda: MOVES.run(-2), "run"),
+    (lambda: MOVES.to_dataframe("size"), "observables"),
+    (lambda: MOVES.to_dataframe("a", "b"), "observables"),
 ]
 
 

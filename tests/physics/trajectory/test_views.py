@@ -192,24 +192,6 @@ def test_a_table_of_observables_has_a_row_for_each_frame(made):
     np.testing.assert_array_equal(spectrum.loc[(4, 3)], [0.3, *trajectory().observables["spectrum"][2, 0]])
 
 
-@pytest.mark.parametrize(
-    ("names", "sentence"),
-    [
-        (["size"], "observables of a table must be recorded in the trajectory ('loss', 'spectrum', 'circle', "
-         "'reached'), got 'size'"),
-        (
-            ["loss", "spectrum"],
-            "observables of one table must be measured at the same steps, got 'spectrum' at others",
-        ),
-    ],
-)  # fmt: skip
-def test_tables_of_what_is_not_there_are_refused(names, sentence):
-    pytest.importorskip("pandas")
-    with pytest.raises(InputError) as error:
-        trajectory().to_dataframe(*names)
-    assert str(error.value) == sentence
-
-
 def test_text_and_page_list_the_observables_without_reading_them(made, tmp_path):
     lines = repr(made).splitlines()
     kind = type(made).__name__
@@ -241,17 +223,6 @@ def test_a_run_under_way_says_what_it_holds(tmp_path):
     assert found.splitlines()[1] == "  circle_ratio: (2, 4) float64"
 
 
-@pytest.mark.parametrize(
-    ("what", "label"),
-    [("positions", ""), ("signals", "Fourier signal ‖$F_k$‖"), ("loss", "loss"), ("spectrum", "spectrum")],
-)
-def test_one_call_draws_one_figure(made, what, label):
-    ax = made.plot(what, run=1, title="mine")
-    assert ax.get_ylabel() == label
-    assert ax.get_title(loc="left") == "mine"
-    plt.close(ax.figure)
-
-
 def test_figures_show_what_they_say(made):
     _, ax = plt.subplots()
     assert made.plot(ax=ax, run=2, frame=1) is ax
@@ -267,18 +238,6 @@ def test_figures_show_what_they_say(made):
     made.plot("signals", signals, run=3)
     drawn = np.sort([line.get_ydata()[-1] for line in signals.lines])
     np.testing.assert_allclose(drawn, np.sort(analysis.fourier_signals(trajectory().final[3])))
-    plt.close("all")
-
-
-def test_points_of_many_dimensions_are_drawn_in_their_principal_plane():
-    generator = np.random.default_rng(1)
-    plane = generator.standard_normal((6, 2)) * [5.0, 2.0]
-    plane -= plane.mean(axis=0)
-    points = plane @ np.linalg.qr(generator.standard_normal((7, 2)))[0].T
-    ax = Trajectory(points[None, None], [0]).plot()
-    drawn = np.asarray(ax.collections[0].get_offsets())
-    between = [np.linalg.norm(x[:, None] - x, axis=2) for x in (drawn, plane)]
-    np.testing.assert_allclose(*between, atol=1e-12)
     plt.close("all")
 
 
