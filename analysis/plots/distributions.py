@@ -136,8 +136,7 @@ def show_effects(
 def _bar(ax: Axes, y: float, value: Interval, **looks: Any) -> None:
     """Draw an estimate with its interval at the height `y`, or nothing if there is no estimate."""
     if np.isfinite(value.estimate):
-        ends = [[value.estimate - value.low], [value.high - value.estimate]]
-        ax.errorbar(value.estimate, y, xerr=ends, capsize=3, **looks)
+        ax.errorbar(value.estimate, y, xerr=value.error, capsize=3, **looks)
 
 
 def _name_rows(ax: Axes, names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from physics.checks import InputError, choice, distinct, ensemble, finite_array, number, whole_number
-from physics.particles import convolution, lanes, potential
+from physics.particles import convolution, lanes
 from physics.particles import direct as kernels
 from physics.particles.motion import Integrator, MovedByForces
 from physics.particles.structures import circle_ratio, grid_imperfections
@@ -258,7 +258,7 @@ class ParticleSystem(MovedByForces):
         [6.0]
         """
         law, given = self._law(), ensemble("positions", positions, (self.tokens, self.dim))
-        energies = potential.energies(given.reshape(-1, self.tokens, self.dim), self._layout, law)
+        energies = kernels.energies(given.reshape(-1, self.tokens, self.dim), self._layout, law)
         return energies.reshape(given.shape[:-2])[()]
 
     @property

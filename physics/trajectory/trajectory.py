@@ -533,7 +533,7 @@ class Trajectory:
         return pandas.DataFrame({"time": of_rows, **columns}, index=rows)
 
     def plot(self, what: str = "positions", ax: Any = None, **options: Any) -> Any:
-        """Draw one figure of the trajectory; see `analysis.plots.trajectory.show_trajectory`.
+        """Draw one figure of the trajectory; see `analysis.plots.signals.show_trajectory`.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class Trajectory:
         >>> type(physics.simulate(steps=50).plot(title="17 particles")).__name__
         'Axes'
         """
-        drawing = importlib.import_module("analysis.plots.trajectory")  # physics itself draws nothing
+        drawing = importlib.import_module("analysis.plots.signals")  # physics itself draws nothing
         return drawing.show_trajectory(self, what, ax, **options)
 
     def _arguments(self) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from analysis.plots.distributions import show_distributions
 from analysis.plots.embeddings import show_embedding
 from analysis.plots.neurons import show_neurons
 from analysis.plots.phases import show_phases
-from analysis.plots.signals import show_rollouts, show_signals
-from analysis.plots.trajectory import show_trajectory
+from analysis.plots.signals import show_rollouts, show_signals, show_trajectory
 from physics import Trajectory
 
 

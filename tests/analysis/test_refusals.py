@@ -15,7 +15,7 @@ from analysis.laws.scores import as_pieces, unit
 from analysis.phases import Refinement, phase_diagram
 from analysis.plots.embeddings import plane, show_classifier, show_embedding
 from analysis.plots.neurons import show_neurons
-from analysis.plots.trajectory import show_trajectory
+from analysis.plots.signals import show_trajectory
 from analysis.stats.effects import permutation_p_value
 from physics import InputError, Trajectory
 
