@@ -251,9 +251,7 @@ def _layers(parameters: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {f"{LAYERS}{name}": value for name, value in parameters.items() if name != EMBEDDING}
 
 
-def _finite(
-    arrays: Mapping[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+def _finite(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
     """Replace members with NaN or infinity in some array by zeros; return a mask (runs,) of the others."""
     sound = np.all([np.isfinite(value).all(tuple(range(1, value.ndim))) for value in arrays.values()], axis=0)
     return {

@@ -294,10 +294,7 @@ class DenseModel(Model):
         dict of ndarray of float64
             "embedding" (tokens, dim), and weights (inputs, outputs) and biases (1, outputs) of the layers.
         """
-        return {
-            EMBEDDING: self._embedding(embedding),
-            **self.architecture.draw(self.initialisation, layers),
-        }
+        return {EMBEDDING: self._embedding(embedding), **self.architecture.draw(self.initialisation, layers)}
 
     def _embedding(self, generator: np.random.Generator) -> NDArray[np.float64]:
         """Draw an embedding (tokens, dim) as `torch.nn.Embedding` does: standard normal."""

@@ -81,12 +81,7 @@ class TokenTransformer(ModularAddition):
     causal: bool = True
     initialisation: Initialisation = "pytorch"
 
-    settings: ClassVar[Mapping[str, Any]] = {
-        **LIU,
-        "weight_decay": 1.0,
-        "train_fraction": 0.8,
-        "steps": 2000,
-    }
+    settings: ClassVar[Mapping[str, Any]] = {**LIU, "weight_decay": 1.0, "train_fraction": 0.8, "steps": 2000}
 
     def __post_init__(self) -> None:
         self._check(tokens=3, dim=1, depth=1, heads=1, width=1)

@@ -60,14 +60,7 @@ def test_a_killed_run_resumes_to_the_same_bits(tmp_path, engine, steps, kills):
         assert not path.exists(), "the run was over before it was killed"
         resumed_from.append(reached())
     assert all(a < b for a, b in pairwise([*resumed_from, steps]))
-    options = {
-        "runs": 3,
-        "steps": steps,
-        "record": "1:50,1000",
-        "seed": 5,
-        "batch_size": 5,
-        "engine": engine,
-    }
+    options = {"runs": 3, "steps": steps, "record": "1:50,1000", "seed": 5, "batch_size": 5, "engine": engine}
     options |= {"thresholds": {"train_accuracy": 0.5}}
     resumed = nets.train(nets.ConstantAttention(7), out=path, resume=True, **options)
     same(resumed, nets.train(nets.ConstantAttention(7), **options))

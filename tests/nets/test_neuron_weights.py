@@ -3,13 +3,7 @@ import pytest
 import torch
 
 import nets
-from analysis import (
-    excluded_loss,
-    logit_spectrum,
-    neuron_ablation,
-    neuron_spectrum,
-    restricted_loss,
-)
+from analysis import excluded_loss, logit_spectrum, neuron_ablation, neuron_spectrum, restricted_loss
 
 NAMES = ("neuron_frequency", "neuron_purity", "restricted_loss", "excluded_loss")
 

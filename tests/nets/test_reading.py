@@ -70,14 +70,7 @@ def test_without_out_the_command_shows_what_there_is(tmp_path, capsys):
     before = sorted(tmp_path.iterdir())
     assert main(["import", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    for word in (
-        "embedding.weight (7, 2)",
-        "loss",
-        "p = 7",
-        "2 frames, steps 0 to 10",
-        "modulus 7",
-        "--out",
-    ):
+    for word in ("embedding.weight (7, 2)", "loss", "p = 7", "2 frames, steps 0 to 10", "modulus 7", "--out"):
         assert word in said
     assert len(said.splitlines()) < 24
     assert sorted(tmp_path.iterdir()) == before

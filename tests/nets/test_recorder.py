@@ -442,8 +442,7 @@ def test_a_copy_of_a_parameter_is_refused(tmp_path, copy):
 
 
 @pytest.mark.parametrize(
-    "view",
-    [lambda w: w, lambda w: w.T, lambda w: w[:, :5], lambda w: w.data, lambda w: w.detach().T],
+    "view", [lambda w: w, lambda w: w.T, lambda w: w[:, :5], lambda w: w.data, lambda w: w.detach().T]
 )
 @pytest.mark.parametrize("called", [False, True])
 def test_views_of_a_parameter_and_functions_move_with_it(tmp_path, view, called):

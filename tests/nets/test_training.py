@@ -171,10 +171,7 @@ def test_a_diverging_member_is_marked_and_the_others_go_on(engine):
         "engine": engine,
         "dtype": "float64",
     }
-    with pytest.warns(
-        RuntimeWarning,
-        match="1 of 3 runs diverged: .* parameter of run 1 is not finite",
-    ):
+    with pytest.warns(RuntimeWarning, match="1 of 3 runs diverged: .* parameter of run 1 is not finite"):
         found = nets.train(SMALL, learning_rate=rates, **options)
     calm = nets.train(SMALL, learning_rate=0.01, **options)
     np.testing.assert_allclose(found.positions[[0, 2]], calm.positions[[0, 2]], rtol=0, atol=1e-12)

@@ -9,14 +9,7 @@ import pytest
 
 import nets
 import physics
-from physics import (
-    AffineFlow,
-    EffectiveTheory,
-    FiniteGroup,
-    LinearNetwork,
-    Operation,
-    ParticleSystem,
-)
+from physics import AffineFlow, EffectiveTheory, FiniteGroup, LinearNetwork, Operation, ParticleSystem
 from physics.theory.operations import cyclic
 from physics.trajectory.provenance import fields
 

@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 import physics
-from physics import (
-    EffectiveTheory,
-    InputError,
-    Operation,
-)
+from physics import EffectiveTheory, InputError, Operation
 from physics.theory.closure import nullities
 
 S_3 = Operation(group=physics.symmetric(3))

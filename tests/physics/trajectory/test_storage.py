@@ -281,10 +281,7 @@ def spoil_directory(path):
         (spoil_empty, "is not an HDF5 file"),
         (spoil_truncated, "is damaged: its end is missing"),
         (spoil_newer, "has schema version 3; this version of GrokPhys reads up to 2, please upgrade"),
-        (
-            spoil_foreign_hdf5,
-            "is an HDF5 file, not a GrokPhys trajectory",
-        ),
+        (spoil_foreign_hdf5, "is an HDF5 file, not a GrokPhys trajectory"),
         (spoil_foreign_h5md, "is an H5MD file of another program, not a GrokPhys trajectory"),
         (spoil_missing, "is damaged: it holds no particles/tokens/position/value"),
         (spoil_configuration, "is damaged: "),
