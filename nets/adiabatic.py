@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nets.architecture import EMBEDDING
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import Ensemble
-from nets.networks import ensemble_of
+from nets.provenance import ensemble_of
 from nets.settings import RATES
 from physics.checks import InputError, whole_number
 from physics.seeds import Seed, children

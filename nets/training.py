@@ -16,8 +16,9 @@ from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw, part_of
 from nets.models import ConstantAttention, Model
 from nets.models.model import require_model
-from nets.networks import Networks, described
+from nets.networks import Networks
 from nets.observing import TRAINING, Observer
+from nets.provenance import described
 from nets.settings import RATES, Settings, TrainingSettings
 from physics.checks import InputError, file_path, finite_array, flag, whole_number
 from physics.hooks import Callback, Progress, check_hooks, goes_on, shown

@@ -69,13 +69,9 @@ def number(
         if minimum <= result <= maximum and above < result < below:  # neither NaN nor infinity is
             return result
         got = distinct(result, minimum, maximum, above, below)
-    if math.isfinite(minimum) and math.isfinite(maximum):
-        ends = [f"from {minimum:g} to {maximum:g}"]
-    else:
-        words = {"greater than": above, "of at least": minimum, "less than": below, "at most": maximum}
-        ends = [f"{word} {end:g}" for word, end in words.items() if math.isfinite(end)]
-    allowed = " ".join(["a finite number", " and ".join(ends)]).rstrip()
-    raise InputError(f"{name} must be {allowed}, got {got}") from None
+    words = {"greater than": above, "of at least": minimum, "less than": below, "at most": maximum}
+    ends = " and ".join(f"{word} {end:g}" for word, end in words.items() if math.isfinite(end))
+    raise InputError(f"{name} must be {f'a finite number {ends}'.rstrip()}, got {got}") from None
 
 
 def distinct(value: float, *bounds: float) -> str:

@@ -177,8 +177,8 @@ def to_generator(A: Any, b: Any, step: float = 1.0) -> tuple[Array, Array]:
     blocked = values[(values.real <= rounding) & (np.abs(values.imag) <= rounding)]
     if len(blocked):
         got = ", ".join(f"{value:.3g}" for value in np.sort(blocked.real))
-        why = "no flow makes a component change its sign or vanish"
-        raise InputError(f"A must be the increment map of a flow, got 1 + A with eigenvalues {got}: {why}")
+        got = f"1 + A with the eigenvalues {got}, which has no real logarithm"
+        raise InputError(f"A must be the increment map of a flow, got {got}")
     # The logarithm has the rounding errors of 1 + A; the mean flow restores the digits of a slow law.
     mean = _mean_flow(np.real(logm(multiplier)) * unit[:, None] / unit / step, step)
     return np.linalg.solve(mean.T, A.T).T, np.linalg.solve(mean, b)

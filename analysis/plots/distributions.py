@@ -50,11 +50,7 @@ def show_distributions(
 
 @styled
 def show_estimates(
-    rows: Sequence[tuple[str, Interval | float, Interval]],
-    ax: Axes | None = None,
-    *,
-    xlabel: str = "",
-    title: str = "",
+    rows: Sequence[tuple[str, Any, Interval]], ax: Axes | None = None, *, xlabel: str = "", title: str = ""
 ) -> Axes:
     """Draw values of a paper next to ours, as points with bars for their intervals.
 

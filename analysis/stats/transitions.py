@@ -13,6 +13,7 @@ from analysis.stats.intervals import CONFIDENCE, Interval
 from physics.checks import InputError, finite_array, number, short_text
 from physics.values import Array, Shown
 
+Cost = Callable[[float, float, float], tuple[float, Array]]
 FARTHEST = 500.0
 """Largest magnitude of the logarithm of a critical value in the search."""
 TINY = 1e-12
@@ -207,14 +208,7 @@ def _guess(r: Array, p: Array) -> tuple[float, float]:
     return float(center), float(max(high - low, 1e-3)) / 2
 
 
-def _fit(
-    cost: Callable[[float, float, float], tuple[float, Array]],
-    log_center: float,
-    scale: float,
-    count: int,
-    perfect: float,
-    freedom: int,
-) -> Transition:
+def _fit(cost: Cost, log_center: float, scale: float, count: int, perfect: float, freedom: int) -> Transition:
     """Return the `Transition` with the least `cost`, with an interval from the profile of the cost.
 
     `cost` is a function of critical value, width and shape, which also returns its derivatives with respect

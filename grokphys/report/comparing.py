@@ -23,7 +23,7 @@ from grokphys.output import printable, refuse_existing, write_text
 from grokphys.progress import stages
 from grokphys.report.page import Section, document, write_report
 from grokphys.report.wording import significant
-from nets.networks import is_imported, training_sets
+from nets.provenance import is_imported, training_sets
 from physics.checks import number
 from physics.errors import InputError
 from physics.theory.system import predicted_accuracy

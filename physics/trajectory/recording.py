@@ -436,13 +436,7 @@ class FileRecorder(contextlib.AbstractContextManager["FileRecorder"]):
 
 
 def recorder(
-    out: Path | None,
-    layout: Layout,
-    parameters: Mapping[str, Any],
-    *,
-    start: Arrays | None = None,
-    resume: bool | None = None,
-    **to_file: Any,
+    out: Path | None, layout: Layout, parameters: Mapping[str, Any], *, resume: bool | None, **options: Any
 ) -> FileRecorder | MemoryRecorder:
     """Return a recorder for a run, to be used as a context manager: for the file `out`, or for memory.
 
@@ -450,7 +444,7 @@ def recorder(
     refuses to resume a run without a file.
     """
     if out is not None:
-        return FileRecorder(out, layout, parameters, start=start, resume=resume, **to_file)
+        return FileRecorder(out, layout, parameters, resume=resume, **options)
     if resume is not None and flag("resume", resume):
         raise InputError("out must name the file of the unfinished run to resume it, got None")
-    return MemoryRecorder(layout, parameters, start)
+    return MemoryRecorder(layout, parameters, options.get("start"))

@@ -26,7 +26,7 @@ from grokphys.sweeps.config import declaration, read_declaration
 from grokphys.sweeps.index import open_sweep
 from grokphys.sweeps.pack import chosen_packs, packs
 from grokphys.sweeps.run import run_sweep
-from nets.networks import PER_RUN
+from nets.provenance import PER_RUN
 from physics import FileFormatError, InputError, OutputError
 from physics.trajectory.locks import LockedFile
 from physics.trajectory.recording import FileRecorder

@@ -9,7 +9,7 @@ import physics
 from analysis.circles.fourier import frequency_norms
 from nets import ConstantAttention, EmbeddingMLP, GroupDecoder, ImageMLP, TokenTransformer, ToyAddition
 from nets.interventions import with_signals
-from nets.networks import training_sets
+from nets.provenance import training_sets
 from physics import InputError
 
 ALL = ("train_loss", "train_accuracy", "validation_loss", "validation_accuracy", "layers")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis.circles import Structures, structures
-from analysis.plots import embeddings
+from analysis.plots.embeddings import plane, show_classifier, show_embedding
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, Measure, Tables, joined, mean, table_of, where
 from grokphys.papers.musat import tables as musat
@@ -163,7 +163,7 @@ def _show_planes(final: Any, planes: Sequence[tuple[int, int]], accuracy: Any, d
             ax.set_ylabel(f"axes {plane[0] + 1}, {plane[1] + 1}")
         for n in range(count):
             for ax, plane in zip(axes[:, n], planes, strict=True):
-                embeddings.show_embedding(final[n][:, plane], ax)
+                show_embedding(final[n][:, plane], ax)
             words = musat.what(final[n], accuracy[n]).replace("ratio ", "").replace(",\naccuracy ", "\n")
             axes[0, n].set_title(f"{n}: {words}", fontsize="small")
     return figure
@@ -382,13 +382,13 @@ def _show(trained: Trajectory, run: int, left: Any, right: Any, title: str, *, b
     E, task = trained.final[run].astype(float), alone.model.task
     sums = E[task.inputs].sum(axis=1)
     held_out = np.isin(np.arange(len(task)), alone.examples("validation")[0])
-    grid, bounds = embeddings.plane(sums)
+    grid, bounds = plane(sums)
     side = round(len(grid) ** 0.5)
     accuracy = 100 * float(trained.observables["validation_accuracy"][run, -1])
     shape = musat.what(E)
     head = f"network {run}: {shape.replace('imperf.', 'grid imperfections')}; accuracy {accuracy:.0f} %"
-    embeddings.show_embedding(E, left, title=f"{run}: {shape}, {accuracy:.0f} %" if brief else head)
-    embeddings.show_classifier(
+    show_embedding(E, left, title=f"{run}: {shape}, {accuracy:.0f} %" if brief else head)
+    show_classifier(
         alone.classify(grid)[0].reshape(side, side), bounds, right, count=task.classes, sums=sums,
         labels=task.labels, held_out=held_out, title=title,
     )  # fmt: skip
