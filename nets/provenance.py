@@ -199,7 +199,7 @@ def training_sets(trajectory: Trajectory) -> tuple[Model, NDArray[np.int64]]:
 
     Examples
     --------
-    >>> import nets, nets.networks
+    >>> import nets, nets.provenance
     >>> trained = nets.train(nets.ConstantAttention(7), runs=2, steps=5)
     >>> model, examples = nets.provenance.training_sets(trained)
     >>> model.task.inputs[examples].shape  # 22 of the 28 pairs, for each of two members
