@@ -18,7 +18,6 @@ from physics.seeds import describe_seed
 from physics.theory.operations import FiniteGroup
 from physics.trajectory import Trajectory
 from physics.trajectory.provenance import code_digest, fields, is_ours, own_code, plain
-from physics.trajectory.schedule import described_record
 
 PER_RUN = ("run_numbers", *PER_MEMBER, "unseen_classes")
 """Parameters that may have one entry for each run."""
@@ -33,7 +32,7 @@ def described(
     names of the observables are those that were used.
     """
     model, stop = ensemble.model, settings.stop
-    kind, numbers = type(model), settings.run_numbers
+    kind = type(model)
     used = {
         "program": "nets.train",
         "model": {
@@ -42,11 +41,8 @@ def described(
             **fields(model),
         },
         "seed": describe_seed(settings.seed),
-        "run_numbers": None if numbers is None else [int(number) for number in numbers],
-        "freeze_embedding": bool(settings.freeze_embedding),
         "batch_size": batch_size,
         "initial": {name: _digest(value) for name, value in (settings.initial or {}).items()},
-        "record": described_record(settings.record),
         "observables": list(names),
         "thresholds": dict(settings.thresholds or {}),
         "stop": getattr(stop, "__name__", "callable") if callable(stop) else stop,

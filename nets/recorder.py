@@ -23,8 +23,9 @@ from physics.errors import FileFormatError, InputError, OutputError
 from physics.trajectory import Trajectory, load
 from physics.trajectory.header import Layout, chosen_tokens, observable_name
 from physics.trajectory.locks import replace_as_a_whole
+from physics.trajectory.provenance import plain
 from physics.trajectory.recording import FileRecorder, Log, is_log
-from physics.trajectory.schedule import described_record, due
+from physics.trajectory.schedule import due
 
 
 class Recorder:
@@ -125,7 +126,7 @@ class Recorder:
         self._parameters = {
             "program": "nets.Recorder",
             **mapping("parameters", parameters),
-            "record": described_record(record),
+            "record": plain(record),
         }
         self.at = 0
         self._runs: int | None = None  # number of runs, if the parameter has an axis of them

@@ -16,9 +16,9 @@ from physics.seeds import Seed, describe_seed, parent_seed
 from physics.system import System, advance, describe, leaps, measured, measures_of, name_of, size_of, starts
 from physics.trajectory import Trajectory
 from physics.trajectory.header import Layout, named_arrays
-from physics.trajectory.provenance import own_code
+from physics.trajectory.provenance import own_code, plain
 from physics.trajectory.recording import recorder
-from physics.trajectory.schedule import described_record, recording_steps
+from physics.trajectory.schedule import recording_steps
 from physics.values import Array
 
 GROWN = 1e9
@@ -159,7 +159,7 @@ def simulate(
         "steps": steps,
         "step_size": step_size,
         "runs": len(positions),
-        "record": described_record(record),
+        "record": plain(record),
         "observables": list(measures),
         "seed": describe_seed(seed),
         "first_run": first_run,

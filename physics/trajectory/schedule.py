@@ -60,13 +60,6 @@ def recording_steps(record: int | str | Sequence[int], steps: int) -> Integers:
     return np.unique(np.concatenate([*(np.arange(r.start, r.stop, r.step) for r in ranges), [steps]]))
 
 
-def described_record(record: int | str | Sequence[int]) -> int | str | list[int]:
-    """Return `record`, which `recording_steps` or `due` has accepted, in a form that JSON can hold."""
-    if isinstance(record, str):
-        return record
-    return [int(step) for step in record] if isinstance(record, Sequence | np.ndarray) else int(record)
-
-
 def due(record: int | str | Sequence[int]) -> Callable[[int], bool]:
     """Return a function that decides for each step whether to record it, for loops of unknown length.
 
