@@ -1,5 +1,6 @@
 """`grokphys animate`: pictures and films of a trajectory file, without a browser."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -74,14 +75,8 @@ def animate(
         return 0
     count = min(frames, film.frames)
     make = films.gif if out.suffix == ".gif" else films.mp4
-    content = make(
-        film,
-        fps=fps,
-        longest=frames,
-        dpi=dpi,
-        watch=lambda pictures: progress(pictures, "animate", "picture", count),
-    )
-    write_bytes(out, content)
+    watch = partial(progress, what="animate", unit="picture", total=count)
+    write_bytes(out, make(film, fps=fps, longest=frames, dpi=dpi, watch=watch))
     print(f"{count} of {film.frames} frames in {out}")
     return 0
 

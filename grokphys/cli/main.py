@@ -35,7 +35,7 @@ from grokphys.explorer.server import explore
 from grokphys.options import Command, sentence
 from grokphys.output import printable
 from grokphys.sweeps.command import sweep
-from physics.errors import FileFormatError, InputError, OutputError, SimulationError
+from physics.errors import FileFormatError, InputError, SimulationError
 from physics.trajectory.provenance import code_version
 
 COMMANDS: dict[str, Command] = {
@@ -100,8 +100,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(words)
     except (InputError, OverflowError) as error:
         return _fail(in_options(sentence(error), words), 2)
-    except (FileFormatError, OutputError, SimulationError) as error:
-        return _fail(in_options(sentence(error), words), 1)
     except BrokenPipeError:  # the reader has closed the output, as in `grokphys … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
@@ -110,8 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notes = [in_options(note, words) for note in getattr(stop, "__notes__", [])]
         print("; ".join([f"grokphys: {word}", *notes]), file=sys.stderr)
         return 128 + number
-    except (OSError, MemoryError) as error:
-        return _fail(sentence(error), 1)
+    except (FileFormatError, SimulationError, OSError, MemoryError) as error:
+        return _fail(in_options(sentence(error), words), 1)
 
 
 def _terminate(*_: Any) -> None:
