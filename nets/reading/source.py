@@ -16,9 +16,9 @@ from nets.reading.files import ARRAYS, CHECKPOINTS, REAL, kind_of, numbers_of, r
 from nets.reading.steps import LIST, Numbers, candidates, numbers_in_name, numbers_in_text, steps_of
 from nets.reading.tokens import MODULUS, axes_of
 from physics.errors import FileFormatError, InputError
-from physics.values import natural_order
 from physics.trajectory import Trajectory
 from physics.trajectory.header import chosen_tokens
+from physics.values import natural_order
 
 METRIC = re.compile(r"(?i)loss|acc|err|norm|nll|perplexity|ppl|mse")
 """Names of what programs measure while they train."""
