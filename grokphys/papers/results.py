@@ -54,13 +54,11 @@ def described(rule: Rule) -> dict[str, Any]:
     This is its name, the words or the number of the paper, their source, the effect, the model of chance, the
     bounds or the margin, the independent unit, and what was fitted.
     """
+    text = {name: getattr(rule, name) for name in ("name", "source", "independent", "fitted")}
     if isinstance(rule, Number):
-        own = {"printed": rule.quoted, "margin": rule.margin}
-    else:
-        own = {"quote": rule.quote, "effect": rule.effect, "chance": rule.chance.words}
-        own |= {"least": _json(rule.least), "most": _json(rule.most)}
-    names = ("name", "source", "independent", "fitted")
-    return {name: getattr(rule, name) for name in names} | own
+        return text | {"printed": rule.quoted, "margin": rule.margin}
+    text |= {"quote": rule.quote, "effect": rule.effect, "chance": rule.chance.words}
+    return text | {"least": _json(rule.least), "most": _json(rule.most)}
 
 
 def same_terms(recipe: Recipe, stored: Stored) -> bool:

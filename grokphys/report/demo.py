@@ -125,16 +125,9 @@ def numbers_of_musat(
         shows the estimates of the particles, and final positions of the first network beside the particles
         with f_a = 1.
     """
-    found = {
-        "particles": joined(
-            {"f_a": np.full(run.runs, f_a), **musat.structures_of(run.final)}
-            for f_a, run in particles.items()
-        ),
-        "networks": joined(
-            {"weight_decay": np.full(run.runs, decay), **musat.table_of(run)}
-            for decay, run in networks.items()
-        ),
-    }
+    moved = [{"f_a": np.full(run.runs, f), **musat.structures_of(run.final)} for f, run in particles.items()]
+    learnt = [{"weight_decay": np.full(run.runs, d), **musat.table_of(run)} for d, run in networks.items()]
+    found = {"particles": joined(moved), "networks": joined(learnt)}
     rules = {
         "f_a": musat.numbers_table_2({f_a: musat.TABLE_2[f_a] for f_a in particles}),
         "weight decay": musat.numbers_table_1({decay: musat.TABLE_1[decay] for decay in networks}),

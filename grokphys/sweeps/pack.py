@@ -193,13 +193,9 @@ def _train(pack: Pack, **storing: Any) -> Trajectory:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return nets.train(
-            model,
-            runs=len(pack.numbers),
-            run_numbers=pack.numbers,
-            chunk=1 if options["device"] == "cpu" else None,
-            keep_start=False,  # a million initial states would be most of a sweep
-            **options,
-        )
+        return nets.train(  # without the initial states, which would be most of a sweep
+            model, runs=len(pack.numbers), run_numbers=pack.numbers, keep_start=False,
+            chunk=1 if options["device"] == "cpu" else None, **options,
+        )  # fmt: skip
     finally:
         torch.set_num_threads(threads)

@@ -197,8 +197,8 @@ def _draw(setting: Setting, tables: Tables, *rows_of_axes: Any) -> None:
             label = {"actual": "gradient of the training", "converged": "converged layers"}[state]
             _draw_windows(setting, ratio, k, cell, _ratio, color=color, label=None if k else label)
     columns: Any = {"legend": {"columns": 1}}
-    for ax, level, label in ((gap, 0.1, "the rule's least, but late"), (ratio, 1, "Musat's particles")):
-        ax.axhline(level, color=palette.REFERENCE, linestyle="--", linewidth=1, label=label)
+    for ax, y, label in ((gap, 0.1, "the rule's least, early and middle"), (ratio, 1, "Musat's particles")):
+        ax.axhline(y, color=palette.REFERENCE, linestyle="--", linewidth=1, label=label)
         ax.axhline(0, color=palette.REFERENCE, linewidth=0.7)
         ax.set_xticks(range(len(setting.windows)), setting.windows)
     words = "", "R², converged minus actual", "free kernels, all cells"

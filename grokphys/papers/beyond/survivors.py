@@ -32,6 +32,7 @@ another seed, p = 31), in which the loss jumped up by five orders and circles di
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -120,10 +121,9 @@ def networks(run: Run, seed: int) -> dict[str, NDArray[Any]]:
     The modulus is added to `seed`. `_trained` describes the columns.
     """
     parts = []
-    for place in run.setting.places:
-        for kind in run.setting.kinds:
-            name = f"{place.tokens}-{kind.activation}-{kind.even:g}"
-            parts.append(run.keep(name, partial(_trained_selection, run, seed, kind, place)))
+    for place, kind in product(run.setting.places, run.setting.kinds):
+        name = f"{place.tokens}-{kind.activation}-{kind.even:g}"
+        parts.append(run.keep(name, partial(_trained_selection, run, seed, kind, place)))
     return joined(parts)
 
 

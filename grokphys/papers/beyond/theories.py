@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -172,11 +173,10 @@ def forward(run: Run) -> Result:
     _, signals = fit_networks(run)
     half = run.setting.steps // 2
     rows = []
-    for network, x in enumerate(signals):
-        for name in (LINEAR, LASSO):
-            law = law_of(name, x[: half + 1])
-            early, later = (law.score(part).derivative for part in (x[: half + 1], x[half:]))
-            rows.append({"network": network, "law": name, "early": early, "later": later})
+    for (network, x), name in product(enumerate(signals), (LINEAR, LASSO)):
+        law = law_of(name, x[: half + 1])
+        early, later = (law.score(part).derivative for part in (x[: half + 1], x[half:]))
+        rows.append({"network": network, "law": name, "early": early, "later": later})
     return Result({"forward": evidence.columns_of(rows)})
 
 
@@ -401,12 +401,11 @@ def scaling(run: Run) -> Result:
     """
     setting = run.setting
     parts = []
-    for family, modular in FAMILIES.items():
-        for p in setting.tokens:
-            operation = Operation(p, modulus=p if modular else None)
-            part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, run.seed(SEED + p)))
-            count = len(part["size"])
-            parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
+    for family, p in product(FAMILIES, setting.tokens):
+        operation = Operation(p, modulus=p if FAMILIES[family] else None)
+        part = run.keep(f"{family}-{p}", partial(measure, operation, setting.orders, run.seed(SEED + p)))
+        count = len(part["size"])
+        parts.append({"family": np.full(count, family), "tokens": np.full(count, p), **part})
     return Result({"orders": evidence.joined(parts)})
 
 
@@ -492,8 +491,8 @@ def groups(run: Run) -> Result:
     parts = []
     for group in some_groups():
         counts = run.keep(group.name, partial(measure, Operation(group=group), run.setting, run.seed(SEED)))
-        counts.pop("last", None)
         parts.append({"group": np.full(len(counts["size"]), group.name), **counts})
+        parts[-1].pop("last", None)
     return Result({"orders": evidence.joined(parts)})
 
 

@@ -120,12 +120,11 @@ def _score(name: str, x: Array) -> dict[str, Any]:
         wrong = np.sqrt(np.mean((path - x) ** 2, axis=0))
         error = np.linalg.norm(path - x) / np.linalg.norm(x)
     return {
-        "r2": 1 - missed,
-        "error": error if error <= WILD else WILD,
+        "r2": 1 - missed, "error": error if error <= WILD else WILD,
         "error_of_rest": np.linalg.norm(x[0] - x) / np.linalg.norm(x),
         "followed": np.mean(wrong <= 0.1 * x[0]),
         "coefficients": np.mean(law.A != 0) if isinstance(law, ODEFit) else 1.0,
-    }
+    }  # fmt: skip
 
 
 AT_REST = counters.drawn(

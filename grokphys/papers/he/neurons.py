@@ -644,12 +644,8 @@ def _trained_cell(cell: Cell, runs: int, seed: int) -> dict[str, Any]:
     )  # fmt: skip
     outputs = trained.observables["layers.output.weight"]
     start, end = (neuron_spectrum(trained.positions[:, frame], outputs[:, frame]) for frame in (0, -1))
-    return {
-        "chosen": end.frequency,
-        "single": end.kind == "single",
-        **foretold(start.theta, start.xi),
-        "accuracy": trained.observables["train_accuracy"][:, -1],
-    }
+    found = {"chosen": end.frequency, "single": end.kind == "single"} | foretold(start.theta, start.xi)
+    return found | {"accuracy": trained.observables["train_accuracy"][:, -1]}
 
 
 def foretold(theta: Any, xi: Any) -> dict[str, NDArray[np.int64]]:
@@ -710,17 +706,11 @@ BASE = (
 """AdamW at the paper's learning rate; networks for more tokens than the paper's 23 have fewer neurons."""
 NARROW = {activation: Cell(activation=activation, hidden=128) for activation in ("quadratic", "relu")}
 FLOWS = tuple(_flow(scale) for scale in (0.03, 0.1, 0.3))
-VARIED = tuple(
-    replaced
-    for cell in NARROW.values()
-    for replaced in (
-        cell,
-        *(cell._replace(scale=scale) for scale in (0.01, 0.03, 0.3, 1.0)),
-        cell._replace(weight_decay=2.0),
-        cell._replace(train_fraction=0.75),
-        cell._replace(weight_decay=2.0, train_fraction=0.75),
-    )
-)
+CHANGES: tuple[dict[str, Any], ...] = (
+    {}, *({"scale": scale} for scale in (0.01, 0.03, 0.3, 1.0)), {"weight_decay": 2.0},
+    {"train_fraction": 0.75}, {"weight_decay": 2.0, "train_fraction": 0.75},
+)  # fmt: skip
+VARIED = tuple(cell._replace(**change) for cell in NARROW.values() for change in CHANGES)
 ENDS_THERE = "share of the neurons that are not dead which end at that frequency"
 ALL_COUNT = (
     "corrected after the run: all living neurons of a network count; before, those among its first "

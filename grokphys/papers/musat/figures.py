@@ -31,17 +31,14 @@ SHOWN_HIGHER: Mapping[int, int] = {3: 7, 4: 8}
 
 
 def _structures(quote: str, source: str, fitted: str = "", **constants: Any) -> tuple[Statement, ...]:
+    grid, ordered = f"(imperfections <= {musat.GRID})", f"(imperfections <= {musat.ORDERED})"
     meaning = {
         "circles": ("largest norm less than 1.2 times the smallest", "circle"),
-        "grids": (
-            f"at most {musat.GRID} of {musat.PAIRS} imperfections",
-            f"~circle & (imperfections <= {musat.GRID})",
-        ),
+        "grids": (f"at most {musat.GRID} of {musat.PAIRS} imperfections", f"~circle & {grid}"),
         "imperfect grids": (
-            f"{musat.GRID + 1} to {musat.ORDERED} imperfections",
-            f"~circle & (imperfections > {musat.GRID}) & (imperfections <= {musat.ORDERED})",
+            f"{musat.GRID + 1} to {musat.ORDERED} imperfections", f"~circle & ~{grid} & {ordered}"
         ),
-    }
+    }  # fmt: skip
     at = ", ".join(f"{key.replace('t_d', 't d')} = {value:g}" for key, value in constants.items())
     return tuple(
         Statement(name, quote, f"share of {name} ({text}); random positions are none of these",
