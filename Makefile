@@ -35,7 +35,7 @@ lint: $(VENV)/.installed-dev   ## ruff: rules and format; codespell: spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/codespell --builtin clear,rare,en-GB_to_en-US \
-		--skip docs/rules.md,docs/scoreboard.md,docs/gallery.md,docs/findings.md README.md CONTRIBUTING.md docs
+		--skip docs/made,docs/rules.md,docs/scoreboard.md,docs/gallery.md,docs/findings.md README.md CONTRIBUTING.md docs
 
 types: $(VENV)/.installed-dev   ## mypy
 	$(BIN)/mypy

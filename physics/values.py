@@ -182,6 +182,13 @@ class Shown:
         return columns
 
 
+class Results(Shown, dict[str, Any]):
+    """Results by name: a dictionary that `print` shows on one screen, a row for each name."""
+
+    def _values(self) -> dict[str, Any]:
+        return self
+
+
 def brief(value: Any) -> str:
     """Return a value as text on one line of at most `MOST_SIGNS` signs."""
     if isinstance(value, np.ndarray) and value.size > MOST_NUMBERS:

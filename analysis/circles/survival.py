@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.circles.classes import as_trajectory, require_cyclic, sound_runs
-from analysis.circles.fourier import frequency_norms, trajectory_signals
+from analysis.circles.fourier import fourier_signals, frequency_norms, trajectory_signals
 from physics.checks import increasing_array, number, one_embedding, real_array, truth_array, whole_number
 from physics.errors import InputError
+from physics.trajectory import Trajectory
 from physics.values import Array, Integers, Mask
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
 
     Parameters
     ----------
-    signals : xarray.DataArray or array_like of float, shape (..., K)
+    signals : xarray.DataArray, array_like of float, shape (..., K), or Trajectory
         Final signals of K frequencies: the norms of their Fourier coefficients.
     factor : float, default 2.0
         A circle survives if its signal exceeds `factor` times the mean over the K frequencies, which is the
@@ -50,6 +51,7 @@ def survives(signals: Any, *, factor: float = 2.0, threshold: float | None = Non
     >>> analysis.survives([0.1, 5.0, 0.2, 0.3]).tolist()
     [False, True, False, False]
     """
+    signals = fourier_signals(signals) if isinstance(signals, Trajectory) else signals
     array = real_array("signals", signals)
     if not array.ndim:
         raise InputError(f"signals must have at least 1 axis, got the number {array}")

@@ -29,7 +29,7 @@ from physics.particles.structures import circle_ratio, grid_imperfections
 from physics.theory.operations import Operation
 from physics.theory.system import representation_quality
 from physics.trajectory import Trajectory
-from physics.values import Array, Integers, Mask, Shown, brief
+from physics.values import Array, Integers, Mask, Results, Shown, brief
 
 Measure = Callable[[Array, Operation, float], Array]
 PLANAR = 4
@@ -925,7 +925,7 @@ def _adjusted(*families: Mapping[str, Any]) -> Any:
     """Return all mappings with Holm's adjusted p-value, over all of them, added to each test."""
     adjusted = iter(holm([test.p_value for tests in families for test in tests.values()]).tolist())
     return [
-        {name: replace(test, adjusted_p_value=next(adjusted)) for name, test in tests.items()}
+        Results({name: replace(test, adjusted_p_value=next(adjusted)) for name, test in tests.items()})
         for tests in families
     ]
 

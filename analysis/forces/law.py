@@ -14,7 +14,7 @@ from analysis.stats.intervals import Interval, mean
 from physics.checks import choice
 from physics.errors import InputError
 from physics.particles.tabulated import PairKernels
-from physics.values import Shown
+from physics.values import Results, Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -133,7 +133,7 @@ class ForceLaw(Shown):
     @property
     def kernels(self) -> dict[str, dict[str, Kernel]]:
         """Curves of the law with their bands, by window and by name."""
-        return {name: _kernels(fit) for name, fit in self.fits.items()}
+        return Results({name: Results(_kernels(fit)) for name, fit in self.fits.items()})
 
     def constants(self, window: str | None = None) -> dict[str, Interval]:
         """Return the constants of a window by the names of their functions, with bands of 95 %.
@@ -152,7 +152,7 @@ class ForceLaw(Shown):
         low, high = _band(fit.resampled)
         count = len(fit.resampled)
         rows = zip(fit.terms.names, fit.constants, low, high, strict=True)
-        return {name: Interval(float(v), float(a), float(b), count) for name, v, a, b in rows}
+        return Results({name: Interval(float(v), float(a), float(b), count) for name, v, a, b in rows})
 
     def score(self, held_out: Any, *, pairs: Any = None, target: Any = None) -> dict[str, ForceScore]:
         """Return how much of the force on other networks the law explains, window by window.
@@ -176,7 +176,7 @@ class ForceLaw(Shown):
         InputError
             If the trajectories do not fit the law, or hold no frame of a window.
         """
-        scores = {}
+        scores = Results()
         for name, rows in self._scored(held_out, pairs, target).items():
             network, ceiling = rows["network"], rows.get("ceiling")
             scores[name] = ForceScore(

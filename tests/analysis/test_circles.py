@@ -53,6 +53,8 @@ def test_survivors_obey_the_limit_that_is_given():
     ):
         assert analysis.circles_of(trajectory, **limits).survived.values.tolist() == alive.tolist()
         assert (analysis.circles_of(trajectory).survived.values != alive).any()
+    whole = analysis.survives(trajectory)  # of its signals, not of its positions
+    np.testing.assert_array_equal(whole[:, -1], analysis.circles_of(trajectory).survived)
 
 
 def test_signals_that_were_recorded_are_taken_and_those_of_later_embeddings_follow():

@@ -41,7 +41,7 @@ def results():
     logistic = analysis.fitness(*flags[:2], flags[0] > 0.5, resamples=5)
     theory = physics.EffectiveTheory(10)
     return [
-        compared, compared.shapes, compared.motion, *compared.distributions.values(),
+        compared, compared.shapes, compared.motion, compared.distributions, *compared.distributions.values(),
         *compared.onsets.values(), *(each.first for each in compared.onsets.values()),
         analysis.structures(moving.final), analysis.frequency_plane(E, 3), logistic, logistic.svm,
         analysis.circles.principal_components(E), spectrum, analysis.diversification(spectrum),
@@ -49,8 +49,9 @@ def results():
         analysis.logit_spectrum(rng.normal(size=(4, 7, 7, 7))), analysis.fit_trajectories(x),
         analysis.fit_law(analysis.MeanFieldRegressor(), x), analysis.honest_scores(analysis.Recipe().fit, x),
         analysis.laws.resample_coefficients(x, resamples=3), analysis.laws.stability(A),
-        analysis.laws.fixed_points(A, np.ones(29)), law, *law.score(moving).values(),
-        *law.kernels["all"].values(), analysis.proportion(3, 7), analysis.stats.calibrate(*x[:2]),
+        analysis.laws.fixed_points(A, np.ones(29)), law, law.constants(), law.kernels,
+        *law.score(moving).values(), *law.kernels["all"].values(), analysis.proportion(3, 7),
+        analysis.stats.calibrate(*x[:2]),
         analysis.fit_critical_values(rng.normal(50, 5, 200), 1.0), analysis.comparison.affine_maps(17),
         analysis.phase_diagram(*axes, lambda points, first: [(first + k, 9, 50) for k in range(len(points))]),
         physics.closures(theory, theory.mask[None]), physics.AffineFlow(A, np.ones(29)),
