@@ -36,7 +36,8 @@ class Kernel(Shown):
     grid : ndarray of float64, shape (n,)
         Distances or radii in units of the size of the embedding, or angles from 0 to π.
     values : ndarray of float64, shape (n,)
-        Force, positive along s_a - s_b (repulsion), s_b (alignment) or s_a (outwards).
+        Force, positive along s_a - s_b (repulsion), s_b (alignment) or s_a (outwards). That of "arccos" along
+        s_b is in proportion to |s_b|, and is shown for |s_b| = 1.
     low, high : ndarray of float64, shape (n,)
         Bands of 95 % by resampling of networks, at each place; NaN without resamples.
     """
@@ -363,6 +364,8 @@ def _kernels(fit: WindowFit) -> dict[str, Kernel]:
         along = tables.angle @ parts["angle"][kind]
         if tables.jump:
             along = along + (angles < np.pi / 2)[:, None] * parts["jump"][kind]
+        if tables.layers:
+            along = along + (np.pi - angles)[:, None] * parts["layers"][kind]
         add(f"angle, {CLASSES[kind]}", angles, along)
     radii = np.linspace(0.0, tables.farthest, len(tables.radius))
     add("radius", radii, tables.radius @ features[terms.block("radius")])

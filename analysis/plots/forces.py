@@ -60,5 +60,6 @@ def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]", axes: Panels | N
         ax.set(xlabel=AXES[name][0], ylabel=AXES[name][1], xlim=(0, None), ylim=(low - room, high + room))
         if name == "angle":
             ax.set_xticks([0, 45, 90, 135, 180])
-    legend_below(axes[0], columns=1)
+    if axes[0].get_legend_handles_labels()[0]:
+        legend_below(axes[0], columns=1)
     return axes

@@ -193,6 +193,10 @@ def test_bands_and_tables(networks):
     table = law.to_dataframe()
     assert set(table["window"]) == {"early", "late"}
     assert np.isfinite(table["value"]).all()
+    layers = fit_forces(networks, basis="arccos", resamples=0)  # (π - θ) s_b and a part along s_a
+    curve = layers.kernels["all"]["angle, same class"].values
+    np.testing.assert_allclose(curve, curve[0] * np.linspace(1, 0, len(curve)), atol=1e-12 * curve[0])
+    assert len(layers.plot().axes) == 1
     figure = law.plot("late")
     assert len(figure.axes) == 3
     np.testing.assert_array_equal(
