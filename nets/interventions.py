@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from physics.checks import InputError, finite_array, flag, misfit, number, point_sets, whole_number
+from physics.checks import InputError, finite_array, flag, misfit, number, point_sets, sequence, whole_number
 from physics.values import Array, Complex
 
 
@@ -100,8 +100,7 @@ def with_signals(E: Any, signals: Any, *, mean: bool = False) -> Array:
     wanted = finite_array("signals", signals)
     if not wanted.ndim or wanted.shape[-1] != tokens // 2:
         raise misfit("signals", wanted, f"hold one norm for each of the {tokens // 2} frequencies")
-    if (wanted < 0).any():
-        raise InputError(f"signals must be at least 0, got {wanted.min():g}")
+    number("signals", wanted.min(initial=0.0), 0.0)
     still, circles = coefficients[..., :1, :] * float(flag("mean", mean)), coefficients[..., 1:, :]
     norms = np.linalg.norm(circles, axis=-1)
     try:
@@ -171,10 +170,4 @@ def _transformed(E: Any) -> tuple[Complex, int]:
 
 def _frequencies(name: str, values: Any, tokens: int) -> list[int]:
     """Return checked frequencies, each from 1 to ⌊tokens/2⌋."""
-    if not isinstance(values, Iterable):
-        raise InputError(f"{name} must be a sequence of whole numbers, got {values!r}")
-    chosen = [whole_number(name, value, 1) for value in values]
-    for frequency in chosen:
-        if frequency > tokens // 2:
-            raise InputError(f"{name} must be at most {tokens // 2} for {tokens} tokens, got {frequency}")
-    return chosen
+    return [whole_number(name, value, 1, tokens // 2) for value in sequence(name, values)]

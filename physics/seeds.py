@@ -19,11 +19,9 @@ def parent_seed(seed: Any) -> np.random.SeedSequence:
     """
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         got = short_text(seed)
         raise InputError(f"seed must be a whole number of at least 0 or a numpy SeedSequence, got {got}")
-    if seed < 0:
-        raise InputError(f"seed must be at least 0, got {short_text(seed)}")
     return np.random.SeedSequence(int(seed))
 
 

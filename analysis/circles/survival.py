@@ -366,8 +366,6 @@ def signal_gradient(signals: "xarray.DataArray", at: int = 4) -> "xarray.DataArr
     True
     """
     steps = signals.step.values
-    if whole_number("at", at, 1) > steps[-1]:
-        raise InputError(f"at must be at most the last step, {steps[-1]}, got {at}")
-    place = max(int(np.searchsorted(steps, at)), 1)
+    place = max(int(np.searchsorted(steps, whole_number("at", at, 1, steps[-1]))), 1)
     change = signals[:, place].drop_vars(("step", "time")) - signals[:, place - 1]
     return change.drop_vars(("step", "time")) / (steps[place] - steps[place - 1])

@@ -388,11 +388,8 @@ def compare_motion(
         if align == "scaling":
             clocks = np.tile(times * _best_scale(mismatched, times[start:]).estimate, (len(pairs), 1))
         chance = mismatched.errors(clocks, times)[1]
-    relabelling, means = (
-        runs.symmetry.permutations[labels],
-        [_over_pairs(x[:, start:]) for x in (judged, chance)],
-    )
-    matched = np.array(matched)
+    relabelling, matched = runs.symmetry.permutations[labels], np.array(matched)
+    means = [_over_pairs(x[:, start:]) for x in (judged, chance)]
     return Motion(pairs, paired, relabelling, align, scale, times, matched, errors, chance, *means)
 
 

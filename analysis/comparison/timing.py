@@ -302,8 +302,7 @@ def onsets(values: Any, times: Any, threshold: float, *, lasting: bool = False) 
 def _times(times: Any) -> Array:
     """Return times (n,) as a checked array."""
     clock = finite_array("times", times, ndim=1)
-    if (clock < 0).any():
-        raise InputError(f"times must be at least 0, got {clock.min():g}")
+    number("times", clock.min(initial=0.0), 0.0)
     return clock
 
 

@@ -380,9 +380,8 @@ def resample_coefficients(
         unit, parts, drawn = "trajectories", pairs, len(pairs)
     else:
         states, changes = pairs[0]
-        block = round(len(states) ** 0.5) if block is None else whole_number("block", block, 1)
-        if block > len(states):
-            raise InputError(f"block must be at most the number of changes, {len(states)}, got {block}")
+        block = round(len(states) ** 0.5) if block is None else block
+        block = whole_number("block", block, 1, len(states))
         starts = range(len(states) - block + 1)
         parts = [(states[k : k + block], changes[k : k + block]) for k in starts]
         unit, drawn = f"blocks of {block} changes", -(-len(states) // block)

@@ -364,8 +364,7 @@ class Law(Shown, ABC):
         edge.terminal = True  # type: ignore[attr-defined]
         if not len(clock):
             return np.empty((0, len(state)))
-        if clock[0] < 0:
-            raise InputError(f"times must be at least 0, got {clock[:5].tolist()}")
+        number("times", clock[0], 0.0)
         # SciPy refuses a time that comes twice.
         moments, place = np.unique(clock, return_inverse=True)
         states = np.full((len(moments), len(state)), np.inf)

@@ -225,7 +225,5 @@ def show_trajectory(
         raise InputError(f"what must name numbers or lists, got {what!r} of tables {values.shape[2:]}")
     lines = values.T if values.ndim == 2 else trajectory.run(run).observables[what][0]
     ax.plot(times, lines, color=FIRST, alpha=max(0.15, min(1.0, 3 / lines.shape[1])))
-    ax.set_xlabel("time")
-    ax.set_ylabel(what.replace("_", " "))
-    ax.set_title(title)
+    ax.set(xlabel="time", ylabel=what.replace("_", " "), title=title)
     return ax

@@ -147,19 +147,18 @@ def _neurons(trajectory: Trajectory) -> tuple[str, list[dict[str, Any]]]:
     purity = np.nansum(spectrum.purity, axis=1) / alive
     gini = np.nansum(spectrum.gini, axis=1) / alive
     for at, run in enumerate(np.flatnonzero(sound)):
-        row = rows[run]
-        row |= {f"neurons_{kind}": int((spectrum.kind[at] == kind).sum()) for kind in KINDS}
-        row |= {"neuron_purity": float(purity[at]), "neuron_gini": float(gini[at])}
-        row["neuron_frequencies"] = " ".join(
-            f"{k}:{count}" for k, count in enumerate(spread.counts[at], 1) if count
-        )
-        row["frequency_diversity"] = float(spread.diversity[at])
-        row |= {
-            f"phase_asymmetry_{order}": _mean(spread.asymmetry[at, :, i])
-            for i, order in enumerate(spread.orders)
+        counts = (f"{k}:{count}" for k, count in enumerate(spread.counts[at], 1) if count)
+        asymmetry = zip(spread.orders, spread.asymmetry[at].T, strict=True)
+        rows[run] |= {
+            **{f"neurons_{kind}": int((spectrum.kind[at] == kind).sum()) for kind in KINDS},
+            "neuron_purity": float(purity[at]),
+            "neuron_gini": float(gini[at]),
+            "neuron_frequencies": " ".join(counts),
+            "frequency_diversity": float(spread.diversity[at]),
+            **{f"phase_asymmetry_{order}": _mean(values) for order, values in asymmetry},
         }
         if spectrum.xi is not None:
-            row["phase_misalignment"] = _mean(np.abs(np.sin(spectrum.misalignment[at])))
+            rows[run]["phase_misalignment"] = _mean(np.abs(np.sin(spectrum.misalignment[at])))
     shares = ", ".join(f"{np.mean(spectrum.kind == kind):.1%} {kind}" for kind in KINDS)
     return f"neurons of frequencies: {shares}; mean purity {purity.mean():.2f}", rows
 

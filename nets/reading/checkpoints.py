@@ -215,8 +215,8 @@ def from_frames(
         need = "pairs of a step and a matrix of real numbers, and observables one value for each"
         raise InputError(f"frames must be {need}") from None
     order = np.argsort(steps)
-    if modulus is not None and len(matrices[0]) < whole_number("modulus", modulus, 3):
-        raise InputError(f"modulus must be at most the number of tokens, {len(matrices[0])}, got {modulus}")
+    if modulus is not None:
+        whole_number("modulus", modulus, 3, len(matrices[0]))
     if any(matrix.shape != matrices[0].shape or matrix.ndim != 2 for matrix in matrices):
         shapes = sorted({matrix.shape for matrix in matrices})
         raise InputError(f"frames must be matrices (tokens, dim) of one shape, got {shapes}")

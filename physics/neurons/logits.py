@@ -359,10 +359,8 @@ def _loss(logits: Array, examples: Any) -> Array:
     p = logits.shape[-1]
     top = logits.max(axis=-1, keepdims=True)
     surprise = np.log(np.exp(logits - top).sum(axis=-1)) + top[..., 0]
-    right = np.add.outer(np.arange(p), np.arange(p)) % p
-    surprise -= np.take_along_axis(logits, np.broadcast_to(right[..., None], (*logits.shape[:-1], 1)), -1)[
-        ..., 0
-    ]
+    first, second = np.ogrid[:p, :p]
+    surprise -= logits[..., first, second, (first + second) % p]
     if examples is None:
         return np.asarray(surprise.mean(axis=(-2, -1)))
     pairs = regular_array("examples", examples)

@@ -644,10 +644,8 @@ def random_training_sets(theory: Any, size: int, *, sets: int = 1, seed: Seed = 
     ((4, 15), [9, 9, 9, 9])
     """
     operation = operation_of(theory)
-    size = whole_number("size", size, 1)
     samples = len(operation.samples)
-    if size > samples:
-        raise InputError(f"size must be at most {samples}, the number of samples, got {size}")
+    size = whole_number("size", size, 1, samples)
     masks = np.zeros((whole_number("sets", sets, 1), samples), bool)
     masks[:, :size] = True
     return np.random.default_rng(parent_seed(seed)).permuted(masks, axis=1)

@@ -38,7 +38,7 @@ def test_a_gradient_is_of_a_step_whatever_was_recorded():
     for at in (3, 6):
         gradient = analysis.circles.signal_gradient(found, at)
         np.testing.assert_allclose(gradient, (signals[:, 2] - signals[:, 1]) / 4, atol=1e-12)
-    with pytest.raises(InputError, match="at must be at most the last step, 7, got 8"):
+    with pytest.raises(InputError, match="at must be at most 7, got 8"):
         analysis.circles.signal_gradient(found, 8)
 
 
