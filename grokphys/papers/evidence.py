@@ -241,14 +241,10 @@ def crossing(x: Any, successes: Any, trials: Any, level: float) -> Interval:
         The bounds are the places at which Wilson's upper and lower limits of the share reach one half. A
         value is NaN if its curve never reaches one half, or does so at the first place already.
     """
-    at = [
-        share(np.arange(n) < k, level)
-        for k, n in zip(np.asarray(successes, int), np.asarray(trials, int), strict=True)
-    ]
-    found, low, high = (
-        _passes(x, [getattr(one, side) for one in at]) for side in ("estimate", "high", "low")
-    )
-    return Interval(found, low, high, int(np.sum(trials)))
+    shares = [intervals.proportion(float(k), float(n), level) for k, n in zip(successes, trials, strict=True)]
+    curves = zip(*((one.estimate, one.high, one.low) for one in shares), strict=True)
+    estimate, low, high = (_passes(x, curve) for curve in curves)
+    return Interval(estimate, low, high, int(np.sum(trials)))
 
 
 def contrast(hits: Any, inside: Any, level: float) -> Interval:

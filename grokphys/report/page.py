@@ -109,13 +109,9 @@ class Section:
 
 
 def _environment(**options: Any) -> Environment:
-    environment = Environment(
-        loader=PackageLoader("grokphys.report", "."),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        **options,
-    )
+    loader = PackageLoader("grokphys.report", ".")
+    options |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=loader, **options)
     named = (typeset, rounded, significant, readable, median_time, p_value)
     environment.filters |= {function.__name__: function for function in named}
     environment.filters |= {"finite": math.isfinite, "spaced": lambda name: name.replace("_", " ")}

@@ -7,7 +7,7 @@ import collections
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numba
 import numpy as np
@@ -155,10 +155,8 @@ def finals(trajectory: Trajectory, pack: Pack) -> Finals:
     }
     made = trajectory.parameters.get("model") or trajectory.parameters["system"]
     if made["type"] in ("ConstantAttention", "ParticleSystem"):
-        classes: dict[str, Any] = {}
-        if pack.kind == "simulate":
-            system = system_of(pack.common)
-            classes = {"modulus": system.modulus, "group": system.group}
+        system = system_of(pack.common) if pack.kind == "simulate" else None
+        classes = {} if system is None else {"modulus": system.modulus, "group": system.group}
         points = trajectory.final
         sound = np.isfinite(points).all(axis=(1, 2))
         last |= {name: np.full(len(points), np.nan) for name in ("circle", "grid_imperfections")}

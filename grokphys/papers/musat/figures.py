@@ -106,9 +106,7 @@ def embeddings(run: Run) -> Result:
     setting = run.setting
     rows, pictures = [], {}
     for decay in sorted(musat.TABLE_1, reverse=True):
-        trained = musat.networks(
-            decay, runs=setting.runs, seed=run.seed(5200 + round(10 * decay)), epochs=setting.steps
-        )
+        trained = musat.networks(run, decay, 5200 + round(10 * decay))
         rows.append({"weight_decay": np.full(setting.runs, decay), **musat.table_of(trained)})
         name = "musat-D" if decay == 1.0 else f"musat-D-wd{decay:g}"
         title = f"Weight decay {decay:g}, {setting.steps} epochs"
@@ -140,13 +138,9 @@ def higher(run: Run) -> Result:
     The tables "D3" and "D4" have a row for each network, and each dimension has a figure. The rules judge the
     share of pair sums whose nearest other pair sum is of another class.
     """
-    setting = run.setting
     tables, pictures = {}, {}
     for dim, planes in PLANES.items():
-        trained = musat.networks(
-            1.0, runs=setting.runs, seed=run.seed(5300 + dim), epochs=setting.steps,
-            model=ConstantAttention(dim=dim),
-        )  # fmt: skip
+        trained = musat.networks(run, 1.0, 5300 + dim, model=ConstantAttention(dim=dim))
         tables[f"D{dim}"] = musat.table_of(trained)
         name = "musat-G" if dim == 3 else f"musat-G-D{dim}"
         pictures[name] = _show_planes(trained.final, planes, tables[f"D{dim}"]["accuracy"], dim)
@@ -296,11 +290,7 @@ def more_maps(run: Run) -> Result:
 
 
 def _trained_classifiers(run: Run, seed: int) -> Trajectory:
-    setting = run.setting
-    return musat.networks(
-        setting.decay, runs=setting.runs, seed=run.seed(seed), epochs=setting.epochs,
-        observables=("validation_accuracy", "layers"),
-    )  # fmt: skip
+    return musat.networks(run, run.setting.decay, seed, observables=("validation_accuracy", "layers"))
 
 
 def _tokens(trained: Trajectory) -> dict[str, Any]:
@@ -467,9 +457,6 @@ def norms(run: Run) -> Result:
 
 
 def _trained_06(run: Run, decay: float) -> dict[str, Any]:
-    setting = run.setting
-    trained = musat.networks(
-        decay, runs=setting.runs, seed=run.seed(6600 + round(10 * decay)), epochs=setting.epochs,
-        record=setting.epochs // 40, observables=tuple(LABELS),
-    )  # fmt: skip
+    options: Any = {"record": run.setting.epochs // 40, "observables": tuple(LABELS)}
+    trained = musat.networks(run, decay, 6600 + round(10 * decay), **options)
     return {"steps": trained.steps} | {name: trained.observables[name] for name in LABELS}

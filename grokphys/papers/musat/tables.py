@@ -117,16 +117,18 @@ def particles(
     return simulate(system, steps=steps, step_size=step_size, runs=runs, seed=seed, record=steps)
 
 
-def networks(decay: float, *, runs: int, seed: int, epochs: int = EPOCHS, **options: Any) -> Trajectory:
-    """Train networks at a weight decay, with the seed `seed` for the ensemble.
+def networks(run: Run, decay: float, number: int, **options: Any) -> Trajectory:
+    """Train the networks of a run at a weight decay, with the seed `number` of its recipe.
 
-    By default the model is `ConstantAttention()`, and the trajectory has the embeddings at the start and the
-    end, (runs, 2, 17, 2), with the validation accuracy. Options of `nets.train` and a `model` change this. An
-    epoch is one step with all training examples.
+    The setting of the run says how many, as `runs`, and for how many `epochs` or `steps`, of which each takes
+    all training examples. By default the model is `ConstantAttention()`, and the trajectory has the
+    embeddings at the start and the end, (runs, 2, 17, 2), with the validation accuracy. Options of
+    `nets.train` and a `model` change this.
     """
-    given: dict[str, Any] = {"observables": ("validation_accuracy",), "record": epochs} | options
-    model = given.pop("model", ConstantAttention())
-    return train(model, runs=runs, steps=epochs, weight_decay=decay, seed=seed, **given)
+    epochs = getattr(run.setting, "epochs", 0) or run.setting.steps
+    given: dict[str, Any] = {"model": ConstantAttention(), "runs": run.setting.runs, "steps": epochs}
+    given |= {"observables": ("validation_accuracy",), "record": epochs} | options
+    return train(weight_decay=decay, seed=run.seed(number), **given)
 
 
 def table_of(trained: Trajectory) -> dict[str, NDArray[Any]]:
@@ -394,11 +396,8 @@ def table_1(run: Run) -> Result:
 
 
 def _trained_table_1(run: Run, decay: float) -> dict[str, Any]:
-    setting = run.setting
-    trained = networks(
-        decay, runs=setting.runs, seed=run.seed(1700 + round(10 * decay)), epochs=setting.epochs
-    )
-    return {"weight_decay": np.full(setting.runs, decay), **table_of(trained)}
+    trained = networks(run, decay, 1700 + round(10 * decay))
+    return {"weight_decay": np.full(trained.runs, decay), **table_of(trained)}
 
 
 # -- Table 2 -----------------------------------------------------------------------------------------------
@@ -471,7 +470,7 @@ def table_2(run: Run) -> Result:
     moved = [run.keep(f"f_a-{f_a:g}", partial(_moved, run, f_a, setting.runs, 0.02, 2600)) for f_a in TABLE_2]
 
     def compared() -> dict[str, Any]:
-        trained = networks(DECAY, runs=setting.networks, seed=run.seed(2690), epochs=setting.epochs)
+        trained = networks(run, DECAY, 2690, runs=setting.networks)
         return counted({"weight_decay": DECAY}, structures_of(trained.final))
 
     return Result({"particles": evidence.joined(moved), "networks": run.keep("networks", compared)})
@@ -588,10 +587,7 @@ def _trained_start(run: Run, start: Initialisation, decay: float) -> dict[str, A
 
     Initial embeddings and training sets are the same for all initializations.
     """
-    setting = run.setting
-    trained = networks(
-        decay, runs=setting.runs, seed=run.seed(7100 + round(10 * decay)), epochs=setting.epochs,
-        model=ConstantAttention(initialisation=start),
-    )  # fmt: skip
-    index = {"start": [start], "weight_decay": [decay], "network": range(setting.runs)}
+    model = ConstantAttention(initialisation=start)
+    trained = networks(run, decay, 7100 + round(10 * decay), model=model)
+    index = {"start": [start], "weight_decay": [decay], "network": range(trained.runs)}
     return evidence.table_of(index, **table_of(trained))

@@ -12,9 +12,9 @@ from grokphys.papers.recipe import Run, Setting
 def made_up(asked, dim=2):
     """Stands for `networks`: notes what it is asked, and returns embeddings that the seed decides."""
 
-    def networks(decay, *, runs, seed, epochs, **options):
-        asked.append((decay, runs, seed, epochs, options))
-        rng = np.random.default_rng(seed)
+    def networks(run, decay, seed, **options):
+        asked.append((decay, seed, options))
+        rng, runs = np.random.default_rng(seed), run.setting.runs
         width = options["model"].dim if "model" in options else dim
         E = rng.normal(size=(runs, 17, width))
         angle = 2 * np.pi * np.arange(17) / 17
@@ -30,7 +30,7 @@ def test_starts_share_seeds(monkeypatch):
     monkeypatch.setattr(ensembles, "networks", made_up(asked))
     setting = Setting(starts=("pytorch", "kaiming_uniform"), runs=24, epochs=30)
     rows = ensembles.starts(Run(setting, "quick")).columns()["networks"]
-    assert [(decay, seed, options["model"].initialisation) for decay, _, seed, _, options in asked] == [
+    assert [(decay, seed, options["model"].initialisation) for decay, seed, options in asked] == [
         (decay, 7100 + round(10 * decay), name) for name in setting.starts for decay in ensembles.TABLE_1
     ]
     assert rows["network"].tolist() == list(range(24)) * 8
