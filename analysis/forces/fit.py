@@ -114,9 +114,10 @@ def fit_forces(
     -----
     Weights of both kinds of pairs are those of `physics.ParticleSystem`. With an amplitude c in each frame,
     amplitudes and constants take turns in minimizing ``Σ |F/|F| - c (force of the law)|²``, which maximizes
-    the mean R² of the direction. A constant force within classes or a spring may have no part along shapes,
-    so that kernels are not unique at large distances. Never read a score without its baselines: decay alone
-    explains 0.65 of a late gradient that is not projected.
+    the mean R² of the direction. Springs between all pair sums, a one-body spring, or a constant force within
+    classes have no part along shapes if all pairs are there, and a small one if most are: compare kernels of
+    distance and radius up to a multiple of r. Never read a score without its baselines: decay alone explains
+    0.65 of a late gradient that is not projected.
 
     Examples
     --------

@@ -66,8 +66,8 @@ def frames_of(
     trajectories: Any, target: Any, lag: int, on: Sites, pairs: Any, modulus: int | None, project: Projection
 ) -> Frames:
     """Return the frames of trajectories, all networks numbered on; see `fit_forces` for the arguments."""
-    parts = trajectories if isinstance(trajectories, list | tuple) else [trajectories]
-    given = [as_trajectory("trajectories", each) for each in parts]
+    several = trajectories if isinstance(trajectories, list | tuple) else [trajectories]
+    given = [as_trajectory("trajectories", each) for each in several]
     if not given:
         raise InputError("trajectories must hold at least one trajectory, got none")
     choice("on", on, get_args(Sites))
@@ -81,10 +81,9 @@ def frames_of(
             f"trajectories must have at least 2 dimensions and fewer than their {given[0].tokens} tokens for "
             f"forces on shapes, got {given[0].dim}; pass project='axes' for the part beside mean and scale"
         )
-    parts, first = [], 0
-    for each in given:
-        parts.append(_frames(each, target, lag, on, pairs, modulus, project, first))
-        first += each.runs
+    firsts = np.cumsum([0, *(each.runs for each in given)])[:-1].tolist()
+    options = target, lag, on, pairs, modulus, project
+    parts = [_frames(each, *options, first) for each, first in zip(given, firsts, strict=True)]
     moduli = {part.modulus for part in parts}
     if len(moduli) > 1:
         raise InputError(f"trajectories must agree in the modulus of their classes, got {moduli}")

@@ -339,10 +339,8 @@ class ForceLaw(Shown):
 
 
 def _band(values: Array) -> tuple[Array, Array]:
-    if not len(values):
-        missing = np.full(values.shape[1], np.nan)
-        return missing, missing
-    low, high = np.quantile(values, [0.025, 0.975], axis=0)
+    known = values if len(values) else np.full((1, values.shape[1]), np.nan)
+    low, high = np.quantile(known, [0.025, 0.975], axis=0)
     return low, high
 
 

@@ -49,7 +49,7 @@ def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]", axes: Panels | N
                     continue
                 place = np.degrees(curve.grid) if name == "angle" else curve.grid
                 kind = key.partition(", ")[2]
-                label = ", ".join(part for part in (law if len(kernels) > 1 else "", kind) if part)
+                label = ", ".join(part for part in (law if len(kernels) > 1 else "", kind) if part) or key
                 line = "--" if "diff" in kind else "-"
                 ax.plot(place, curve.values, color=color, linestyle=line, label=label)
                 ax.fill_between(place, curve.low, curve.high, color=color, alpha=0.2, linewidth=0)
@@ -60,6 +60,5 @@ def show_kernels(kernels: "Mapping[str, Mapping[str, Kernel]]", axes: Panels | N
         ax.set(xlabel=AXES[name][0], ylabel=AXES[name][1], xlim=(0, None), ylim=(low - room, high + room))
         if name == "angle":
             ax.set_xticks([0, 45, 90, 135, 180])
-    if axes[0].get_legend_handles_labels()[0]:
-        legend_below(axes[0], columns=1)
+    legend_below(axes[0], columns=1)
     return axes

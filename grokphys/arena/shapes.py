@@ -28,6 +28,7 @@ from grokphys.arena.track import (
 from nets import ConstantAttention, Training
 from nets.architecture import EMBEDDING
 from physics import ParticleSystem, Trajectory
+from physics.trajectory.locks import replace_as_a_whole
 
 STEPS = 2000
 RECORD = (*(1, 3, 6, 10, 16, 25, 35, 50), *range(0, STEPS + 1, 20))
@@ -92,9 +93,10 @@ class Attention:
             other.embeddings = leader.embeddings
             if step in self.record:
                 gradients.append(other.machine.gradient(EMBEDDING))
+        whole = np.stack(gradients, axis=1)
         if folder is not None:
-            np.save(path, np.stack(gradients, axis=1))
-        return np.stack(gradients, axis=1)
+            replace_as_a_whole(path, lambda file: np.save(file, whole))
+        return whole
 
 
 DECAYS = {"decay 1": Attention(1.0, 320, others=8), "decay 0.3": Attention(0.3, 320, others=8)}

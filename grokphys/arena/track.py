@@ -230,7 +230,7 @@ def run(
     track: Track,
     theories: Sequence[Any] | None = None,
     budget: Budget | Mapping[str, Any] = "quick",
-    folder: Path | None = None,
+    folder: str | Path | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Fit theories, let them predict networks that are held out, and return the score of each network.
 
@@ -242,7 +242,7 @@ def run(
         Theories; by default those of the track. Those without its method are passed over.
     budget : {"quick", "paper"} or mapping of str to object, default "quick"
         Which settings of the track to run, or settings of your own by name.
-    folder : Path, optional
+    folder : str or Path, optional
         Folder for the networks and for the file TRACK.csv with all rows. What is there is not made again, as
         long as settings, this package and the files of theories are the same. By default nothing is kept.
 
@@ -261,10 +261,10 @@ def run(
         choice("budget", budget, tuple(track.settings))
     chosen = _checked(track.entries() if theories is None else theories)
     chosen = [theory for theory in chosen if track.admits(theory)]
-    path = None if folder is None else folder / f"{track.name}.csv"
-    if folder is not None:
-        make_directory(folder)
-    stored = [] if path is None else _read(path)
+    place = None if folder is None else Path(folder)
+    if place is not None:
+        make_directory(place)
+    stored = [] if place is None else _read(place / f"{track.name}.csv")
     wanted: Rows = []
     settings = track.settings[budget] if isinstance(budget, str) else budget
     for name, setting in settings.items():
@@ -273,7 +273,7 @@ def run(
             made = digest(code_version(), setting, type(track), theory)
             rows = [row for row in stored if row["setting"] == name and row["digest"] == made]
             if not rows:
-                case = track.case(setting, folder) if case is None else case
+                case = track.case(setting, place) if case is None else case
                 ends = case.ends if theory is None else {theory.name: _scores(track, theory, case)}
                 about = {"track": track.name, "setting": name, "kind": "end" if theory is None else "theory"}
                 rows = [
@@ -282,8 +282,8 @@ def run(
                     for network, score in enumerate(scores.tolist())
                 ]
                 stored = [r for r in stored if r["setting"] != name or r["theory"] not in ends] + rows
-                if path is not None:
-                    write_csv(path, stored)
+                if place is not None:
+                    write_csv(place / f"{track.name}.csv", stored)
             wanted += rows
     return {name: np.array([row[name] for row in wanted], kind) for name, kind in COLUMNS.items()}
 

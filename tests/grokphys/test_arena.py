@@ -148,7 +148,7 @@ def test_what_is_done_is_not_made_again_unless_a_theory_changes(tmp_path, monkey
     first = arena.run(FATE, [still], {"small": SMALL}, tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(type(FATE), "case", None)
-        again = arena.run(FATE, [still], {"small": SMALL}, tmp_path)
+        again = arena.run(FATE, [still], {"small": SMALL}, str(tmp_path))
     assert all((first[name] == again[name]).all() for name in first)
     still.answer = SMALL.train(None).final[4:]
     assert scores(arena.run(FATE, [still], {"small": SMALL}, tmp_path), "still").max() < 1e-12
