@@ -29,7 +29,7 @@ SLOW = {
 # which add sums of products in another order, and so does BLAS, which computes the products now.
 # fmt: off
 TRAINED = {
-    "liu-12", "liu-19", "liu-4d",
+    "liu-12", "liu-17", "liu-19", "liu-4d",
     "ding-13", "ding-15", "ding-16", "ding-2", "ding-3", "ding-4", "ding-6", "ding-7", "ding-8", "ding-9",
     "ding-9a", "ding-law", "he-waves", "liu-1", "liu-2", "liu-21", "liu-7", "rounding",
 }

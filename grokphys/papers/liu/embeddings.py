@@ -22,8 +22,9 @@ from analysis.plots import palette
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, columns_of, joined, table_of, where
 from grokphys.papers.liu.phases import ADAMW_DECAY, DATA, IMAGES, OTHER_DATA, SMALL
+from grokphys.papers.liu.transition import train_networks
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
-from nets import Task, TokenTransformer, ToyAddition, train
+from nets import Task, TokenTransformer, ToyAddition
 from nets.models.dense import load_images
 from nets.tasks import modular_addition
 from physics import EffectiveTheory
@@ -392,10 +393,9 @@ def _train_planar(run: Run, operation: str) -> dict[str, Any]:
     setting = run.setting
     model = MODELS[operation](setting.tokens, 2, hidden=setting.hidden, kind="classification")
     rates = np.geomspace(1e-4, 1e-2, setting.seeds)
-    trained = train(
-        model, runs=setting.seeds, steps=setting.steps, seed=run.seed(200 + len(operation)),
-        learning_rate=rates.tolist(), weight_decay=0.0, embedding_learning_rate=1e-3, train_fraction=0.8,
-        record=[setting.steps], observables=(*PARTS, "layers"),
+    trained = train_networks(
+        run, 200 + len(operation), model=model, learning_rate=rates.tolist(), train_fraction=0.8,
+        observables=(*PARTS, "layers"),
     )  # fmt: skip
     accuracy = {k: trained.observables[k][:, -1].astype(float) for k in PARTS}
     shown = np.argsort(accuracy["validation_accuracy"], kind="stable")[[0, -1]]

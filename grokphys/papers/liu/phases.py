@@ -34,7 +34,7 @@ from analysis.plots import palette
 from analysis.stats import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.evidence import Columns, Measure, Tables, above_median, joined, table_of, where
-from grokphys.papers.liu.transition import SPLIT, or_never
+from grokphys.papers.liu.transition import SPLIT, or_never, train_networks
 from grokphys.papers.pieces import in_parts
 from grokphys.papers.recipe import Result, Run, Setting, Statement, recipe
 from grokphys.phases import ACCURACIES, axis, train_points, training_arguments
@@ -527,11 +527,11 @@ def train_images(run: Run, count: int, *, curves: bool) -> dict[str, Any]:
 
 def _train(run: Run, count: int, curves: bool) -> dict[str, Any]:
     setting = run.setting
-    trained = train(
-        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(setting.seed + count),
-        record="log:12" if curves else setting.steps, observables=tuple(THRESHOLDS) if curves else (),
-        thresholds=THRESHOLDS, track=max(setting.steps // 500, 1), stop=None if curves else "thresholds",
-        learning_rate=setting.rate, weight_decay=setting.weight_decay, **options(setting.model, count),
+    trained = train_networks(
+        run, setting.seed + count, record="log:12" if curves else setting.steps, thresholds=THRESHOLDS,
+        observables=tuple(THRESHOLDS) if curves else (), track=max(setting.steps // 500, 1),
+        stop=None if curves else "thresholds", weight_decay=setting.weight_decay,
+        **options(setting.model, count),
     )  # fmt: skip
     fitted, general = steps_reached(trained)
     rows = {"images": np.full(setting.seeds, count), "train_steps": fitted, "validation_steps": general}
@@ -835,11 +835,10 @@ def dropout(run: Run) -> Result:
 
 def _with_dropout(run: Run, number: int, part: range) -> dict[str, Any]:
     setting, rate = run.setting, run.setting.rates[number]
-    trained = train(
-        replace(setting.model, dropout=rate), runs=len(part), first_run=part.start,
-        seed=run.seed(750 + number), steps=setting.steps, record=setting.steps, observables=(),
-        thresholds=ACCURACIES, track=20, stop="thresholds", learning_rate=setting.learning_rate,
-        weight_decay=0.0, embedding_learning_rate=1e-3, embedding_weight_decay=setting.embedding_weight_decay,
+    trained = train_networks(
+        run, 750 + number, model=replace(setting.model, dropout=rate), runs=len(part), first_run=part.start,
+        observables=(), thresholds=ACCURACIES, track=20, stop="thresholds", record=setting.steps,
+        learning_rate=setting.learning_rate, embedding_weight_decay=setting.embedding_weight_decay,
     )  # fmt: skip
     fitted, generalized = steps_reached(trained)
     return {"dropout": np.full(len(part), rate), "train_steps": fitted, "validation_steps": generalized}

@@ -218,6 +218,19 @@ def train_fractions(run: Run, *, family: str = "liu-3") -> dict[str, NDArray[Any
     return joined(run.keep(f"size-{n}", partial(measure, run, n), family=family) for n in sizes)
 
 
+def train_networks(run: Run, number: int, **options: Any) -> physics.Trajectory:
+    """Train the networks of a run, with the seed `number` of its recipe, and by default record their end.
+
+    The setting says which `model`, how many, as `seeds`, and for how many `steps`; its `rate` is that of the
+    decoder. The embeddings have the rate 1e-3, and no weight decays, unless `options` of `nets.train` do.
+    """
+    setting = run.setting
+    given: dict[str, Any] = {"runs": setting.seeds, "steps": setting.steps, "record": [setting.steps]}
+    given |= {"learning_rate": getattr(setting, "rate", None), "weight_decay": 0.0}
+    given |= {"embedding_learning_rate": LEARNING_RATE, "seed": run.seed(number)} | options
+    return train(given.pop("model", None) or setting.model, **given)
+
+
 def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     """Train networks on `size` samples each, and return a table with a row for each of them.
 
@@ -230,11 +243,9 @@ def measure(run: Run, size: int) -> dict[str, NDArray[Any]]:
     setting, model = run.setting, run.setting.model
     operation = model.theory.operation
     total, shown = len(operation.samples), getattr(setting, "shown", setting.steps)
-    trained = train(
-        model, runs=setting.seeds, steps=setting.steps, seed=run.seed(setting.seed + size),
-        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=LEARNING_RATE,
-        train_fraction=size / total, batch_size=min(getattr(setting, "batch", size), size),
-        record=sorted({shown, setting.steps}), thresholds={"quality": GROKKED}, track=TRACK,
+    trained = train_networks(
+        run, setting.seed + size, train_fraction=size / total, thresholds={"quality": GROKKED}, track=TRACK,
+        batch_size=min(getattr(setting, "batch", size), size), record=sorted({shown, setting.steps}),
         observables=("train_accuracy", "validation_accuracy", "layers"), delta=setting.delta,
     )  # fmt: skip
     masks = np.zeros((setting.seeds, total), bool)
@@ -608,11 +619,9 @@ def trained_trajectories(run: Run) -> Result:
     `grokking_steps`), and judge how linear the final embeddings are.
     """
     setting = run.setting
-    trained = train(
-        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(3400),
-        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=LEARNING_RATE,
-        train_fraction=SHOWN_SIZE / 55, record=max(setting.steps // 100, 1), thresholds={"quality": GROKKED},
-        track=TRACK, delta=DELTA, observables=("validation_accuracy", "layers"),
+    trained = train_networks(
+        run, 3400, train_fraction=SHOWN_SIZE / 55, record=max(setting.steps // 100, 1), track=TRACK,
+        thresholds={"quality": GROKKED}, delta=DELTA, observables=("validation_accuracy", "layers"),
     )  # fmt: skip
     samples, own = Operation(TOKENS).samples, networks(trained).examples("train")
     n_h = [grokking_steps(EffectiveTheory(TOKENS, pairs=samples[np.sort(one)])) for one in own]
@@ -698,12 +707,9 @@ def four(run: Run) -> Result:
 
 def _train_four(run: Run, pace: str) -> dict[str, Any]:
     setting, theory = run.setting, run.setting.model.theory
-    trained = train(
-        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(1200), weight_decay=0.0,
-        learning_rate=PACES[pace][1], embedding_learning_rate=PACES[pace][0],
-        train_examples=[setting.model.task.inputs.tolist().index(list(pair)) for pair in FOUR],
-        record=[setting.steps], observables=(),
-    )  # fmt: skip
+    examples = [setting.model.task.inputs.tolist().index(list(pair)) for pair in FOUR]
+    rates = dict(zip(("embedding_learning_rate", "learning_rate"), PACES[pace], strict=True))
+    trained = train_networks(run, 1200, train_examples=examples, observables=(), **rates)
     E = _scaled(trained.final[:, :, 0].astype(float))
     return table_of(
         {"decoder": np.full(setting.seeds, pace)}, equations=[equations(e) for e in E],
@@ -773,11 +779,7 @@ def hexagon(run: Run) -> Result:
     elements form a hexagon, among networks with a representation quality index (RQI) above 0.95.
     """
     setting = run.setting
-    trained = train(
-        setting.model, runs=setting.seeds, steps=setting.steps, seed=run.seed(1700),
-        learning_rate=setting.rate, weight_decay=0.0, embedding_learning_rate=LEARNING_RATE,
-        train_fraction=SPLIT, record=[setting.steps], observables=(),
-    )  # fmt: skip
+    trained = train_networks(run, 1700, train_fraction=SPLIT, observables=())
     points = np.stack([PCA(3).fit_transform(matrices) for matrices in trained.final.astype(float)])
     quality = representation_quality(trained, setting.model.theory, MATRIX_DELTA)[:, -1:]
     index = {"network": range(setting.seeds), "element": PERMUTATIONS}
