@@ -242,7 +242,7 @@ def _item(recipe: Recipe, results: Results) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for rule, why in recipe.withdrawn.items():
         reasons.setdefault(why, []).append(typeset(rule))
-    withdrawn = (f"Withdrawn: *{', '.join(rules)}* ({why})." for why, rules in reasons.items())
+    withdrawn = (f"Withdrawn: *{', '.join(rules)}* ({typeset(why)})." for why, rules in reasons.items())
     return [*lines, "", " ".join(withdrawn), ""]
 
 
@@ -268,7 +268,8 @@ def _claims(recipe: Recipe, stored: Stored) -> list[str]:
             told += f"; paper {rule.quoted}" if isinstance(rule, Number) else ""
             cells += f'<span id="{place}" class="{word.replace(" ", "-")}">{told.strip()}</span>'
             folded.setdefault(_terms(rule, word), []).append(value)
-        line = typeset(f"<summary><b>{title}{f', {sizes[0]}' if shared else ''}</b> {cells}</summary>")
+        title += f", {sizes[0]}" if shared else ""
+        line = typeset(f"<summary><b>{title}</b> {cells}<i>{_words(members[0][2])}</i></summary>")
         lines += [f'<details class="claim" data-paper="{recipe.paper}">{line}', ""]
         for terms, values in folded.items():
             lines += [f"{typeset(', '.join(values) + ': ' if len(folded) > 1 else '')}{terms}", ""]
@@ -325,15 +326,21 @@ def _numbers(claim: Mapping[str, Any]) -> list[float]:
     return [math.nan if number is None else float(number) for number in numbers]
 
 
+def _words(rule: Rule) -> str:
+    """Return a statement, in quotation marks if it is of a paper; nothing for a number."""
+    if isinstance(rule, Number):
+        return ""
+    return rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
+
+
 def _rule_row(rule: Rule) -> Sequence[str]:
     name = f"{rule.name} (*fitted*: {rule.fitted})" if rule.fitted else rule.name
     note = f" (*{rule.note}*)" if rule.note else ""
     if isinstance(rule, Number):
         told = (f"{rule.quoted} ({rule.source})", f"this number{note}", f"margin {rule.margin:g}", "")
     else:
-        words = rule.quote if rule.source.startswith(OURS) else f"“{rule.quote}”"
         limits = _range(rule.least, rule.most)
-        told = (f"{words} ({rule.source})", rule.effect + note, limits, rule.chance.words)
+        told = (f"{_words(rule)} ({rule.source})", rule.effect + note, limits, rule.chance.words)
     return (name, *told, rule.independent)
 
 

@@ -111,7 +111,7 @@ def test_the_scoreboard_shows_the_claims_that_are_asked_for(site, browser):
     assert page.locator("#choose-claims select").count() == 2
     for label, value in (("Paper", "Ding"), ("Verdict", "disagrees")):
         page.get_by_label(label).select_option(value)
-    ids = page.locator("details.claim:visible span.disagrees").evaluate_all("all => all.map(one => one.id)")
+    ids = page.locator("summary > span.disagrees:visible").evaluate_all("all => all.map(one => one.id)")
     failed = [
         f"{name}.{number}"
         for name, stored in published().items()
