@@ -118,9 +118,8 @@ class Track(ABC):
 
     def admits(self, theory: Any) -> bool:
         """Return whether a theory has the method of this track and does not leave it out of its `tracks`."""
-        return callable(getattr(theory, self.method, None)) and self.name in getattr(
-            theory, "tracks", (self.name,)
-        )
+        entered = getattr(theory, "tracks", (self.name,))
+        return callable(getattr(theory, self.method, None)) and self.name in entered
 
 
 # -- networks ----------------------------------------------------------------------------------------------
@@ -170,6 +169,8 @@ def other_layers(model: Model, **settings: Any) -> dict[str, NDArray[Any]]:
 def split(trajectory: Trajectory) -> tuple[Trajectory, Trajectory]:
     """Return the first half of the networks, for fits, and the second half, which is held out."""
     half = trajectory.runs // 2
+    if not half:
+        raise InputError(f"networks must be at least 2, to fit and to hold out, got {trajectory.runs}")
     return trajectory[:half], trajectory[half:]
 
 

@@ -198,6 +198,8 @@ class Flat(Mute):
 def test_theories_that_cannot_be_scored_are_refused(theory, message):
     with pytest.raises(InputError, match=message):
         arena.run(FATE, [theory], {"small": SMALL})
+    with pytest.raises(InputError, match="networks must be at least 2, to fit and to hold out, got 1"):
+        arena.run(FATE, [], {"one": replace(SMALL, networks=1)})
 
 
 def test_the_command_enters_a_theory_from_a_file(tmp_path, monkeypatch, capsys):
