@@ -1,0 +1,360 @@
+"""Speed beside the peers that people would pick, in one run: ``python benchmarks/peers.py NAME …``.
+
+Every peer does the same work in the way that its documentation advises, and its result is compared with ours
+before a ratio is stated. Where there are several ways, the fastest in a first round is taken. A peer that is
+not installed is named: ``pip install "jax[cpu]" optax pysindy``. ``benchmarks/without_avx512.c`` says how to
+measure as on a processor without AVX-512.
+"""
+
+import argparse
+import contextlib
+import json
+import warnings
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import torch
+from llvmlite.binding import get_host_cpu_features
+from sklearn.linear_model import Lasso, LinearRegression
+
+import nets
+import physics
+from analysis import LinearODERegressor
+from grokphys.bench.ode import ALPHA, signal_problems
+from grokphys.bench.particles import STEP
+from grokphys.bench.timing import compare, machine, seconds, table
+
+SOFTENING = 0.1
+RATES = {"learning_rate": 0.01, "weight_decay": 0.5}
+
+
+# -- JAX ---------------------------------------------------------------------------------------------------
+
+
+def jax_particles(tokens, start, steps):
+    """Return the ways to move particles: all runs at once, or some at a time."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    step = particle_step(jnp, tokens)
+    x = jnp.asarray(np.swapaxes(start, -1, -2))
+
+    def run(x):
+        return jax.lax.scan(lambda x, _: (step(x), None), x, None, length=steps)[0]
+
+    ways = {
+        "vmap": run,
+        "lax.map": partial(jax.lax.map, run),
+        "lax.map by 8": partial(jax.lax.map, run, batch_size=8),
+    }
+    ways = {name: jax.jit(way) for name, way in ways.items()}
+    return {name: (lambda way=way: np.asarray(way(x)).swapaxes(-1, -2)) for name, way in ways.items()}
+
+
+def jax_training(ensemble, steps):
+    """Return the ways to train networks by optax: all at once or in turn, on training pairs or on the grid.
+
+    The first layer is computed for each token, so that no gather precedes a product. On the grid of all pairs
+    nothing is gathered at all; pairs that are held out have weight zero, and cost a quarter more.
+    """
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    model, names, activate = *decoder(ensemble), {"relu": jax.nn.relu, "silu": jax.nn.silu}
+    activate = activate[model.architecture.activation]
+    halves = 2 if model.architecture.combine == "concatenate" else 1
+    pairs, answers = model.task.inputs, model.task.labels
+    grid = (model.tokens, model.tokens)
+    weights = np.zeros((len(ensemble.train), *grid), np.float32)
+    for weight, train in zip(weights, ensemble.train, strict=True):
+        weight[tuple(pairs[train].T)] = 1 / len(train)
+    labels = np.zeros(grid, np.int32)
+    labels[tuple(pairs.T)] = answers
+    gathered = tuple(jnp.asarray(values[ensemble.train], jnp.int32) for values in (pairs, answers))
+
+    def losses(parameters, first, labels):
+        layer = jnp.split(parameters[f"{names[0]}.weight"], halves)
+        states = first(
+            parameters["embedding"] @ layer[0] + parameters[f"{names[0]}.bias"],
+            parameters["embedding"] @ layer[-1],
+        )
+        for name in names[1:]:
+            states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+        return optax.softmax_cross_entropy_with_integer_labels(states, labels)
+
+    def of_pairs(parameters, examples):
+        (a, b), labels = examples[0].T, examples[1]
+        return losses(parameters, lambda left, right: left[a] + right[b], labels).mean()
+
+    def of_grid(parameters, weights):
+        values = losses(parameters, lambda left, right: left[:, None] + right, jnp.asarray(labels))
+        return (values * weights).sum()
+
+    optimizer = optax.adamw(RATES["learning_rate"], weight_decay=RATES["weight_decay"])
+
+    def way(loss, examples, mapped):
+        def step(parameters, state, examples):
+            updates, state = optimizer.update(jax.grad(loss)(parameters, examples), state, parameters)
+            return optax.apply_updates(parameters, updates), state
+
+        def each(carry, _):
+            if mapped == "vmap":
+                return jax.vmap(step)(*carry, examples), None
+            return jax.lax.map(lambda member: step(*member), (*carry, examples)), None
+
+        train = jax.jit(lambda carry: jax.lax.scan(each, carry, None, length=steps)[0], donate_argnums=0)
+        parameters = {name: jnp.asarray(value, jnp.float32) for name, value in ensemble.parameters.items()}
+        carry = [(parameters, jax.vmap(optimizer.init)(parameters))]
+
+        def call():
+            carry[0] = jax.block_until_ready(train(carry[0]))
+            return np.asarray(carry[0][0]["embedding"])
+
+        return call
+
+    return {
+        f"{mapped}, {name}": way(loss, examples, mapped)
+        for mapped in ("vmap", "lax.map")
+        for name, loss, examples in (("pairs", of_pairs, gathered), ("grid", of_grid, jnp.asarray(weights)))
+    }
+
+
+# -- PyTorch -----------------------------------------------------------------------------------------------
+
+
+def torch_particles(tokens, start, steps):
+    """Return the way to move particles: the step for all runs at once, compiled."""
+    step = torch.compile(particle_step(torch, tokens))
+
+    @torch.no_grad()
+    def call():
+        x = torch.as_tensor(np.swapaxes(start, -1, -2).copy())
+        for _ in range(steps):
+            x = step(x)
+        return x.numpy().swapaxes(-1, -2)
+
+    return {"compile": call}
+
+
+def torch_training(ensemble, steps):
+    """Return the ways to train networks by `torch.func`: gradients of all at once, compiled; fused AdamW."""
+    model, names = decoder(ensemble)
+    activate = {"relu": torch.relu, "silu": torch.nn.functional.silu}[model.architecture.activation]
+    halves = 2 if model.architecture.combine == "concatenate" else 1
+    tokens = torch.as_tensor(model.task.inputs[ensemble.train])
+    labels = torch.as_tensor(model.task.labels[ensemble.train])
+
+    def loss(parameters, tokens, labels):
+        weights = parameters[f"{names[0]}.weight"].chunk(halves)
+        left = parameters["embedding"] @ weights[0] + parameters[f"{names[0]}.bias"]
+        right = parameters["embedding"] @ weights[-1]
+        states = left[tokens[:, 0]] + right[tokens[:, 1]]
+        for name in names[1:]:
+            states = activate(states) @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+        return torch.nn.functional.cross_entropy(states, labels)
+
+    gradients = torch.compile(torch.func.vmap(torch.func.grad(loss)))
+    parameters = {
+        name: torch.tensor(value, dtype=torch.float32) for name, value in ensemble.parameters.items()
+    }
+    rates = {"lr": RATES["learning_rate"], "weight_decay": RATES["weight_decay"]}
+    optimizer = torch.optim.AdamW(parameters.values(), **rates, fused=True)
+
+    def call():
+        for _ in range(steps):
+            for name, gradient in gradients(parameters, tokens, labels).items():
+                parameters[name].grad = gradient
+            optimizer.step()
+        return parameters["embedding"].numpy()
+
+    return {"vmap, compile": call}
+
+
+# -- the same work on both sides ---------------------------------------------------------------------------
+
+
+def particle_step(xp, tokens):
+    """Return a step of particles in two dimensions, shape (…, 2, tokens), by arrays of NumPy, JAX or PyTorch.
+
+    The coordinates lie in planes of their own, which all three compute three to five times as fast as arrays
+    whose last axis has two entries; sums over partners are products of matrices.
+    """
+    first, second = np.triu_indices(tokens)
+    label = (first + second) % tokens
+    same = label[:, None] == label
+    weights = physics.ParticleSystem(tokens).weights
+    strength = np.where(same, weights[0], -weights[1])
+    members = (first[:, None] == np.arange(tokens)) * 1.0 + (second[:, None] == np.arange(tokens))
+    same, strength, beside, members = (
+        xp.asarray(array) for array in (same, strength, strength * ~np.eye(len(same), dtype=bool), members)
+    )
+
+    def step(x):
+        s = x[..., first] + x[..., second]
+        a, b = s[..., 0, :], s[..., 1, :]
+        squared = (a[..., :, None] - a[..., None, :]) ** 2 + (b[..., :, None] - b[..., None, :]) ** 2
+        squared = squared + SOFTENING**2
+        radial = -strength * xp.where(same, 1 / xp.sqrt(squared), 1 / squared)
+        ahead = a[..., :, None] * a[..., None, :] + b[..., :, None] * b[..., None, :] > 0
+        unit = s / xp.sqrt((s**2).sum(-2))[..., None, :]
+        along = unit @ xp.swapaxes(xp.where(ahead, beside, 0.0), -1, -2)
+        force = radial.sum(-1)[..., None, :] * s - s @ xp.swapaxes(radial, -1, -2) + along
+        x = x + STEP * force @ members
+        x = x - x.mean(-1)[..., None]
+        return x / xp.sqrt((x**2).mean(-1))[..., None]
+
+    return step
+
+
+def decoder(ensemble):
+    """Return the model of an ensemble and the names of its layers."""
+    return ensemble.model, ensemble.model.architecture.layers
+
+
+def particles(tokens, runs, steps, options):
+    """Steps of particles, in float64."""
+    system = physics.ParticleSystem(tokens)
+    start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
+    state = start.copy()
+
+    def numpy_steps():
+        step, ends = particle_step(np, tokens), []
+        for x in np.swapaxes(start, -1, -2):
+            for _ in range(few):
+                x = step(x)
+            ends.append(x.T)
+        return np.array(ends)
+
+    def ours(count=steps):
+        np.copyto(state, start)
+        system.advance(state, STEP, count)
+        return state
+
+    few = max(1, steps // 50)
+    peers = {
+        "NumPy": (lambda: {"": numpy_steps}, few),
+        "JAX": (partial(jax_particles, tokens, start, few), few),
+        "PyTorch": (partial(torch_particles, tokens, start, few), few),
+    }
+    what = f"particles, N = {tokens}, {runs} {'run' if runs == 1 else 'runs'}: a step and run"
+    return beside(what, ours, partial(ours, few), peers, steps * runs, runs, options)
+
+
+def training(model, runs, steps, options):
+    """Steps of networks on 80 % of all pairs, in float32."""
+    ours = nets.Training(model, runs=runs, device="cpu", train_fraction=0.8, **RATES)
+    check = nets.Training(model, runs=runs, device="cpu", train_fraction=0.8, **RATES)
+    few = max(1, steps // 10)
+
+    def first_steps():
+        check.advance(few)
+        return check.machine.point_sets()
+
+    peers = {
+        "JAX": (partial(jax_training, ours.ensemble, few), few),
+        "PyTorch": (partial(torch_training, ours.ensemble, few), few),
+    }
+    name = f"{type(model).__name__}({model.tokens}, {model.dim}), {runs} networks: a step and network"
+    return beside(name, lambda: ours.advance(steps), first_steps, peers, steps * runs, runs, options)
+
+
+def laws(options):
+    """Lasso and least squares of all targets of one trajectory, whose signals are collinear."""
+    (X, Y), *_ = signal_problems(1)
+    count, with_constant = Y.shape[1], np.column_stack([X, np.ones(len(X))])
+
+    def sindy(optimizer):
+        import pysindy
+
+        model = pysindy.SINDy(optimizer=optimizer, feature_library=pysindy.PolynomialLibrary(1))
+        return {"": lambda: model.fit(X, t=1.0, x_dot=Y).coefficients()[:, 1:]}
+
+    rows = []
+    for name, regressor, theirs in (
+        ("Lasso", LinearODERegressor(alpha=ALPHA, tol=1e-10), Lasso(ALPHA, tol=1e-10, max_iter=100_000)),
+        ("least squares", LinearODERegressor(penalty=None), LinearRegression()),
+    ):
+        peers = {"PySINDy": (partial(sindy, theirs), 1)}
+        peers["scikit-learn"] = (partial(_one_way, lambda model: model.fit(X, Y).coef_, theirs), 1)
+        if name == "least squares":
+            peers["NumPy"] = (partial(_one_way, lambda x: np.linalg.lstsq(x, Y)[0][:-1].T, with_constant), 1)
+        what = f"{name}, {count} targets of {X.shape[1]} signals, {len(X)} frames: a target"
+        ours = partial(lambda model: model.fit(X, Y).coef_, regressor)
+        rows += beside(what, ours, ours, peers, count, count, options)
+    return rows
+
+
+def _one_way(function, argument):
+    return {"": partial(function, argument)}
+
+
+def beside(what, ours, check, peers, units, size, options):
+    """Return rows of one kind of work: every peer in its fastest way, once its result has been compared."""
+    expected, references, errors = np.asarray(check()), {}, {}
+    for name, (prepare, steps) in peers.items():
+        if name not in options.peers:
+            continue
+        took = {}
+        try:
+            for way, call in prepare().items():
+                label = f"{name}, {way}" if way else name
+                errors[label] = float(np.abs(np.asarray(call()) - expected).max() / np.abs(expected).max())
+                took[label] = min(seconds(call), seconds(call)), call
+        except ImportError as error:
+            print(f"{what}: {name} is not measured: {error}")
+            continue
+        label = min(took, key=lambda label: took[label][0])
+        references[label] = took[label][1], steps * size
+    rows = compare(what, ours, references, units=units, rounds=options.rounds)
+    return [row | {"error": errors[row["reference"]]} for row in rows]
+
+
+WORK = {
+    "particles": lambda options: particles(17, 1000, 100, options) + particles(59, 1, 100, options),
+    "nets": lambda options: (
+        training(nets.ConstantAttention(), 100, 100, options)
+        + training(nets.EmbeddingMLP(31, 64), 8, 40, options)
+        + training(nets.EmbeddingMLP(59, 128), 4, 20, options)
+    ),
+    "laws": laws,
+}
+PEERS = {
+    "NumPy": "numpy",
+    "JAX": "jax",
+    "PyTorch": "torch",
+    "scikit-learn": "scikit-learn",
+    "PySINDy": "pysindy",
+}
+
+
+def main():
+    """Measure what the command line names, print tables, and write all numbers."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(WORK), metavar="NAME", help=" ".join(WORK))
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path, help="file for all numbers, as JSON")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of Lasso fits that scikit-learn calls not converged
+    features = get_host_cpu_features()
+    vectors = next((name for name in ("avx512f", "avx2") if features.get(name)), "no AVX2")
+    versions = {}
+    for peer, package in PEERS.items():
+        with contextlib.suppress(PackageNotFoundError):
+            versions[peer] = version(package)
+    print(f"{vectors}; {versions}; GPU: not measured")
+    written = {"machine": machine() | {"vectors": vectors}, "versions": versions, "rows": []}
+    for name in options.names:
+        rows = WORK[name](options)
+        written["rows"] += rows
+        print(table(name, rows).text(), end="\n\n")
+    if options.out:
+        options.out.write_text(json.dumps(written, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
