@@ -19,8 +19,10 @@ RECIPES = stored_recipes()
 
 # fmt: off
 SLOW = {
-    "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-4", "ding-5", "ding-6", "ding-6b",
-    "ding-6c", "ding-7", "ding-8", "ding-law", "force-law", "liu-18", "liu-7b", "liu-7c", "rounding",
+    "compare-particles", "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-4", "ding-5",
+    "ding-6", "ding-6b", "ding-6c", "ding-7", "ding-8", "ding-law", "force-law", "liu-1", "liu-10",
+    "liu-13", "liu-14", "liu-15", "liu-18", "liu-19", "liu-6a", "liu-6b", "liu-6c", "liu-6d", "liu-7b",
+    "liu-7c", "liu-seeds", "musat-D", "predictability", "rounding",
 }
 # fmt: on
 """Recipes of more than two seconds."""

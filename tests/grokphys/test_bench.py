@@ -29,6 +29,7 @@ def test_calls_are_timed_in_turn_and_compared_by_round(monkeypatch):
     assert row["error"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -140,6 +140,7 @@ def test_a_network_learns_and_its_rate_is_changed(browser, explorer):
         assert pictures(tab.download("png"))[1][0] > 1000
 
 
+@pytest.mark.slow
 def test_a_training_set_is_chosen_by_clicks(browser, explorer):
     with opened(browser, explorer) as tab:
         tab.choose("theory")
@@ -201,6 +202,7 @@ def test_an_upload_is_shown_and_a_foreign_file_is_a_sentence(browser, explorer, 
         tab.errors.clear()  # the browser's own, of a request that was refused
 
 
+@pytest.mark.slow
 def test_values_out_of_range_are_sentences_on_a_narrow_page(browser, explorer):
     with opened(browser, explorer, width=390, height=844) as tab:
         field = tab.page.get_by_label("modulus (below 2: tokens N)")
@@ -227,6 +229,7 @@ def test_two_tabs_do_not_share_a_run(browser, explorer):
         assert other.status("step") == "0"
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_and_returns(browser):
     server = Server()
     with opened(browser, server) as tab:

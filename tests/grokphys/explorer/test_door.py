@@ -132,6 +132,7 @@ def test_uploads_are_checked_and_kept_in_a_private_folder(server, tmp_path):
     (private / f"{key}.h5").unlink()
 
 
+@pytest.mark.slow
 def test_a_proxy_needs_its_name_and_its_path(server):
     status, _, text = asked(server, Host=HUB)
     assert (status, f"--allow-origin {HUB}" in text) == (403, True)

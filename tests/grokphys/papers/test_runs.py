@@ -281,6 +281,7 @@ def test_parts_of_either_size_are_used(tmp_path, monkeypatch):
     assert asked == [(0, 4), (4, 7)], "those of the GPU are read on the CPU"
 
 
+@pytest.mark.slow
 def test_recipes_that_share_networks_ask_for_the_same_pieces(tmp_path, monkeypatch):
     asked = set()
 
