@@ -18,6 +18,7 @@ from physics.checks import short_text, whole_number
 from physics.errors import InputError
 from physics.simulate import simulate
 from physics.trajectory import Trajectory
+from physics.trajectory.provenance import plain
 
 SCHEMA = 1
 """Version of the content of a pack's name; a new version gives new names."""
@@ -72,6 +73,14 @@ class Pack:
         options = {name: self.common[name] for name in names} | storing
         first, runs = self.numbers[0], len(self.numbers)
         return simulate(system_of(self.common), first_run=first, runs=runs, **options)
+
+    def made(self, parameters: Values) -> bool:
+        """Return whether a file that states `parameters` can be of this pack: the numbers of both agree."""
+        stated = parameters | parameters.get("system", {}) | parameters.get("model", {})
+        wanted: Values = {k: value for k, value in self.common.items() if isinstance(value, int | float)}
+        wanted |= self.columns | {"runs": len(self.numbers)}
+        wanted |= {"first_run": self.numbers[0]} if self.kind == "simulate" else {"run_numbers": self.numbers}
+        return all(stated[name] == plain(value) for name, value in wanted.items() if name in stated)
 
 
 def program(kind: str) -> str:

@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from grokphys.options import sentence
 from grokphys.output import put_aside
 from grokphys.sweeps.pack import Pack, program, system_of
-from physics.errors import FileFormatError, InputError, InUseError, OutputError, SimulationError
+from physics.errors import (
+    FileFormatError,
+    InputError,
+    InUseError,
+    NewerFormatError,
+    OutputError,
+    SimulationError,
+)
 from physics.particles.structures import grid_imperfections, is_circle
 from physics.trajectory import Trajectory, load
 
@@ -92,7 +99,7 @@ def settle(pack: Pack, directory: Path, threads: int | None = None) -> Outcome:
 def complete(pack: Pack, path: Path) -> Outcome | None:
     """Return the outcome of a pack from its file alone, or None if that does not exist or is not whole."""
     try:
-        return Outcome("found", finals(_opened(path), pack)) if path.exists() else None
+        return Outcome("found", finals(_opened(path, pack), pack)) if path.exists() else None
     except (FileFormatError, OSError):
         return None
 
@@ -100,7 +107,9 @@ def complete(pack: Pack, path: Path) -> Outcome | None:
 def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     if path.exists():
         try:
-            return Outcome("found", finals(_opened(path, whole=True), pack), notes)
+            return Outcome("found", finals(_opened(path, pack, whole=True), pack), notes)
+        except NewerFormatError:
+            raise
         except FileFormatError as error:
             notes.append(f"{error}; it is now {put_aside(path).name} and is made again")
     parts = [path.with_name(f"{path.name}.{ending}") for ending in ("partial", "checkpoint")]
@@ -119,11 +128,13 @@ def _settled(pack: Pack, path: Path, notes: list[str]) -> Outcome:
     return Outcome("computed", finals(pack.run(path), pack), notes)
 
 
-def _opened(path: Path, *, whole: bool = False) -> Trajectory:
-    """Open a file, and read all of it if `whole`; a FileFormatError says that it is damaged or incomplete."""
+def _opened(path: Path, pack: Pack, *, whole: bool = False) -> Trajectory:
+    """Open a file, all of it if `whole`; a FileFormatError says if it is damaged or of another pack."""
     trajectory = load(path)
     if not trajectory.complete:
         raise FileFormatError(f"{path} is not complete")
+    if not pack.made(trajectory.parameters):
+        raise FileFormatError(f"{path} must hold the {len(pack.numbers)} runs of its pack, got other runs")
     if whole:  # which verifies the checksums
         collections.deque(trajectory.blocks(), maxlen=0)
         for values in trajectory.observables.values():

@@ -284,6 +284,24 @@ def test_a_damaged_file_is_put_aside_and_made_again(damage, verify, sound, copy)
     same(copy, sound)
 
 
+def test_a_file_of_another_pack_is_put_aside(sound, copy):
+    first, second = sorted(copy.glob("simulate-*.h5"))[:2]
+    for old, new in ((first, copy / "other"), (second, first), (copy / "other", second)):
+        old.rename(new)
+    assert run(SIMULATE, copy, verify=True)[0].counts == {"found": 2, "computed": 2}
+    same(sound, copy)
+
+
+def test_a_file_of_a_newer_version_stays(copy):
+    path = next(copy.glob("simulate-*.h5"))
+    with h5py.File(path, "r+") as file:
+        file["parameters"].attrs["schema_version"] = 99
+    before = path.read_bytes()
+    report, _ = run(SIMULATE, copy, verify=True)
+    assert report.counts.get("computed", 0) == 0
+    assert path.read_bytes() == before
+
+
 def test_a_file_that_is_gone_is_made_again(sound, copy):
     next(copy.glob("simulate-*")).unlink()
     report, _ = run(SIMULATE, copy)

@@ -15,7 +15,7 @@ const PRESETS = {
   "pull": {name: "pull it apart", points: CIRCLE, arrows: 0.12, paused: true,
     watch: "Drag a particle off the circle, then press Play. Arrows show where the forces move each."},
   "measured": {name: "measured forces", seed: 14, tables: true, arrows: 0.12,
-    watch: "Kernels fitted to the gradients of networks whose layers have learnt: both forces end beyond twice the size of the embedding."},
+    watch: "Kernels fitted to the gradients of networks whose layers have learnt: attraction fades over a few sizes of the embedding."},
   ...Object.fromEntries(DATA.trainings.map(({slug, name, watch}, n) => [slug, {name, watch, training: n}])),
 }
 const HISTORY = 400
