@@ -23,10 +23,9 @@ import nets
 import physics
 from analysis import LinearODERegressor
 from grokphys.bench.ode import ALPHA, signal_problems
-from grokphys.bench.particles import STEP
+from grokphys.bench.particles import STEP, numpy_steps, particle_step
 from grokphys.bench.timing import compare, machine, seconds, table
 
-SOFTENING = 0.1
 RATES = {"learning_rate": 0.01, "weight_decay": 0.5}
 
 
@@ -64,8 +63,8 @@ def jax_training(ensemble, steps):
     import jax.numpy as jnp
     import optax
 
-    model, names, activate = *decoder(ensemble), {"relu": jax.nn.relu, "silu": jax.nn.silu}
-    activate = activate[model.architecture.activation]
+    model, names = ensemble.model, ensemble.model.architecture.layers
+    activate = {"relu": jax.nn.relu, "silu": jax.nn.silu}[model.architecture.activation]
     halves = 2 if model.architecture.combine == "concatenate" else 1
     pairs, answers = model.task.inputs, model.task.labels
     grid = (model.tokens, model.tokens)
@@ -142,7 +141,7 @@ def torch_particles(tokens, start, steps):
 
 def torch_training(ensemble, steps):
     """Return the ways to train networks by `torch.func`: gradients of all at once, compiled; fused AdamW."""
-    model, names = decoder(ensemble)
+    model, names = ensemble.model, ensemble.model.architecture.layers
     activate = {"relu": torch.relu, "silu": torch.nn.functional.silu}[model.architecture.activation]
     halves = 2 if model.architecture.combine == "concatenate" else 1
     tokens = torch.as_tensor(model.task.inputs[ensemble.train])
@@ -177,57 +176,11 @@ def torch_training(ensemble, steps):
 # -- the same work on both sides ---------------------------------------------------------------------------
 
 
-def particle_step(xp, tokens):
-    """Return a step of particles in two dimensions, shape (…, 2, tokens), by arrays of NumPy, JAX or PyTorch.
-
-    The coordinates lie in planes of their own, which all three compute three to five times as fast as arrays
-    whose last axis has two entries; sums over partners are products of matrices.
-    """
-    first, second = np.triu_indices(tokens)
-    label = (first + second) % tokens
-    same = label[:, None] == label
-    weights = physics.ParticleSystem(tokens).weights
-    strength = np.where(same, weights[0], -weights[1])
-    members = (first[:, None] == np.arange(tokens)) * 1.0 + (second[:, None] == np.arange(tokens))
-    same, strength, beside, members = (
-        xp.asarray(array) for array in (same, strength, strength * ~np.eye(len(same), dtype=bool), members)
-    )
-
-    def step(x):
-        s = x[..., first] + x[..., second]
-        a, b = s[..., 0, :], s[..., 1, :]
-        squared = (a[..., :, None] - a[..., None, :]) ** 2 + (b[..., :, None] - b[..., None, :]) ** 2
-        squared = squared + SOFTENING**2
-        radial = -strength * xp.where(same, 1 / xp.sqrt(squared), 1 / squared)
-        ahead = a[..., :, None] * a[..., None, :] + b[..., :, None] * b[..., None, :] > 0
-        unit = s / xp.sqrt((s**2).sum(-2))[..., None, :]
-        along = unit @ xp.swapaxes(xp.where(ahead, beside, 0.0), -1, -2)
-        force = radial.sum(-1)[..., None, :] * s - s @ xp.swapaxes(radial, -1, -2) + along
-        x = x + STEP * force @ members
-        x = x - x.mean(-1)[..., None]
-        return x / xp.sqrt((x**2).mean(-1))[..., None]
-
-    return step
-
-
-def decoder(ensemble):
-    """Return the model of an ensemble and the names of its layers."""
-    return ensemble.model, ensemble.model.architecture.layers
-
-
 def particles(tokens, runs, steps, options):
     """Steps of particles, in float64."""
     system = physics.ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
     state = start.copy()
-
-    def numpy_steps():
-        step, ends = particle_step(np, tokens), []
-        for x in np.swapaxes(start, -1, -2):
-            for _ in range(few):
-                x = step(x)
-            ends.append(x.T)
-        return np.array(ends)
 
     def ours(count=steps):
         np.copyto(state, start)
@@ -236,7 +189,7 @@ def particles(tokens, runs, steps, options):
 
     few = max(1, steps // 50)
     peers = {
-        "NumPy": (lambda: {"": numpy_steps}, few),
+        "NumPy": (partial(_one_way, partial(numpy_steps, steps=few), start), few),
         "JAX": (partial(jax_particles, tokens, start, few), few),
         "PyTorch": (partial(torch_particles, tokens, start, few), few),
     }

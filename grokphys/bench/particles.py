@@ -1,6 +1,7 @@
 """`grokphys bench particles`: the particle engine against plain NumPy, PyTorch and Numba, in one run."""
 
-from functools import cache, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,62 +10,73 @@ from numpy.typing import NDArray
 import physics
 from grokphys.bench.timing import Effort, Row, compare, goal
 
-STEP = 0.02
+STEP, SOFTENING = 0.02, 0.1
 Array = NDArray[Any]
 
 
-@cache
-def _pairs(tokens: int) -> tuple[Array, ...]:
-    first, second = np.triu_indices(tokens)
-    holds = np.zeros((tokens, first.size))
-    np.add.at(holds, (first, np.arange(first.size)), 1.0)
-    np.add.at(holds, (second, np.arange(first.size)), 1.0)
-    return first, second, (first + second) % tokens, holds
+def particle_step(xp: Any, tokens: int) -> Callable[[Any], Any]:
+    """Return a step of particles in two dimensions by arrays of NumPy, JAX or PyTorch.
 
-
-def numpy_forces(positions: Array, softening: float = 0.1) -> Array:
-    """Compute the forces on particles by NumPy, from arrays with an entry for each pair of pair sums.
+    The coordinates lie in planes of their own, which all three compute three to five times as fast as arrays
+    whose last axis has two entries; sums over partners are products of matrices.
 
     Parameters
     ----------
-    positions : ndarray of float64, shape (runs, tokens, dim)
-        Positions of the particles. All constants are 1, and classes are i + j modulo the tokens.
-    softening : float, default 0.1
-        Length below which attraction and repulsion fade.
+    xp : module
+        `numpy`, `jax.numpy` or `torch`.
+    tokens : int
+        Number of particles. All constants are 1, and classes are i + j modulo `tokens`.
 
     Returns
     -------
-    ndarray of float64, shape (runs, tokens, dim)
-        Force on each particle.
+    callable
+        A function of positions of shape (..., 2, tokens) that returns those after a step of size `STEP`.
     """
-    first, second, label, holds = _pairs(positions.shape[1])
-    same_weight, diff_weight = physics.ParticleSystem(positions.shape[1], positions.shape[2]).weights
+    first, second = np.triu_indices(tokens)
+    label = (first + second) % tokens
     same = label[:, None] == label
-    sums = positions[:, first] + positions[:, second]
-    difference = sums[:, :, None] - sums[:, None]
-    squared = np.einsum("rabk,rabk->rab", difference, difference) + softening**2
-    radial = np.where(same, -same_weight / np.sqrt(squared), diff_weight / squared)
-    force = np.einsum("rab,rabk->rak", radial, difference)
-    units = sums / np.linalg.norm(sums, axis=2, keepdims=True)
-    ahead = np.where(sums @ sums.transpose(0, 2, 1) > 0, np.where(same, same_weight, -diff_weight), 0.0)
-    ahead[:, np.arange(first.size), np.arange(first.size)] = 0.0
-    return holds @ (force + ahead @ units)
+    alike, unlike = physics.ParticleSystem(tokens).weights
+    strength = np.where(same, alike, -unlike)
+    members = (first[:, None] == np.arange(tokens)) * 1.0 + (second[:, None] == np.arange(tokens))
+    same, strength, beside, members = (
+        xp.asarray(array) for array in (same, strength, strength * ~np.eye(len(same), dtype=bool), members)
+    )
+
+    def step(x: Any) -> Any:
+        s = x[..., first] + x[..., second]
+        a, b = s[..., 0, :], s[..., 1, :]
+        squared = (a[..., :, None] - a[..., None, :]) ** 2 + (b[..., :, None] - b[..., None, :]) ** 2
+        squared = squared + SOFTENING**2
+        radial = -strength * xp.where(same, 1 / xp.sqrt(squared), 1 / squared)
+        ahead = a[..., :, None] * a[..., None, :] + b[..., :, None] * b[..., None, :] > 0
+        unit = s / xp.sqrt((s**2).sum(-2))[..., None, :]
+        along = unit @ xp.swapaxes(xp.where(ahead, beside, 0.0), -1, -2)
+        force = radial.sum(-1)[..., None, :] * s - s @ xp.swapaxes(radial, -1, -2) + along
+        x = x + STEP * force @ members
+        x = x - x.mean(-1)[..., None]
+        return x / xp.sqrt((x**2).mean(-1))[..., None]
+
+    return step
+
+
+def numpy_steps(start: Array, steps: int) -> Array:
+    """Return positions (runs, tokens, 2) after some steps by NumPy, run by run, which fits into the cache."""
+    step, ends = particle_step(np, start.shape[1]), []
+    for x in np.swapaxes(start, -1, -2):
+        for _ in range(steps):
+            x = step(x)
+        ends.append(x.T)
+    return np.array(ends)
 
 
 def _steps(tokens: int, runs: int, steps: int, effort: Effort) -> list[Row]:
-    """Compare steps of particles with NumPy, after a check that the forces agree."""
+    """Compare steps of particles with NumPy, after a check that the first ones agree."""
     system = physics.ParticleSystem(tokens)
     start = np.random.default_rng(0).standard_normal((runs, tokens, 2))
-    forces = physics.forces(start, system)
-    error = float(np.abs(numpy_forces(start) - forces).max() / np.abs(forces).max())
     few, state = max(1, steps // 50), start.copy()
-
-    def theirs() -> None:
-        x = start
-        for _ in range(few):
-            x = x + STEP * numpy_forces(x)
-            x = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
-
+    theirs = partial(numpy_steps, start, few)
+    system.advance(state, STEP, few)
+    error = float(np.abs(theirs() - state).max() / np.abs(state).max())
     return compare(
         f"a step, N = {tokens}, {runs} {'run' if runs == 1 else 'runs'}",
         lambda: system.advance(state, STEP, steps),
