@@ -47,12 +47,18 @@ class Architecture:
         `MSELoss`.
     even : float, default 0.0
         Weight λ, at least 0, of the even part of SiLU, `λ (x/2) tanh(x/2)`, which is added to the activation.
+    biases : bool, default True
+        Whether the dense layers have biases; those after "neurons" have none.
+    frequencies : tuple of int, default ()
+        Frequencies of the part of the embedding that enters the first layer, from 1 to (tokens - 1) / 2, if
+        the tokens are numbers that are added; the empty tuple stands for all of the embedding. It is for
+        "sum" and "concatenate".
 
     Raises
     ------
     InputError
-        If a name is unknown, a size is not a whole number of at least 1, there are too few of them, or
-        "product" meets a number of inputs that is not a square.
+        If a name is unknown, a size or a frequency is not a whole number of at least 1, there are too few
+        sizes, "product" meets a number of inputs that is not a square, or frequencies do not fit.
 
     Examples
     --------
@@ -67,6 +73,8 @@ class Architecture:
     activation: Activation | Neuron
     loss: Loss
     even: float = 0.0
+    biases: bool = True
+    frequencies: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         choice("combine", self.combine, get_args(Combine))
@@ -80,6 +88,10 @@ class Architecture:
             raise InputError(f"sizes must be those of {rest}, got {self.sizes}")
         if self.combine == "product" and math.isqrt(sizes[0]) ** 2 != sizes[0]:
             raise InputError(f"sizes must begin with a square where embeddings are matrices, got {sizes[0]}")
+        for frequency in sequence("frequencies", self.frequencies):
+            whole_number("frequencies", frequency, 1)
+        if self.frequencies and self.combine not in ("sum", "concatenate"):
+            raise InputError(f"frequencies must be left out for {self.combine!r}, got {self.frequencies}")
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -108,7 +120,7 @@ class Architecture:
         shapes: dict[str, tuple[int, ...]] = {} if self.combine == "data" else {EMBEDDING: (tokens, dim)}
         for name, (inputs, width) in zip(self.layers, pairwise(self.sizes), strict=True):
             shapes[f"{name}.weight"] = (inputs, width)
-            if self.combine != "neurons":
+            if self.biases and self.combine != "neurons":
                 shapes[f"{name}.bias"] = (1, width)
         return shapes
 
@@ -128,7 +140,8 @@ class Architecture:
         Returns
         -------
         dict of ndarray of float64
-            "NAME.weight" (inputs, outputs) and "NAME.bias" (1, outputs) for each layer.
+            "NAME.weight" (inputs, outputs) and "NAME.bias" (1, outputs) for each layer. The weights are the
+            same without biases.
 
         Raises
         ------
@@ -139,7 +152,36 @@ class Architecture:
         drawn: dict[str, NDArray[np.float64]] = {}
         for name, (inputs, outputs) in zip(self.layers, pairwise(self.sizes), strict=True):
             drawn |= draw_layer(name, initialisation, inputs, outputs, generator)
+            if not self.biases:
+                del drawn[f"{name}.bias"]
         return drawn
+
+    def projector(self, tokens: int) -> NDArray[np.float64]:
+        """Return the matrix that projects an embedding on the part of it with the `frequencies`.
+
+        Parameters
+        ----------
+        tokens : int
+            Number of tokens.
+
+        Returns
+        -------
+        ndarray of float64, shape (tokens, tokens)
+            Symmetric matrix, or shape (0, 0) if all of the embedding enters.
+
+        Raises
+        ------
+        InputError
+            If a frequency is larger than (tokens - 1) / 2, or occurs twice.
+        """
+        if not self.frequencies:
+            return np.empty((0, 0))
+        if max(self.frequencies) > (tokens - 1) // 2 or len({*self.frequencies}) < len(self.frequencies):
+            raise InputError(
+                f"frequencies must be different numbers up to {(tokens - 1) // 2}, got {self.frequencies}"
+            )
+        gaps = 2 * np.pi / tokens * np.subtract.outer(np.arange(tokens), np.arange(tokens))
+        return 2 / tokens * np.cos(np.multiply.outer(gaps, self.frequencies)).sum(2)
 
     def decoded(self, parameters: dict[str, "Tensor"], states: "Tensor") -> "Tensor":
         """Return the outputs for given inputs of the first dense layer, such as sums of two embeddings.
@@ -235,6 +277,8 @@ class Architecture:
         if self.combine == "data":
             return dense(parameters, name, inputs)
         embedding = parameters[EMBEDDING]
+        if self.frequencies:
+            embedding = embedding.new_tensor(self.projector(embedding.shape[1])) @ embedding
         if self.combine == "product" or inputs.shape[1] < embedding.shape[1]:
             pairs = embedded(embedding, inputs)
             if self.combine == "sum":
@@ -250,7 +294,9 @@ class Architecture:
         first, *others = (embedding[:, None] @ places).unbind(1)
         second = others[0] if others else first  # of a sum, both places have the same weights
         one, other = inputs.unbind(2)
-        return embedded(first + parameters[f"{name}.bias"], one) + embedded(second, other)
+        if self.biases:
+            first = first + parameters[f"{name}.bias"]
+        return embedded(first, one) + embedded(second, other)
 
 
 def embedded(embedding: "Tensor", tokens: "Tensor") -> "Tensor":

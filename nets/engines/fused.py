@@ -70,9 +70,10 @@ class FusedEngine:
             0 if data else model.tokens,
             0 if data else model.dim,
             max(self._places[name][0].stop for name in model.encoder),
-            0 if neurons else 1,
+            1 if architecture.biases and not neurons else 0,
             float(model.embedding_penalty),
             float(architecture.even),
+            architecture.projector(model.tokens).astype(dtype),
         )
         self._each = examples_of(ensemble, ensemble.train, dtype)  # for batches, which name their examples
         together = architecture.combine in ("sum", "neurons")

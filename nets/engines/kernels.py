@@ -46,9 +46,10 @@ class Net(NamedTuple):
     tokens: int  # shape of the embedding
     dim: int
     encoded: int  # count of numbers at the start of a row that belong to the encoder
-    bias: int  # number of biases of an output: 1, or 0 for neurons
+    bias: int  # number of biases of an output: 1 or 0
     penalty: float  # factor of the mean magnitude of the embedding's components in the loss
     even: float  # weight of the even part of SiLU that is added to the activation
+    projector: Array  # (tokens, tokens) from the embedding on its part that enters; empty for all of it
     product: int = 0  # addresses of kernels, by which they are compiled once, and not for each caller
     activate: int = 0
     forward: int = 0
@@ -75,6 +76,7 @@ class Work(NamedTuple):
     states: Array  # input of the first layer, if it is not computed for each token; activations of each layer
     slopes: Array  # derivatives of the activations
     flows: Array  # gradients with respect to the states of two successive layers
+    projected: Array  # part of the embedding that enters, or empty
     tables: Array  # the first layer of each token, as the first and as the second token of a pair
     drifts: Array  # gradients with respect to the tables
     turned: Array  # transposed weights, a row for each layer
@@ -94,6 +96,7 @@ def work_for(net: Net, numbers: int, dtype: Any) -> Work:
         states=room(states, dtype),
         slopes=room(states, dtype),
         flows=room((2, states[1]), dtype),
+        projected=room(len(net.projector) * pitches[0], dtype),
         tables=room((2, tables), dtype),
         drifts=room((2, tables), dtype),
         turned=room((len(pitches) - 1, 2 * max(net.sizes[1:] * pitches[:-1])), dtype),
@@ -222,8 +225,12 @@ def _tabulate(row: Array, job: Job) -> None:
         return
     pitch, at, zero = pitches[1], net.starts[0], row.dtype.type(0)
     embedding = matrix(row, 0, net.tokens, pitches[0])
+    if len(net.projector):
+        _begin(row, 0, 0, zero, 0, work)
+        whole, embedding = embedding, matrix(work.projected, 0, net.tokens, pitches[0])
+        call(net.product, (net.projector, False, whole, work.start, embedding))
     for part in range(2):
-        _begin(row, at + sizes[0] * pitch, 0 if part else pitch, zero, 1, work)
+        _begin(row, at + sizes[0] * pitch, 0 if part else pitch, zero, net.bias, work)
         weights = matrix(row, at + part * (sizes[0] - net.dim) * pitch, net.dim, pitch)
         table = matrix(work.tables[part], 0, net.tokens, pitch)
         call(net.product, (embedding, False, weights, work.start, table))
@@ -243,9 +250,11 @@ def _untabulate(row: Array, gradient: Array, job: Job) -> None:
     net, _, work = job
     sizes, pitches = net.sizes, net.pitches
     width, pitch, at = sizes[1], pitches[1], net.starts[0]
-    embedding = matrix(row, 0, net.tokens, pitches[0])
+    projects = len(net.projector) > 0
+    embedding = matrix(work.projected if projects else row, 0, net.tokens, pitches[0])
     by_embedding = matrix(gradient, 0, net.tokens, pitches[0])
-    _add_rows(matrix(work.drifts[0], 0, net.tokens, pitch), piece(gradient, at + sizes[0] * pitch, pitch))
+    biases = piece(gradient, at + sizes[0] * pitch, net.bias * pitch)
+    _add_rows(matrix(work.drifts[0], 0, net.tokens, pitch), biases)
     for part in range(2):
         place = part * (sizes[0] - net.dim)  # of the weights; both tokens of a sum have the same
         drift = matrix(work.drifts[part], 0, net.tokens, pitch)
@@ -253,6 +262,10 @@ def _untabulate(row: Array, gradient: Array, job: Job) -> None:
         call(net.product, (embedding, True, drift, by_weights, by_weights))
         turned = matrix(work.turned[0], place // net.dim * width * pitches[0], width, pitches[0])
         call(net.product, (drift, False, turned, by_embedding, by_embedding))
+    if projects:
+        embedding[:] = by_embedding
+        _begin(row, 0, 0, row.dtype.type(0), 0, work)
+        call(net.product, (net.projector, False, embedding, work.start, by_embedding))
 
 
 @kernel()

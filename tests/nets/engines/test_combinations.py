@@ -10,6 +10,7 @@ import torch
 import nets
 from nets.engines.choice import choose_engine, optimizer_of
 from nets.engines.ensemble import batches, draw
+from physics.errors import InputError
 
 TOKENS, DIM, WIDTH = 5, 4, 7
 FIRST = {"sum": DIM, "concatenate": 2 * DIM, "product": DIM, "data": 3, "neurons": DIM}
@@ -29,6 +30,8 @@ class Mine(nets.DenseModel):
     tokens: int = TOKENS
     dim: int = DIM
     initialisation: str = "pytorch"
+    biases: bool = True
+    frequencies: tuple[int, ...] = ()
 
     @cached_property
     def task(self):
@@ -40,7 +43,8 @@ class Mine(nets.DenseModel):
     def architecture(self):
         hidden = () if self.combine == "neurons" else (6, WIDTH)
         sizes = (FIRST[self.combine], *hidden, TOKENS)
-        return nets.Architecture(self.combine, sizes, self.activation, self.error, self.even)
+        options = self.even, self.biases, self.frequencies
+        return nets.Architecture(self.combine, sizes, self.activation, self.error, *options)
 
     def initial(self, embedding, layers):
         drawn = super().initial(embedding, layers)
@@ -78,6 +82,34 @@ def test_every_architecture_is_the_same_to_both_engines(combine, activation, eve
         found = fused.gradient(name)
         assert found.any()
         np.testing.assert_allclose(found, torched.gradient(name), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+@pytest.mark.parametrize("combine", ["sum", "concatenate"])
+def test_networks_without_biases_see_only_the_frequencies_of_their_embedding(combine, batch):
+    model = Mine(combine, biases=False, frequencies=(2,))
+    ensemble = draw(model, runs=2, seed=3)
+    assert not any(name.endswith("bias") for name in ensemble.parameters)
+    whole = draw(Mine(combine), runs=2, seed=3).parameters
+    agree(ensemble.parameters, {name: whole[name] for name in ensemble.parameters}, rtol=0)
+    machines = engines(ensemble)
+    for machine in machines:
+        machine.advance(0, 5, batches(ensemble, batch, 0, 5))
+        before, embedding = machine.losses("train")[0], machine.parameters()["embedding"]
+        waves = np.fft.rfft(machine.gradient("embedding"), axis=1)
+        np.testing.assert_allclose(waves[:, [0, 1]], 0, atol=1e-15)
+        assert (abs(waves[:, 2]) > 1e-6).all()
+        machine.assign("embedding", embedding + np.cos(2 * np.pi / TOKENS * np.arange(TOKENS))[:, None])
+        np.testing.assert_allclose(machine.losses("train")[0], before, rtol=1e-12)
+    agree(*(machine.parameters() for machine in machines), rtol=0, atol=1e-13)
+
+
+def test_frequencies_that_an_embedding_cannot_have_are_refused():
+    with pytest.raises(InputError, match="frequencies"):
+        nets.Architecture("product", (4, 7, 5), "tanh", "cross_entropy", frequencies=(1,))
+    for frequencies in ((3,), (1, 1), (0,)):
+        with pytest.raises(InputError, match="frequencies"):
+            nets.train(Mine("sum", frequencies=frequencies), steps=1)
 
 
 ENCODERS = {
