@@ -10,14 +10,13 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 
 import nets
 import physics
 from analysis import fit_trajectories
-from analysis.plots.style import style
 from grokphys.bench.timing import machine
+from grokphys.papers import charts
 
 HIDDEN = (100, 100)
 FRAMES = 101
@@ -45,23 +44,35 @@ def peak_bytes(call):
     return peak
 
 
-def particle_step(tokens, runs, steps):
-    """Return a call that moves particles."""
+def direct_sum(tokens, runs=1, steps=5):
+    """Return seconds of a step of particles."""
     system = physics.ParticleSystem(tokens)
     x = np.random.default_rng(0).standard_normal((runs, tokens, 2))
-    return lambda: system.advance(x, 0.02, steps)
+    return processor_time(lambda: system.advance(x, 0.02, steps)) / steps
 
 
-def fast_force(tokens):
-    """Return a call of the fast sum."""
+def fast_sum(tokens):
+    """Return seconds of the forces by the fast sum."""
     system, x = physics.ParticleSystem(tokens), np.random.default_rng(0).standard_normal((tokens, 2))
-    return lambda: physics.forces(x, system, method="fast")
+    return processor_time(lambda: physics.forces(x, system, method="fast"), 2)
 
 
 def network_step(model, runs=1, steps=2):
-    """Return a call that trains networks."""
+    """Return seconds of a step of networks."""
     training = nets.Training(model, runs=runs, device="cpu")
-    return lambda: training.advance(steps)
+    return processor_time(lambda: training.advance(steps)) / steps
+
+
+def least_squares(frames):
+    """Return seconds of a fit of a linear law of 29 signals."""
+    signals = np.random.default_rng(0).standard_normal((frames, 29)).cumsum(axis=0)
+    return processor_time(lambda: fit_trajectories(signals, penalty=None))
+
+
+def memory_of_training(networks):
+    """Return the bytes of training networks with constant attention, and of recording them."""
+    options = {"steps": FRAMES - 1, "record": 1, "observables": (), "device": "cpu"}
+    return peak_bytes(lambda: nets.train(nets.ConstantAttention(), runs=networks, **options))
 
 
 def flops(tokens, dim):
@@ -70,106 +81,38 @@ def flops(tokens, dim):
     return 6 * (examples * (HIDDEN[0] * HIDDEN[1] + HIDDEN[1] * tokens) + 2 * tokens * dim * HIDDEN[0])
 
 
-def law(frames):
-    """Return a call that fits a linear law of 29 signals by least squares."""
-    signals = np.random.default_rng(0).standard_normal((frames, 29)).cumsum(axis=0)
-    return lambda: fit_trajectories(signals, penalty=None)
-
-
 def pair_sums(tokens):
     """Return the number of pair sums."""
     return tokens * (tokens + 1) / 2
-
-
-def trained(networks):
-    """Return a call that trains networks with constant attention and records them."""
-    return lambda: nets.train(
-        nets.ConstantAttention(), runs=networks, steps=100, record=1, observables=(), device="cpu"
-    )
-
-
-def parts():
-    """Yield name, sizes, what each is called, the measure of a size, the unit, and the theory of a size."""
-    attention, mlp = nets.ConstantAttention(), nets.EmbeddingMLP
-    timed, weighed = processor_time, peak_bytes
-    yield (
-        "particles, direct sum: a step",
-        (17, 31, 59, 83, 113),
-        "N",
-        lambda n: timed(particle_step(n, 1, 5)) / 5,
-        "s",
-        lambda n: pair_sums(n) ** 2,
-    )
-    yield (
-        "particles, fast sum: forces",
-        (199, 337, 499, 701, 997),
-        "N",
-        lambda n: timed(fast_force(n), 2),
-        "s",
-        lambda n: pair_sums(n) * np.log(pair_sums(n)),
-    )
-    yield (
-        "particles, N = 17: 20 steps",
-        (10, 100, 1000, 10_000),
-        "runs",
-        lambda n: timed(particle_step(17, n, 20), 3),
-        "s",
-        float,
-    )
-    yield (
-        "embedding MLP, d = 128: a step",
-        (17, 31, 59, 83, 113),
-        "p",
-        lambda n: timed(network_step(mlp(n, 128))) / 2,
-        "s",
-        lambda n: flops(n, 128),
-    )
-    yield (
-        "embedding MLP, p = 59: a step",
-        (32, 128, 512, 2048),
-        "d",
-        lambda n: timed(network_step(mlp(59, n))) / 2,
-        "s",
-        lambda n: flops(59, n),
-    )
-    yield (
-        "constant attention: 20 steps",
-        (8, 64, 512, 4096),
-        "networks",
-        lambda n: timed(network_step(attention, n, 20), 3),
-        "s",
-        float,
-    )
-    yield (
-        "least squares, 29 signals",
-        (200, 2000, 20_000, 200_000),
-        "frames",
-        lambda n: timed(law(n)),
-        "s",
-        lambda n: n * 30**2 + 30**3,
-    )
-    yield (
-        "memory: particles, N = 17",
-        (10, 100, 1000, 10_000),
-        "runs",
-        lambda n: weighed(lambda: physics.simulate(steps=100, runs=n)),
-        "bytes",
-        lambda n: n * 17 * 2 * 8 * FRAMES,
-    )
-    yield (
-        "memory: constant attention",
-        (10, 100, 1000),
-        "networks",
-        lambda n: weighed(trained(n)),
-        "bytes",
-        lambda n: n * attention_bytes(attention),
-    )
 
 
 def attention_bytes(model):
     """Return bytes of frames, parameters and examples of one network."""
     numbers = sum(np.prod(shape) for shape in model.architecture.shapes(model.tokens, model.dim).values())
     return 4 * (FRAMES * model.tokens * model.dim + STORES * numbers) + 8 * numbers + 8 * model.tokens**2
+
+
+SMALL, LARGE, RUNS = (17, 31, 59, 83, 113), (199, 337, 499, 701, 997), (10, 100, 1000, 10_000)
+ATTENTION, MLP = nets.ConstantAttention(), nets.EmbeddingMLP
+PARTS = (
+    ("particles, direct sum: a step", "N", SMALL, direct_sum, lambda n: pair_sums(n) ** 2),
+    ("particles, fast sum: forces", "N", LARGE, fast_sum, lambda n: pair_sums(n) * np.log(pair_sums(n))),
+    ("particles, N = 17: a step", "runs", RUNS, lambda n: direct_sum(17, n, 20), float),
+    ("embedding MLP, d = 128: a step", "p", SMALL, lambda n: network_step(MLP(n, 128)),
+        lambda n: flops(n, 128)),
+    ("embedding MLP, p = 59: a step", "d", (32, 128, 512, 2048), lambda n: network_step(MLP(59, n)),
+        lambda n: flops(59, n)),
+    ("constant attention: a step", "networks", (8, 64, 512, 4096),
+        lambda n: network_step(ATTENTION, n, 20), float),
+    ("least squares, 29 signals", "frames", (200, 2000, 20_000, 200_000), least_squares,
+        lambda n: n * 30**2 + 30**3),
+    ("memory: particles, N = 17", "runs", RUNS,
+        lambda n: peak_bytes(lambda: physics.simulate(steps=FRAMES - 1, runs=n)),
+        lambda n: n * 17 * 2 * 8 * FRAMES),
+    ("memory: constant attention", "networks", (10, 100, 1000), memory_of_training,
+        lambda n: n * attention_bytes(ATTENTION)),
+)  # fmt: skip
+"""Name, what sizes are called, sizes, measure of a size in seconds or bytes, and the theory of a size."""
 
 
 def main():
@@ -179,18 +122,14 @@ def main():
     parser.add_argument("--figure", type=Path, help="file for the figure")
     options = parser.parse_args()
     rows = []
-    for name, sizes, label, measure, unit, theory in parts():
-        measured = [float(measure(size)) for size in sizes]
-        expected = [float(theory(size)) for size in sizes]
-        slopes = [
-            float(np.polyfit(np.log(sizes[-3:]), np.log(values[-3:]), 1)[0])
-            for values in (measured, expected)
-        ]
-        rows.append(
-            {"what": name, "by": label, "sizes": sizes, unit: measured, "theory": expected}
-            | {"slope": slopes[0], "slope_in_theory": slopes[1]}
+    for name, label, sizes, measure, theory in PARTS:
+        curves = {"measured": [float(measure(n)) for n in sizes], "theory": [float(theory(n)) for n in sizes]}
+        tails = [(np.log(sizes[-3:]), np.log(values[-3:])) for values in curves.values()]
+        slopes = [float(np.polyfit(*tail, 1)[0]) for tail in tails]
+        rows.append({"what": name, "by": label, "sizes": sizes, "slopes": slopes} | curves)
+        print(
+            f"{name:32} by {label:9} slope {slopes[0]:5.2f}, in theory {slopes[1]:5.2f}; {curves['measured']}"
         )
-        print(f"{name:42} by {label:9} slope {slopes[0]:5.2f}, in theory {slopes[1]:5.2f}; {measured}")
     if options.out:
         options.out.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
     if options.figure:
@@ -199,26 +138,16 @@ def main():
 
 def draw(rows, path):
     """Draw every part, with its theory as a line through the last point."""
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    with style(9.0):
-        figure, axes = plt.subplots(3, 3, figsize=(10.0, 8.0), layout="constrained")
+    with charts.panels(10.0, 8.0, 3, 3) as (figure, axes):
         for ax, row in zip(axes.flat, rows, strict=True):
-            unit = "s" if "s" in row else "bytes"
-            measured, expected = np.array(row[unit]), np.array(row["theory"])
-            text = f"theory: slope {row['slope_in_theory']:.2f}"
-            ax.loglog(row["sizes"], expected * (measured[-1] / expected[-1]), label=text)
-            ax.loglog(row["sizes"], measured, "o", label=f"measured: {row['slope']:.2f}")
-            ax.set(xlabel=row["by"], ylabel=unit)
-            ax.set_title(row["what"])
-            ax.set_xticks(
-                row["sizes"],
-                [
-                    f"{size:g}" if size < 10_000 else f"{size:.0e}".replace("e+0", "e")
-                    for size in row["sizes"]
-                ],
-            )
+            measured, expected, sizes = np.array(row["measured"]), np.array(row["theory"]), row["sizes"]
+            slope, in_theory = row["slopes"]
+            scaled = expected * (measured[-1] / expected[-1])
+            ax.loglog(sizes, scaled, label=f"theory: slope {in_theory:.2f}")
+            ax.loglog(sizes, measured, "o", label=f"measured: {slope:.2f}")
+            unit = "bytes" if row["what"].startswith("memory") else "s"
+            ax.set(xlabel=row["by"], ylabel=unit, title=row["what"])
+            ax.set_xticks(sizes, [f"{n:g}" if n < 10_000 else f"{n:.0e}".replace("e+0", "e") for n in sizes])
             ax.xaxis.minorticks_off()
             ax.legend(frameon=False)
         figure.savefig(path, dpi=100, metadata={"Software": None})

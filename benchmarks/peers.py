@@ -22,7 +22,6 @@ from sklearn.linear_model import Lasso, LinearRegression
 import nets
 import physics
 from analysis import LinearODERegressor
-from grokphys.bench.ode import ALPHA, signal_problems
 from grokphys.bench.particles import STEP, numpy_steps, particle_step
 from grokphys.bench.timing import compare, machine, seconds, table
 
@@ -217,7 +216,8 @@ def training(model, runs, steps, options):
 
 def laws(options):
     """Lasso and least squares of all targets of one trajectory, whose signals are collinear."""
-    (X, Y), *_ = signal_problems(1)
+    signals = np.asarray(physics.example("ding").observables["fourier_signals"][0], np.float64)
+    X, Y = signals[:-1], np.diff(signals, axis=0)
     count, with_constant = Y.shape[1], np.column_stack([X, np.ones(len(X))])
 
     def sindy(optimizer):
@@ -228,7 +228,7 @@ def laws(options):
 
     rows = []
     for name, regressor, theirs in (
-        ("Lasso", LinearODERegressor(alpha=ALPHA, tol=1e-10), Lasso(ALPHA, tol=1e-10, max_iter=100_000)),
+        ("Lasso", LinearODERegressor(alpha=0.01, tol=1e-10), Lasso(0.01, tol=1e-10, max_iter=100_000)),
         ("least squares", LinearODERegressor(penalty=None), LinearRegression()),
     ):
         peers = {"PySINDy": (partial(sindy, theirs), 1)}

@@ -12,7 +12,7 @@ from grokphys.options import Directory, Overwrite
 from grokphys.output import Budget, make_directory, refuse_existing, write_json
 from grokphys.progress import progress
 
-Bench = Literal["particles", "nets", "ode", "gpu"]
+Bench = Literal["particles", "nets", "gpu"]
 """Names of the benchmarks, which are the modules of this package whose BENCHMARKS list functions."""
 
 
@@ -31,8 +31,8 @@ def bench(
     Example: grokphys bench particles --budget quick
 
     Args:
-        names: Benchmarks to run: particles (forces and simulation), nets (training), ode (laws of motion) and
-            gpu (training on a CUDA device). Without names all run except gpu.
+        names: Benchmarks to run: particles (forces and simulation), nets (training) and gpu
+            (training on a CUDA device). Without names all run except gpu.
         directory: Directory to write to. It will hold NAME.json for each benchmark.
         budget: How much to compute. quick takes seconds to a minute, default measures what
             docs/develop/benchmarks.md reports, and paper takes more rounds.

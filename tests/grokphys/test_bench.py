@@ -32,10 +32,7 @@ def test_calls_are_timed_in_turn_and_compared_by_round(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        "particles",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("nets", "ode")),
-    ],
+    ["particles", "nets"],
 )
 def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, capsys):
     assert main(["bench", name, "--directory", str(tmp_path), "--budget", "quick"]) == 0
@@ -58,7 +55,7 @@ def test_benchmarks_compare_results_before_they_state_a_ratio(name, tmp_path, ca
     ("arguments", "status", "sentence"),
     [
         (["nothing"], 2, "Invalid choice"),
-        (["ode", "--budget", "huge"], 2, "budget"),
+        (["nets", "--budget", "huge"], 2, "budget"),
         (["gpu"], 1, "gpu needs CUDA"),
     ],
 )
