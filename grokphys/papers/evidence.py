@@ -40,15 +40,31 @@ def share(successes: Any, level: float, *, groups: Any = None) -> Interval:
     Returns
     -------
     Interval
-        Wilson's interval, or that of `clustered_proportion` if there are groups. Its count is the number of
-        rows, or of groups.
+        Wilson's interval, or that of `clustered_proportion` if there are groups; that of `equal` if all rows
+        are true, or none is. Its count is the number of rows, or of groups.
     """
     hits = np.asarray(successes, np.float64)
     if groups is None:
-        return intervals.proportion(float(hits.sum()), len(hits), level)
-    own = numbered(groups)
-    found = intervals.clustered_proportion(np.bincount(own, hits), np.bincount(own), level)
-    return replace(found, count=len(np.unique(own)))
+        found = intervals.proportion(float(hits.sum()), len(hits), level)
+    else:
+        own = numbered(groups)
+        found = intervals.clustered_proportion(np.bincount(own, hits), np.bincount(own), level)
+        found = replace(found, count=len(np.unique(own)))
+    return equal(found, level, 0.0, 1.0) if found.count > 1 and found.estimate in (0.0, 1.0) else found
+
+
+def equal(found: Interval, level: float, least: float, most: float) -> Interval:
+    """Return the mean of equal values with an interval for those that are only rare.
+
+    At the confidence `level`, others can be a share of up to 1 - ((1 - level) / 2)^(1/n) of all units, if all
+    n that were drawn, `found.count`, have the same value (Clopper and Pearson's bound). The interval extends
+    as far as this share could move the mean, if each of these units had the smallest or the largest possible
+    value, `least` or `most`. A side that is infinite leaves its end at the mean.
+    """
+    share = 1 - ((1 - level) / 2) ** (1 / found.count)
+    sides = (side if np.isfinite(side) else found.estimate for side in (least, most))
+    low, high = (found.estimate + share * (side - found.estimate) for side in sides)
+    return replace(found, low=low, high=high)
 
 
 def mean(values: Any, level: float, *, groups: Any = None) -> Interval:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from analysis.stats.intervals import CONFIDENCE, Interval
-from grokphys.papers.evidence import Tables, difference
+from grokphys.papers.evidence import Tables, difference, equal
 from grokphys.papers.recipe import Claim, Number, Rule, Statement, Word
 
 ALPHA = 0.05
@@ -83,11 +83,8 @@ def _worded(claim: Claim) -> Claim:
 def measured(rule: Rule, tables: Tables, level: float) -> Interval:
     """Return what a rule measures, with an interval that has a width also if all units have the same value.
 
-    If all n units have the same value, others may only be rare. At the confidence `level`, they can be a
-    share of up to 1 - ((1 - level) / 2)^(1/n) of all units (Clopper and Pearson's bound). The interval then
-    extends as far as this share could move a mean, if each of these units had the smallest or the largest
-    possible value. A side on which the rule bounds no value is left as it is; no published claim may rest on
-    such an interval, and a test sees to it.
+    If they do, the interval is that of `evidence.equal`. A side on which the rule bounds no value has no
+    width; no published claim may rest on such an interval, and a test sees to it.
 
     Parameters
     ----------
@@ -106,10 +103,7 @@ def measured(rule: Rule, tables: Tables, level: float) -> Interval:
     found = rule.measure(tables, level)
     if found.count < 2 or not found.high - found.low <= EQUAL * abs(found.estimate):
         return found
-    share = 1 - ((1 - level) / 2) ** (1 / found.count)
-    sides = (side if np.isfinite(side) else found.estimate for side in rule.possible)
-    low, high = (found.estimate + share * (side - found.estimate) for side in sides)
-    return replace(found, low=low, high=high)
+    return equal(found, level, *rule.possible)
 
 
 def decide(rule: Rule, found: Interval, level: float = CONFIDENCE) -> Claim:

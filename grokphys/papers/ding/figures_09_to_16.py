@@ -20,7 +20,7 @@ from analysis.circles.fourier import frequency_norms
 from analysis.laws import ODEFit
 from analysis.plots import palette
 from analysis.plots.signals import show_coefficients
-from analysis.stats.intervals import Interval, proportion
+from analysis.stats.intervals import Interval
 from grokphys.papers import charts, counters, measures
 from grokphys.papers.ding import training
 from grokphys.papers.evidence import Measure, Tables, columns_of, joined, share, table_of, where
@@ -356,8 +356,8 @@ def _draw(setting: Setting, tables: Tables, left: Any, right: Any) -> None:
             "there is no resource limit and it is not surprising that all the frequencies survive",
             "share of the circles above a third of the largest signal at the end, without weight decay",
             measures.of_rows(
-                lambda alive, of, level: proportion(alive.sum(), of.sum(), level), "networks", "circles",
-                "frequencies", weight_decay=0.0,
+                lambda alive, of, level: share(np.arange(of.sum()) < alive.sum(), level), "networks",
+                "circles", "frequencies", weight_decay=0.0,
             ),
             least=0.95, independent="circle", chance=counters.shuffled("networks", "circles"),
             note="580 of 580; until after the run networks were the units, and 20 equal ones undecided"),

@@ -147,6 +147,17 @@ def test_a_share_has_wilsons_interval_and_that_of_groups_where_trials_share_them
     assert clones.low < found.low < found.high < clones.high
 
 
+@pytest.mark.parametrize("level", [0.95, 0.998])
+def test_a_share_of_all_or_of_none_has_the_exact_bound_for_its_units(level):
+    """Of 580 circles in 20 networks, networks are the units if they are named, and circles otherwise."""
+    networks = np.repeat(np.arange(20), 29)
+    for truth, units, groups in ((True, 580, None), (False, 580, None), (True, 20, networks)):
+        found = evidence.share([truth] * 580, level, groups=groups)
+        exact = stats.binomtest(truth * units, units).proportion_ci(level, method="exact")
+        assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+        assert found.count == units
+
+
 @pytest.mark.parametrize("measure", [evidence.correlation, evidence.rank_correlation])
 def test_intervals_of_trends_hold_the_truth_and_mirror(measure):
     trials = 60
