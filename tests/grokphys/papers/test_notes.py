@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from recipe_checks import DOCS, claims, note, table, text_of
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from grokphys.arena.signals import ranked
+from grokphys.papers import evidence
 from grokphys.papers.musat.tables import TABLE_1, TABLE_2
 from grokphys.papers.run import recipes
 from physics import Operation, closures
@@ -241,6 +246,62 @@ INTERVAL = "{estimate:.2f} [{low:.2f}, {high:.2f}]".format
 def test_headlines_of_findings(page, recipe, claim, said):
     found = claims(recipe)[claim]
     assert said(**found, percent=100 * found["estimate"]) in text_of(f"findings/{page}")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "p", "unit", "words"),
+    [
+        ("votes", 31, "network", ("{hits} of the {count} triples", "where {chance:.0f} % of all such")),
+        ("ding-7", 59, "embedding", ("{hits} of {count}, where {chance:.0f} % are",)),
+    ],
+)
+def test_survivors_avoid_sums_of_three(recipe, p, unit, words):
+    """Triples of survivors, none of which is twice another up to sign, and how many of them are a sum."""
+    rows = table(recipe, "circles")
+    K = (p - 1) // 2
+    own = rows.get("tokens", np.full(len(rows["survived"]), p)) == p
+    survived = rows["survived"][own].reshape(-1, K)
+    units = rows[unit][own].reshape(-1, K)[:, 0]
+
+    def related(frequencies, *factors):
+        """Return whether signed multiples of some of the frequencies add up to zero modulo p."""
+        orders = itertools.permutations(frequencies, len(factors))
+        signs = itertools.product((1, -1), repeat=len(factors))
+        terms = (zip(sign, factors, order, strict=True) for sign, order in itertools.product(signs, orders))
+        return any(sum(s * n * k for s, n, k in one) % p == 0 for one in terms)
+
+    every = [t for t in itertools.combinations(range(1, K + 1), 3) if not related(t, 2, 1)]
+    sums = np.array([related(triple, 1, 1, 1) for triple in every])
+    present = survived[:, np.array(every) - 1].all(axis=2)
+    hits, counts = (present & sums).sum(axis=1), present.sum(axis=1)
+    found = evidence.jackknife(
+        lambda hit, count: hit.sum() / count.sum() / sums.mean(), hits, counts, level=0.95, groups=units
+    )
+    page = text_of("findings/octaves")
+    for said in (INTERVAL(**vars(found)), *words):
+        assert said.format(hits=hits.sum(), count=counts.sum(), chance=100 * sums.mean()) in page
+    assert found.high < 0.8, "the rule"
+
+
+def test_a_model_of_embedding_and_layers_knows_little_at_step_0():
+    rows = table("votes", "circles")
+    features = [rows[name][rows["tokens"] == 31].reshape(-1, 15) for name in ("signal", "votes", "haste")]
+    X, survived = np.stack(features, axis=-1), rows["survived"][rows["tokens"] == 31].reshape(-1, 15)
+    scores = np.empty(survived.shape)
+    for fold in range(5):
+        own = np.arange(len(X)) % 5 == fold
+        model = make_pipeline(StandardScaler(), LogisticRegression())
+        model.fit(X[~own].reshape(-1, 3), survived[~own].ravel())
+        scores[own] = model.decision_function(X[own].reshape(-1, 3)).reshape(-1, 15)
+    predicted = evidence.mean(ranked(scores, survived), 0.95)
+    changes = table("predictability", "changes")
+    nearly = (changes["tokens"] == 31) & (changes["change"] == "start × (1 ± 0.0001)")
+    gap = evidence.difference(evidence.share(changes["agreement"][nearly] == 1, 0.95), predicted)
+    page = text_of("findings/same_start")
+    for found in (predicted, gap):
+        assert INTERVAL(**vars(found)) in page
+    assert gap.low >= 0.2, "the rule"
+    assert predicted.estimate < ranked(features[0], survived).mean(), "no more than the signal"
 
 
 def test_shares_in_the_findings():
