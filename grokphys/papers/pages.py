@@ -259,7 +259,7 @@ def _claims(recipe: Recipe, stored: Stored) -> list[str]:
         lines += [f"*{typeset(family)}*", ""] if family not in ("", before) else []
         before, cells, folded = family, "", dict[str, list[str]]()
         title = title if len(members) > 1 else members[0][2].name
-        sizes = [f"n = {c['count']:,} {r.independent}{'s' * (c['count'] != 1)}" for _, _, r, c in members]
+        sizes = [f"n = {c['count']:,} {_units(r, c['count'])}" for _, _, r, c in members]
         shared = len(members) > 1 == len(set(sizes))
         for (value, place, rule, claim), size in zip(members, sizes, strict=True):
             word = claim["verdict"]
@@ -275,6 +275,12 @@ def _claims(recipe: Recipe, stored: Stored) -> list[str]:
             lines += [f"{typeset(', '.join(values) + ': ' if len(folded) > 1 else '')}{terms}", ""]
         lines += ["</details>", ""]
     return lines
+
+
+def _units(rule: Rule, count: int) -> str:
+    """Return the unit of a rule, in the plural unless the count is one, such as "sets of frequencies"."""
+    unit, of, whose = rule.independent.partition(" of ")
+    return f"{unit}{'s' * (count != 1)}{of}{whose}"
 
 
 def _terms(rule: Rule, word: Word) -> str:
