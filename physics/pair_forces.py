@@ -167,7 +167,7 @@ class PairForces(MovedByForces):
         sum_forces = _sum_of_forces(self.function, self.along, self.on, len(self.parameters))
         sums = self.on == "pair sums"
         points = states[:, first] + (states[:, second] if sums else 0.0)
-        forces = np.empty_like(points)
+        forces = np.empty(points.shape)  # not of the order of `points`: one kernel to compile
         sum_forces(np.ascontiguousarray(points.swapaxes(1, 2)), label, self.parameters, forces)
         if sums:
             on_points, forces = forces.swapaxes(0, 1), np.zeros_like(states)

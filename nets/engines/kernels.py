@@ -263,7 +263,9 @@ def _untabulate(row: Array, gradient: Array, job: Job) -> None:
         turned = matrix(work.turned[0], place // net.dim * width * pitches[0], width, pitches[0])
         call(net.product, (drift, False, turned, by_embedding, by_embedding))
     if projects:
-        embedding[:] = by_embedding
+        for token in range(net.tokens):  # a slice would compile its error of shapes, which takes seconds
+            for k in range(pitches[0]):
+                embedding[token, k] = by_embedding[token, k]
         _begin(row, 0, 0, row.dtype.type(0), 0, work)
         call(net.product, (net.projector, False, embedding, work.start, by_embedding))
 

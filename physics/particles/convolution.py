@@ -195,7 +195,8 @@ def _weights(value: float, table: Array, weights: Array) -> int:
     """
     begin = int(value - 0.5 * table.shape[1]) + 1
     t = begin - value + 0.5 * table.shape[1] - 0.5
-    weights[:] = table[0]
+    for k in range(weights.size):
+        weights[k] = table[0, k]
     for power in range(1, table.shape[0]):
         row = table[power]
         for k in range(weights.size):

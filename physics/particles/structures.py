@@ -164,7 +164,7 @@ def grid_imperfections(
     *batch, tokens, dim = positions.shape
     operation = class_rule(tokens, modulus, group)
     trained = operation.mask(pairs)
-    first, second = operation.samples[trained].T
+    first, second = np.ascontiguousarray(operation.samples[trained].T)
     runs = int(np.prod(batch, dtype=np.int64))
     imperfect = np.empty((runs, first.size), np.bool_)
     mark_imperfections(
@@ -214,11 +214,13 @@ def mark_imperfections(positions: Array, first: Int32, second: Int32, label: Int
         sums = np.empty((pairs, dim))
         widest, width = 0, -1.0
         for k in range(dim):
+            least, largest = math.inf, -math.inf
             for a in range(pairs):
-                sums[a, k] = positions[run, first[a], k] + positions[run, second[a], k]
-            extent = sums[:, k].max() - sums[:, k].min()
-            if extent > width:
-                widest, width = k, extent
+                at = positions[run, first[a], k] + positions[run, second[a], k]
+                sums[a, k] = at
+                least, largest = min(least, at), max(largest, at)
+            if largest - least > width:
+                widest, width = k, largest - least
         along = sums[:, widest].copy()
         order = np.argsort(along)
         for place in range(pairs):

@@ -112,8 +112,8 @@ class PairKernels(Value):
         """The tables in the form of the kernels, with a function for each kind of classes."""
         empty = np.zeros((2, 0))
         rows = (self.distance, self.angle, None if self.radius is None else self.radius[None])
-        distance, angle, radius = (
-            np.ascontiguousarray(empty if row is None else row.T, np.float64) for row in rows
+        distance, angle, radius = (  # copies, as a table that is read-only would be another type to compile
+            np.array(empty if row is None else row.T, np.float64, order="C") for row in rows
         )
         jump, layers = bool(np.any(self.jump)), bool(np.any(self.layers))
         return Tables(distance, angle, radius, self.longest, self.farthest, jump, layers)
@@ -145,7 +145,8 @@ def _interpolate(table: Array, place: float, values: Array) -> None:
     """Write the functions (n, functions) at a place, in units of the grid's spacing, to `values`."""
     last = table.shape[0] - 1
     if place >= last:
-        values[: table.shape[1]] = table[last]
+        for k in range(table.shape[1]):  # a slice would compile its error of shapes, which takes seconds
+            values[k] = table[last, k]
         return
     below = int(place)
     part = place - below
