@@ -19,13 +19,14 @@ RECIPES = stored_recipes()
 
 # fmt: off
 SLOW = {
-    "compare-particles", "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-4", "ding-5",
-    "ding-6", "ding-6b", "ding-6c", "ding-7", "ding-8", "ding-law", "force-law", "liu-1", "liu-10",
-    "liu-13", "liu-14", "liu-15", "liu-18", "liu-19", "liu-6a", "liu-6b", "liu-6c", "liu-6d", "liu-7b",
-    "liu-7c", "liu-seeds", "musat-D", "predictability", "rounding",
+    "compare-particles", "ding-10", "ding-11b", "ding-12", "ding-13", "ding-14", "ding-15", "ding-16",
+    "ding-2", "ding-4", "ding-5", "ding-6", "ding-6b", "ding-6c", "ding-7", "ding-8", "ding-9a", "ding-law",
+    "force-law", "he-neurons", "liu-1", "liu-10", "liu-13", "liu-14", "liu-15", "liu-18", "liu-19", "liu-22",
+    "liu-5b", "liu-6a", "liu-6b", "liu-6c", "liu-6d", "liu-7b", "liu-7c", "liu-groups", "liu-seeds",
+    "musat-3", "musat-5", "musat-D", "musat-G", "musat-table2", "predictability", "rounding", "selection",
 }
 # fmt: on
-"""Recipes of more than two seconds."""
+"""Recipes that take long, and those that measure and draw what a quicker recipe does too."""
 
 # Numbers of trainings in float32: they differ by up to 1e-4 between processors with AVX2 and with AVX-512,
 # which add sums of products in another order, and so does BLAS, which computes the products now.
